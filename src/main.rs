@@ -1,0 +1,2 @@
+//! rocworker.
+fn main() {}

@@ -1,0 +1,2 @@
+//! What containerd runs instead of runc.
+fn main() {}

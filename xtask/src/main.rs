@@ -1,0 +1,2 @@
+//! The checks of this repository.
+fn main() {}
