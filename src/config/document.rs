@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
-use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source};
+use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key};
 
 const VERSION: u32 = 1;
 
@@ -81,10 +81,7 @@ impl Document {
 /// The line of a key's second appearance: of a duplicate the parser tells only where its mapping begins.
 fn second_of(text: &str, said: &str) -> Option<usize> {
     let key = said.split_once("duplicate field `")?.1.split('`').next()?;
-    let is_key = |line: &str| {
-        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))
-    };
-    (1..).zip(text.lines()).filter(|(_, line)| is_key(line)).nth(1).map(|(number, _)| number)
+    (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)
 }
 
 fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {

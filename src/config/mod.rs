@@ -130,12 +130,13 @@ impl Source {
 
     fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
         let lines = || (1..).zip(self.text.lines());
-        let is_key = |line: &str| {
-            line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))
-        };
-        let of_key = lines().find(|(_, line)| is_key(line)).map_or(1, |(number, _)| number);
+        let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
         let of_item =
             item.and_then(|item| lines().find(|(number, line)| *number >= of_key && line.contains(item)));
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
     }
+}
+
+fn is_of_key(line: &str, key: &str) -> bool {
+    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))
 }
