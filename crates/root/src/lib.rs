@@ -1,1 +1,208 @@
-//! Files beneath a directory.
+//! Files beneath a directory: read, list, stat, and whole, atomic writes. Runs no command.
+//!
+//! Every path that rocworker touches is beneath a [`Root`], so that reading this machine's `/sys`, writing
+//! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
+//! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
+
+mod error;
+mod meta;
+mod open;
+mod recorded;
+mod trust;
+mod write;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat;
+
+pub use error::Error;
+pub use meta::{Kind, Meta};
+pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
+pub use write::{Attributes, Written};
+
+use open::{Directory, read_up_to};
+use recorded::Recorded;
+
+/// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
+pub struct Root {
+    dir: Directory,
+    path: PathBuf,
+    recorded: Recorded,
+    owner: u32,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Root").field(&self.path).finish()
+    }
+}
+
+impl Root {
+    /// Opens a Root. Beneath another directory than `/`, device nodes that [`CAPTURE_FILE`] records count
+    /// as standing there: an ordinary user cannot make them, and an archive should not carry them.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
+    /// has no openat2(2) (Linux 5.6), without which links could not be kept inside.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let dir = Directory::open(path)?;
+        let owner =
+            stat::fstat(dir.as_fd()).map_err(|errno| Error::io("stat", path.to_owned(), errno))?.st_uid;
+        let mut root = Self { dir, path: path.to_owned(), recorded: Recorded::default(), owner };
+        if !root.is_host() {
+            root.recorded = Recorded::load(&root)?;
+        }
+        Ok(root)
+    }
+
+    /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.dir.is_host()
+    }
+
+    /// The uid whose files are believed beside root's own: that of the directory's owner.
+    #[must_use]
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// The path as a person at a shell would name it: the Root's own path in front.
+    #[must_use]
+    pub fn shown(&self, path: impl AsRef<Path>) -> PathBuf {
+        if self.is_host() { path.as_ref().to_owned() } else { self.path.join(inside(path.as_ref())) }
+    }
+
+    /// Reads a whole file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When it is not there, not readable, or larger than `limit`.
+    pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
+        let path = path.as_ref();
+        // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
+        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        read_up_to(&file, limit, || self.shown(path))
+    }
+
+    /// The first `count` bytes of a file, or all of a shorter one: for files that the kernel makes longer with
+    /// every CPU.
+    ///
+    /// # Errors
+    /// When it is not there or not readable.
+    pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
+        let path = path.as_ref();
+        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let mut bytes = vec![0; count];
+        let read = nix::unistd::read(&file, &mut bytes);
+        bytes.truncate(read.map_err(|errno| Error::io("read", self.shown(path), errno))?);
+        Ok(bytes)
+    }
+
+    /// As [`Root::read`], and the bytes are UTF-8.
+    ///
+    /// # Errors
+    /// As [`Root::read`], and when the file holds something other than text.
+    pub fn read_text(&self, path: impl AsRef<Path>, limit: usize) -> Result<String, Error> {
+        let path = path.as_ref();
+        String::from_utf8(self.read(path, limit)?).map_err(|_| Error::NotText { path: self.shown(path) })
+    }
+
+    /// The names in a directory, in byte order, recorded device nodes among them.
+    ///
+    /// # Errors
+    /// When it is not there, not a directory, or not readable.
+    pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<OsString>, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("list", self.shown(path), errno);
+        let mut names: Vec<OsString> = Vec::new();
+        let recorded = self.recorded.names_in(path);
+        match self.open_file(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
+            Ok(folder) => {
+                for entry in Dir::from_fd(folder).map_err(failed)?.iter() {
+                    let name = entry.map_err(failed)?.file_name().to_bytes().to_vec();
+                    if name != b"." && name != b".." {
+                        names.push(OsString::from_vec(name));
+                    }
+                }
+            }
+            Err(error) if error.is_not_found() && !recorded.is_empty() => {}
+            Err(error) => return Err(error.during("list")),
+        }
+        names.extend(recorded);
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// What stands at a path, links followed.
+    ///
+    /// # Errors
+    /// When nothing stands there, or a folder on the way may not be entered.
+    pub fn stat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
+        self.meta(path.as_ref(), OFlag::empty())
+    }
+
+    /// What stands at a path, a link at its end not followed.
+    ///
+    /// # Errors
+    /// As [`Root::stat`].
+    pub fn lstat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
+        self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
+    }
+
+    /// Where a link points, as it is written in it.
+    ///
+    /// # Errors
+    /// When nothing stands there, or something other than a link.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
+        let path = path.as_ref();
+        let target = if self.is_host() {
+            nix::fcntl::readlink(path)
+        } else {
+            let link = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+            nix::fcntl::readlinkat(&link, "")
+        };
+        // The kernel says ENOENT of an open descriptor that is not a link, and EINVAL of a path.
+        target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
+    }
+
+    /// Whether anything stands at a path, links followed.
+    #[must_use]
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.stat(path).is_ok()
+    }
+
+    fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
+        if let Some(node) = self.recorded.node(path) {
+            return Ok(node);
+        }
+        let failed = |errno| Error::io("stat", self.shown(path), errno);
+        let stat = if self.is_host() {
+            let flags = if follow.contains(OFlag::O_NOFOLLOW) {
+                AtFlags::AT_SYMLINK_NOFOLLOW
+            } else {
+                AtFlags::empty()
+            };
+            stat::fstatat(nix::fcntl::AT_FDCWD, path, flags).map_err(failed)?
+        } else {
+            let file = self.open_file(path, OFlag::O_PATH | follow).map_err(|e| e.during("stat"))?;
+            stat::fstat(&file).map_err(failed)?
+        };
+        Ok(Meta::from_stat(&stat))
+    }
+
+    fn open_file(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Error> {
+        self.dir.open_at(path, flags).map_err(|errno| Error::io("open", self.shown(path), errno))
+    }
+}
+
+/// A path that begins at the Root, without its leading slash.
+fn inside(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}

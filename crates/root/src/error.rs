@@ -1,0 +1,65 @@
+use std::io;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+
+/// What was attempted, on which path, and what came back. Paths are as a person at a shell would name them.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The verb: `open`, `read`, `list`, …
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// More bytes than the reader is prepared to take.
+    #[error("{} is larger than {limit} bytes: that is not what belongs there", path.display())]
+    TooLarge { path: PathBuf, limit: usize },
+    /// Bytes that are not UTF-8 where text belongs.
+    #[error("{} is not text", path.display())]
+    NotText { path: PathBuf },
+    /// A folder, fifo, device or link where a regular file belongs.
+    #[error("{} is {found}, not a regular file: move it out of the way", path.display())]
+    NotAFile { path: PathBuf, found: &'static str },
+    /// The way to a file that would be written is not folders all along.
+    #[error("nothing is written to {}: {problem}", path.display())]
+    Folder { path: PathBuf, problem: &'static str },
+    /// Somebody else's file where only root's is believed.
+    #[error("{} belongs to uid {uid}, and only root's is believed: chown root {}", path.display(), path.display())]
+    Owner { path: PathBuf, uid: u32 },
+    /// A file that others could have written.
+    #[error("{} can be written by others (mode {mode:04o}): chmod go-w {}", path.display(), path.display())]
+    Writable { path: PathBuf, mode: u32 },
+    /// The record of a capture's nodes cannot be believed.
+    #[error("{}: {problem}", path.display())]
+    Capture { path: PathBuf, problem: String },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: PathBuf, errno: Errno) -> Self {
+        Self::Io { action, path, source: errno.into() }
+    }
+
+    /// The same error under the verb of what the caller asked for.
+    pub(crate) fn during(self, verb: &'static str) -> Self {
+        match self {
+            Self::Io { path, source, .. } => Self::Io { action: verb, path, source },
+            other => other,
+        }
+    }
+
+    /// Whether nothing stood at the path.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the kernel refused for want of a right (EACCES, EPERM). KFD answers so for a GPU that the
+    /// device cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}

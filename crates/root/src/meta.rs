@@ -1,0 +1,55 @@
+use nix::sys::stat::{FileStat, SFlag, major, minor};
+
+/// What kind of thing stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Regular,
+    Directory,
+    Link,
+    /// A character device with its number.
+    Character {
+        major: u64,
+        minor: u64,
+    },
+    /// Block device, fifo or socket.
+    Other,
+}
+
+impl Kind {
+    /// As it stands in a sentence: "is a plain file".
+    #[must_use]
+    pub fn described(self) -> &'static str {
+        match self {
+            Self::Regular => "a plain file",
+            Self::Directory => "a folder",
+            Self::Link => "a symbolic link",
+            Self::Character { .. } => "a character device",
+            Self::Other => "a block device, fifo or socket",
+        }
+    }
+}
+
+/// Type, rights and owner of what stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    pub kind: Kind,
+    /// Permission bits, 07777 at the most.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    /// Size in bytes.
+    pub len: i64,
+}
+
+impl Meta {
+    pub(crate) fn from_stat(stat: &FileStat) -> Self {
+        let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
+            SFlag::S_IFREG => Kind::Regular,
+            SFlag::S_IFDIR => Kind::Directory,
+            SFlag::S_IFLNK => Kind::Link,
+            SFlag::S_IFCHR => Kind::Character { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
+            _ => Kind::Other,
+        };
+        Self { kind, mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, len: stat.st_size }
+    }
+}

@@ -1,0 +1,109 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Kind, Meta, Root};
+
+/// The file at the top of a capture that says which device nodes stood in its /dev.
+pub const CAPTURE_FILE: &str = "/capture.json";
+
+const VERSION: u32 = 1;
+const LIMIT: usize = 1 << 20;
+
+/// What [`CAPTURE_FILE`] holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recording {
+    pub schema_version: u32,
+    pub nodes: Vec<RecordedNode>,
+    /// Where and with what it was taken; for people.
+    #[serde(flatten)]
+    pub about: BTreeMap<String, serde_json::Value>,
+}
+
+/// A device node as it stood: an archive names it rather than carrying it, because making one takes
+/// CAP_MKNOD, and because nobody wants a stranger's node in their file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedNode {
+    pub path: PathBuf,
+    /// `c`: a character device. Nothing else is recorded.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub major: u64,
+    pub minor: u64,
+    /// Octal, as `0660`.
+    pub mode: String,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Recording {
+    /// A recording in the version that this program writes.
+    #[must_use]
+    pub fn new(nodes: Vec<RecordedNode>) -> Self {
+        Self { schema_version: VERSION, nodes, about: BTreeMap::new() }
+    }
+}
+
+impl RecordedNode {
+    /// `None` for anything but a character device.
+    #[must_use]
+    pub fn from_meta(path: PathBuf, meta: &Meta) -> Option<Self> {
+        let Kind::Character { major, minor } = meta.kind else { return None };
+        let mode = format!("{:04o}", meta.mode);
+        Some(Self { path, kind: "c".into(), major, minor, mode, uid: meta.uid, gid: meta.gid })
+    }
+}
+
+/// The recorded nodes by path; empty on the running machine.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded(BTreeMap<PathBuf, Meta>);
+
+impl Recorded {
+    pub(crate) fn load(root: &Root) -> Result<Self, Error> {
+        let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
+        let text = match root.read_text(CAPTURE_FILE, LIMIT) {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let recording: Recording =
+            serde_json::from_str(&text).map_err(|error| wrong(format!("not a capture's record: {error}")))?;
+        if recording.schema_version != VERSION {
+            let found = recording.schema_version;
+            return Err(wrong(format!(
+                "schema_version {found} is not one that this program reads ({VERSION})"
+            )));
+        }
+        let mut nodes = BTreeMap::new();
+        for node in recording.nodes {
+            let meta = meta_of(&node).map_err(wrong)?;
+            nodes.insert(node.path, meta);
+        }
+        Ok(Self(nodes))
+    }
+
+    pub(crate) fn node(&self, path: &Path) -> Option<Meta> {
+        if self.0.is_empty() { None } else { self.0.get(path).copied() }
+    }
+
+    pub(crate) fn names_in(&self, folder: &Path) -> Vec<OsString> {
+        let below = self.0.keys().filter(|path| path.parent() == Some(folder));
+        below.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect()
+    }
+}
+
+fn meta_of(node: &RecordedNode) -> Result<Meta, String> {
+    let path = node.path.display();
+    if !node.path.starts_with("/dev") {
+        return Err(format!("{path} is recorded as a device node, outside /dev"));
+    }
+    if node.kind != "c" {
+        return Err(format!("{path} is recorded with type {:?}; only \"c\" is known", node.kind));
+    }
+    let mode = u32::from_str_radix(&node.mode, 8)
+        .map_err(|_| format!("{path} is recorded with mode {:?}, which is not octal", node.mode))?;
+    let kind = Kind::Character { major: node.major, minor: node.minor };
+    Ok(Meta { kind, mode: mode & 0o7777, uid: node.uid, gid: node.gid, len: 0 })
+}

@@ -1,0 +1,49 @@
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::fstat;
+
+use crate::open::read_up_to;
+use crate::{Error, Kind, Meta, Root};
+
+impl Root {
+    /// Reads a file that decides something: a config, a policy, a template, a CDI spec. It must be a regular
+    /// file of root's (or of the Root's owner), which nobody else can write. The descriptor that is checked
+    /// is the one that is read, so nothing can be put in its place in between.
+    ///
+    /// # Errors
+    /// When it is not such a file, is not there, or is larger than `limit`.
+    pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
+        let path = path.as_ref();
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
+        let file = match self.dir.open_at(path, flags) {
+            Ok(file) => file,
+            // What O_NOFOLLOW answers for a link at the end of the path (open(2)).
+            Err(Errno::ELOOP) => {
+                return Err(Error::NotAFile { path: self.shown(path), found: Kind::Link.described() });
+            }
+            Err(errno) => return Err(Error::io("open", self.shown(path), errno)),
+        };
+        let stat = fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
+        self.believe(path, &Meta::from_stat(&stat))?;
+        read_up_to(&file, limit, || self.shown(path))
+    }
+
+    /// Whether a file with these attributes may decide anything.
+    ///
+    /// # Errors
+    /// Says which attribute is wrong and how to put it right.
+    pub fn believe(&self, path: &Path, meta: &Meta) -> Result<(), Error> {
+        if meta.kind != Kind::Regular {
+            return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
+        }
+        if meta.uid != 0 && meta.uid != self.owner() {
+            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
+        }
+        if meta.mode & 0o022 != 0 {
+            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! What a Root promises, on real directories.
+#![allow(clippy::disallowed_methods, reason = "a test lays out the trees that the Root then reads")]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use root::{Attributes, Kind, Root, Written};
+
+const MODE: Attributes = Attributes { mode: 0o644, owner: None };
+
+fn fixture() -> (tempfile::TempDir, Root) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("etc")).unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    (dir, root)
+}
+
+#[test]
+fn links_are_resolved_inside_also_those_that_point_at_the_machine_outside() {
+    let (dir, root) = fixture();
+    fs::write(dir.path().join("etc/real"), "inside").unwrap();
+    symlink("/etc/real", dir.path().join("absolute")).unwrap();
+    symlink("../../../../../etc/real", dir.path().join("etc/climbing")).unwrap();
+    symlink("/etc/passwd", dir.path().join("outside")).unwrap();
+    assert_eq!(root.read_text("/absolute", 100).unwrap(), "inside");
+    assert_eq!(root.read_text("/etc/climbing", 100).unwrap(), "inside");
+    assert!(root.read("/outside", 1 << 20).unwrap_err().is_not_found());
+    assert_eq!(root.read_link("/outside").unwrap(), Path::new("/etc/passwd"));
+}
+
+#[test]
+fn a_file_larger_than_its_limit_and_a_fifo_do_not_hold_the_reader() {
+    let (dir, root) = fixture();
+    fs::write(dir.path().join("big"), vec![b'x'; 1 << 20]).unwrap();
+    let error = root.read("/big", 4096).unwrap_err().to_string();
+    assert!(error.contains("/big is larger than 4096 bytes"), "{error}");
+    assert_eq!(root.read("/big", 1 << 20).unwrap().len(), 1 << 20);
+    nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    assert!(root.read("/fifo", 4096).unwrap().is_empty());
+    assert!(root.read_trusted("/fifo", 4096).unwrap_err().to_string().contains("not a regular file"));
+}
+
+#[test]
+fn only_a_file_that_nobody_else_can_write_is_believed() {
+    let (dir, root) = fixture();
+    let path = dir.path().join("etc/policy");
+    fs::write(&path, "{}").unwrap();
+    for (mode, believed) in [(0o600, true), (0o644, true), (0o664, false), (0o646, false)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(root.read_trusted("/etc/policy", 100).is_ok(), believed, "mode {mode:o}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    symlink("policy", dir.path().join("etc/link")).unwrap();
+    let error = root.read_trusted("/etc/link", 100).unwrap_err().to_string();
+    assert!(error.contains("a symbolic link, not a regular file"), "{error}");
+}
+
+#[test]
+fn recorded_nodes_stand_in_a_capture_and_a_wrong_record_is_refused_by_name() {
+    let (dir, _) = fixture();
+    let record = |text: &str| {
+        fs::write(dir.path().join("capture.json"), text).unwrap();
+        Root::open(dir.path())
+    };
+    let root = record(
+        r#"{"schema_version":1,"taken_on":"x","nodes":[{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128,"mode":"0660","uid":0,"gid":992}]}"#,
+    )
+    .unwrap();
+    let meta = root.stat("/dev/dri/renderD128").unwrap();
+    assert_eq!(meta.kind, Kind::Character { major: 226, minor: 128 });
+    assert_eq!((meta.mode, meta.gid), (0o660, 992));
+    assert_eq!(root.list("/dev/dri").unwrap(), ["renderD128"]);
+    for (text, part) in [
+        ("{", "not a capture's record"),
+        (r#"{"schema_version":2,"nodes":[]}"#, "schema_version 2"),
+        (
+            r#"{"schema_version":1,"nodes":[{"path":"/etc/x","type":"c","major":1,"minor":1,"mode":"0660","uid":0,"gid":0}]}"#,
+            "outside /dev",
+        ),
+        (
+            r#"{"schema_version":1,"nodes":[{"path":"/dev/x","type":"c","major":1,"minor":1,"mode":"rw","uid":0,"gid":0}]}"#,
+            "not octal",
+        ),
+    ] {
+        let error = record(text).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("capture.json"), "{error}");
+    }
+}
+
+#[test]
+fn a_write_is_whole_and_a_second_one_touches_nothing() {
+    let (dir, root) = fixture();
+    let path = dir.path().join("etc/cdi/amd.json");
+    assert_eq!(root.write("/etc/cdi/amd.json", b"one", MODE).unwrap(), Written::Changed);
+    let first = fs::metadata(&path).unwrap();
+    assert_eq!(root.write("/etc/cdi/amd.json", b"one", MODE).unwrap(), Written::Unchanged);
+    let second = fs::metadata(&path).unwrap();
+    assert_eq!((first.ino(), first.ctime_nsec()), (second.ino(), second.ctime_nsec()));
+    assert_eq!(root.write("/etc/cdi/amd.json", b"two", MODE).unwrap(), Written::Changed);
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+    let only = Attributes { mode: 0o600, owner: None };
+    assert_eq!(root.write("/etc/cdi/amd.json", b"two", only).unwrap(), Written::Changed);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(root.list("/etc/cdi").unwrap(), ["amd.json"], "no temporary file stays");
+}
+
+#[test]
+fn a_write_goes_through_no_link_and_over_no_folder() {
+    let (dir, root) = fixture();
+    let elsewhere = tempfile::tempdir().unwrap();
+    symlink(elsewhere.path(), dir.path().join("etc/cdi")).unwrap();
+    symlink("elsewhere", dir.path().join("etc/file")).unwrap();
+    fs::create_dir(dir.path().join("etc/folder")).unwrap();
+    fs::write(dir.path().join("etc/plain"), "").unwrap();
+    for (path, part) in [
+        ("/etc/cdi/amd.json", "symbolic link"),
+        ("/etc/file", "a symbolic link, not a regular file"),
+        ("/etc/folder", "a folder, not a regular file"),
+        ("/etc/plain/amd.json", "not a folder"),
+        ("/no/such/amd.json", "cannot open the folder"),
+    ] {
+        let error = root.write(path, b"x", MODE).unwrap_err().to_string();
+        assert!(error.contains(part), "{path}: {error}");
+    }
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}

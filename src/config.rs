@@ -1,0 +1,5 @@
+//! placeholder
+/// Error
+#[derive(Debug, thiserror::Error)]
+#[error("x")]
+pub struct Error;
