@@ -6,8 +6,8 @@ use crate::Error;
 /// A PCI function's address, written as the kernel writes it: `0000:64:00.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// PCI domain (segment).
-    pub domain: u16,
+    /// PCI domain (segment): 16 bits, and more behind Intel's VMD.
+    pub domain: u32,
     /// Bus number.
     pub bus: u8,
     /// Device number, at most 31.
@@ -42,12 +42,12 @@ fn parse(text: &str) -> Option<Address> {
     let (domain, rest) = text.split_once(':')?;
     let (bus, rest) = rest.split_once(':')?;
     let (device, function) = rest.split_once('.')?;
-    let widths = [(domain, 4), (bus, 2), (device, 2), (function, 1)];
+    let widths = [(domain, 4..=8), (bus, 2..=2), (device, 2..=2), (function, 1..=1)];
     let written_as_the_kernel_does = widths
         .iter()
-        .all(|(part, width)| part.len() == *width && part.bytes().all(|b| b.is_ascii_hexdigit()));
+        .all(|(part, width)| width.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit()));
     let address = Address {
-        domain: u16::from_str_radix(domain, 16).ok()?,
+        domain: u32::from_str_radix(domain, 16).ok()?,
         bus: u8::from_str_radix(bus, 16).ok()?,
         device: u8::from_str_radix(device, 16).ok()?,
         function: u8::from_str_radix(function, 16).ok()?,
@@ -61,9 +61,12 @@ mod tests {
 
     #[test]
     fn an_address_is_read_as_the_kernel_writes_it_and_nothing_else() {
-        for (text, location_id) in
-            [("0000:64:00.0", Some(25600)), ("0001:c7:1f.7", Some(0xc7ff)), ("0000:05:00.1", Some(1281))]
-        {
+        for (text, location_id) in [
+            ("0000:64:00.0", Some(25600)),
+            ("10000:e1:00.0", Some(57600)),
+            ("0001:c7:1f.7", Some(0xc7ff)),
+            ("0000:05:00.1", Some(1281)),
+        ] {
             let address: Address = text.parse().unwrap();
             assert_eq!((address.to_string().as_str(), Some(address.location_id())), (text, location_id));
         }
