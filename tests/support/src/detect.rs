@@ -37,3 +37,29 @@ pub fn detect_beneath(program: &Path, root: &Path) -> Value {
         panic!("detect's stdout: {error}: {}{stderr}", String::from_utf8_lossy(&output.stdout))
     })
 }
+
+/// That each field in `expected` has that value in a GPU's entry (or any object), all differences told at once.
+///
+/// # Panics
+/// Where one differs.
+#[track_caller]
+pub fn assert_fields(entry: &Value, expected: &Value) {
+    let expected = expected.as_object().expect("expectations are an object");
+    // A null that is expected must stand there as null: an absent key is another contract.
+    let wrong = |(key, value): &(&String, &Value)| entry.get(key.as_str()) != Some(*value);
+    let differences: Vec<String> = expected
+        .iter()
+        .filter(wrong)
+        .map(|(key, value)| format!("{key}: expected {value}, found {:?}", entry.get(key)))
+        .collect();
+    assert!(differences.is_empty(), "{}\nin {entry:#}", differences.join("\n"));
+}
+
+/// Why a field of a GPU's entry is null.
+///
+/// # Panics
+/// Where the entry gives no reason.
+#[track_caller]
+pub fn reason<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry["unknown"][field].as_str().unwrap_or_else(|| panic!("no reason for {field} in {entry:#}"))
+}
