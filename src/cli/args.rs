@@ -44,4 +44,6 @@ pub(crate) enum Command {
         #[arg(long)]
         env: bool,
     },
+    /// The whole story on a built-in synthetic machine: no rights and no GPU needed
+    Demo,
 }

@@ -1,6 +1,7 @@
 //! The command line: arguments in, an answer on stdout, talk on stderr, an exit code.
 
 mod args;
+mod demo;
 mod detect;
 mod output;
 mod session;
@@ -59,6 +60,7 @@ pub fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<Outcome> {
     let session = Session::new(&args)?;
     match args.command {
+        Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
         Command::Tags { env } => tags::run(&session, env),
     }
