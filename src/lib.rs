@@ -9,3 +9,5 @@ pub mod detection;
 pub mod facts;
 pub mod host;
 pub mod names;
+pub mod render;
+pub mod worker;

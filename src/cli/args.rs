@@ -38,4 +38,10 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
+    /// Print the worker's tags, comma-joined
+    Tags {
+        /// As a line for an environment file: CONCOURSE_TAG=…
+        #[arg(long)]
+        env: bool,
+    },
 }

@@ -5,6 +5,7 @@ mod detect;
 mod output;
 mod session;
 mod table;
+mod tags;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -59,5 +60,6 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     let session = Session::new(&args)?;
     match args.command {
         Command::Detect => detect::run(&session),
+        Command::Tags { env } => tags::run(&session, env),
     }
 }

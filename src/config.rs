@@ -1,5 +1,0 @@
-//! placeholder
-/// Error
-#[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct Error;
