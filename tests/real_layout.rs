@@ -17,7 +17,7 @@ use support::captures;
 use support::real;
 
 fn laid_out(machine: &Machine) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
+    let root = support::detect::scratch();
     machine.lay_out(root.path(), Nodes::Recorded).unwrap();
     root
 }
