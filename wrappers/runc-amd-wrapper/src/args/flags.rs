@@ -48,7 +48,11 @@ pub(super) struct Parsed<'a> {
 impl<'a> Parsed<'a> {
     /// The last value of the flag whose first name is `name`.
     pub(super) fn value(&self, name: &str) -> Option<&'a [u8]> {
-        self.given.iter().rev().find(|(_, flag, _)| flag.names.first() == Some(&name)).map(|(_, _, value)| *value)
+        self.given
+            .iter()
+            .rev()
+            .find(|(_, flag, _)| flag.names.first() == Some(&name))
+            .map(|(_, _, value)| *value)
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {
@@ -117,14 +121,15 @@ pub(super) fn parse<'a>(
     if parsed.uses_two_names_of_one_flag() { Err(Refused) } else { Ok(parsed) }
 }
 
-/// Two ways in which releases of urfave/cli v1 have moved flags in front of the operands. They differ
-/// for a value that begins with a dash, and for `--`.
+/// Which runc's reordering: releases of urfave/cli v1 have moved flags in front of the operands in two
+/// ways, which differ for a value that begins with a dash and for `--`; and a newer runc moves flags
+/// that the tables do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reorder {
-    /// Up to 1.22.1.
-    Early,
-    /// From 1.22.2: runc 1.1.5 of Debian 12, runc 1.2 and later.
-    Late,
+pub(super) struct Reorder {
+    /// urfave/cli up to 1.22.1; otherwise a later one, as runc 1.1.5 of Debian 12 and runc 1.2 have it.
+    pub(super) early: bool,
+    /// Whether what looks like a flag and is in no table is one.
+    pub(super) unknown_too: bool,
 }
 
 /// The line as runc hands it to Go's `flag` package.
@@ -137,23 +142,20 @@ pub(super) fn reorder<'a>(flags: &'static [Flag], line: &[&'a [u8]], how: Reorde
     let mut value_may_follow = false;
     for (i, argument) in line.iter().copied().enumerate() {
         let is_value = value_may_follow
-            && match how {
-                Reorder::Early => !argument.starts_with(b"-"),
-                Reorder::Late => !is_flag(flags, argument),
+            && if how.early {
+                !argument.starts_with(b"-")
+            } else {
+                !is_flag(flags, argument, how.unknown_too)
             };
         if is_value {
             value_may_follow = false;
             front.push(argument);
         } else if argument == b"--" {
-            match how {
-                Reorder::Early => back.extend(line.iter().skip(i)),
-                Reorder::Late => {
-                    back.insert(0, argument);
-                    back.extend(line.iter().skip(i + 1));
-                }
-            }
+            let place = if how.early { back.len() } else { 0 };
+            back.insert(place, argument);
+            back.extend(line.iter().skip(i + 1));
             break;
-        } else if is_flag(flags, argument) {
+        } else if is_flag(flags, argument, how.unknown_too) {
             front.push(argument);
             value_may_follow = !argument.contains(&b'=');
         } else {
@@ -164,19 +166,14 @@ pub(super) fn reorder<'a>(flags: &'static [Flag], line: &[&'a [u8]], how: Reorde
     front
 }
 
-/// Whether runc's library would move the argument in front, as far as the tables know; what they do
-/// not know is a flag that a newer runc may know.
-fn is_flag(flags: &'static [Flag], argument: &[u8]) -> bool {
+/// Whether runc's library would move the argument in front.
+fn is_flag(flags: &'static [Flag], argument: &[u8], unknown_too: bool) -> bool {
     let Some(name) = argument.strip_prefix(b"-") else { return false };
     let name = name.strip_prefix(b"-").unwrap_or(name);
-    if name.is_empty() {
-        return false;
-    }
-    match name.strip_prefix(b"-") {
-        // Three dashes: the library sees a flag that it knows, and then Go refuses the syntax.
-        Some(name) => find(flags, split(name).0).is_some(),
-        None => name.first() != Some(&b'='),
-    }
+    // Of three dashes the library takes off all before it looks; Go refuses the syntax afterwards.
+    let (name, dashes) = name.strip_prefix(b"-").map_or((name, 2), |name| (name, 3));
+    let name = split(name).0;
+    find(flags, name).is_some() || (unknown_too && dashes < 3 && !name.is_empty())
 }
 
 fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {

@@ -83,23 +83,15 @@ pub enum Command<'a> {
 /// Reads the arguments of a call, without the program's own name.
 pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
-    let mut unknown_flags = 0;
-    let mut mask = 0_u32;
-    loop {
-        for how in [Reorder::Late, Reorder::Early] {
-            let mut unknown = Unknown::under(mask);
-            let (call, same_either_way) = call(arguments, how, &mut unknown);
-            unknown_flags = unknown_flags.max(unknown.count());
-            if !calls.contains(&call) {
-                calls.push(call);
-            }
-            if same_either_way {
-                break;
-            }
-        }
-        mask += 1;
-        if mask >= 1 << unknown_flags.min(UNKNOWN_FLAGS) {
-            break;
+    meanings(arguments, 0, false, &mut calls);
+    if calls.iter().all(|call| call.command == Command::Nothing) {
+        // To the runc that the tables describe the line is an error: only a newer one can mean anything.
+        calls.clear();
+        let mut unknown_flags = 0;
+        let mut mask = 0_u32;
+        while mask < 1 << unknown_flags {
+            unknown_flags = meanings(arguments, mask, true, &mut calls).max(unknown_flags).min(UNKNOWN_FLAGS);
+            mask += 1;
         }
     }
     if calls.len() > 1 {
@@ -111,6 +103,24 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
         [call] => Reading::Certain(*call),
         _ => Reading::Doubtful(calls),
     }
+}
+
+/// Adds what the line means to either release of runc's library, and counts the distinct unknown flags.
+/// Unless `unknown_too`, a line that holds such flags means nothing.
+fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mut Vec<Call<'a>>) -> usize {
+    let mut unknown_flags = 0;
+    for early in [false, true] {
+        let mut unknown = Unknown::under(mask);
+        let (call, same_either_way) = call(arguments, Reorder { early, unknown_too }, &mut unknown);
+        unknown_flags = unknown_flags.max(unknown.count());
+        if (unknown_too || unknown.count() == 0) && !calls.contains(&call) {
+            calls.push(call);
+        }
+        if same_either_way {
+            break;
+        }
+    }
+    unknown_flags
 }
 
 /// One meaning of the line, and whether the two ways of reordering cannot differ on it.
@@ -158,7 +168,8 @@ fn subcommand<'a>(
     let mut same_either_way = true;
     if grammar.reorders {
         reordered = flags::reorder(grammar.flags, line, how);
-        same_either_way = how == Reorder::Early || reordered == flags::reorder(grammar.flags, line, Reorder::Early);
+        same_either_way =
+            how.early || reordered == flags::reorder(grammar.flags, line, Reorder { early: true, ..how });
     }
     let parsed = flags::parse(grammar.flags, &reordered, unknown).and_then(|line| {
         let id = match (grammar.operands, line.operands.as_slice()) {

@@ -112,8 +112,11 @@ pub(super) static EXEC: Grammar = Grammar {
     reorders: false,
 };
 
-pub(super) static DELETE: Grammar =
-    Grammar { flags: &[switch(&["force", "f"]), switch(&["help", "h"])], operands: Operands::One, reorders: true };
+pub(super) static DELETE: Grammar = Grammar {
+    flags: &[switch(&["force", "f"]), switch(&["help", "h"])],
+    operands: Operands::One,
+    reorders: true,
+};
 
 /// The subcommands that the wrapper has no part in.
 pub(super) static OTHERS: &[&str] = &[
