@@ -38,6 +38,9 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
+    /// The CDI spec: what engines read to find the GPUs
+    #[command(subcommand)]
+    Cdi(super::cdi::Command),
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

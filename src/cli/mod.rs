@@ -1,6 +1,7 @@
 //! The command line: arguments in, an answer on stdout, talk on stderr, an exit code.
 
 mod args;
+mod cdi;
 mod demo;
 mod detect;
 mod output;
@@ -62,6 +63,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
+        Command::Cdi(command) => cdi::run(&session, &command),
         Command::Tags { env } => tags::run(&session, env),
     }
 }
