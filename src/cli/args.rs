@@ -49,4 +49,8 @@ pub(crate) enum Command {
     },
     /// The whole story on a built-in synthetic machine: no rights and no GPU needed
     Demo,
+    /// Print the completions of a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page
+    Man,
 }

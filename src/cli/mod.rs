@@ -4,6 +4,7 @@ mod args;
 mod cdi;
 mod demo;
 mod detect;
+mod manual;
 mod output;
 mod session;
 mod table;
@@ -64,6 +65,8 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
         Command::Cdi(command) => cdi::run(&session, &command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man => manual::man(),
         Command::Tags { env } => tags::run(&session, env),
     }
 }
