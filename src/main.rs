@@ -1,2 +1,7 @@
-//! rocworker.
-fn main() {}
+//! rocworker: parse, log, dispatch, exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rocworker::cli::main()
+}

@@ -1,1 +1,28 @@
-//! Reads an AMD machine.
+//! Reads an AMD machine from sysfs, KFD and /dev: its GPUs, their partitions, their device nodes, and
+//! whether a container can use them.
+//!
+//! Never writes, never logs, never panics, holds no global state: it runs inside other programs too.
+//! Everything is read beneath a [`root::Root`]. What is absent, unsupported or unreadable is an
+//! [`Unknown`] with its reason, never a zero.
+
+mod address;
+mod attribute;
+mod card;
+mod drm;
+mod gpu;
+mod kfd;
+mod machine;
+mod module;
+mod node;
+mod partition;
+mod pci;
+mod problem;
+
+pub use address::{Address, AddressError};
+pub use attribute::{Reading, Unknown};
+pub use gpu::{Gfx, Gpu, Partition, Uuid};
+pub use machine::{Kfd, Machine};
+pub use module::Module;
+pub use node::{DeviceNode, NodeFault};
+pub use pci::{Sriov, Vendor};
+pub use problem::Problem;

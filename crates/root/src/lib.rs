@@ -90,6 +90,20 @@ impl Root {
         read_up_to(&file, limit, || self.shown(path))
     }
 
+    /// The first `count` bytes of a file, or all of a shorter one: for files that the kernel makes longer with
+    /// every CPU.
+    ///
+    /// # Errors
+    /// When it is not there or not readable.
+    pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
+        let path = path.as_ref();
+        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let mut bytes = vec![0; count];
+        let read = nix::unistd::read(&file, &mut bytes);
+        bytes.truncate(read.map_err(|errno| Error::io("read", self.shown(path), errno))?);
+        Ok(bytes)
+    }
+
     /// As [`Root::read`], and the bytes are UTF-8.
     ///
     /// # Errors

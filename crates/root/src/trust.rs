@@ -3,13 +3,14 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::fstat;
+use nix::unistd::geteuid;
 
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root};
 
 impl Root {
     /// Reads a file that decides something: a config, a policy, a template, a CDI spec. It must be a regular
-    /// file of root's (or of the Root's owner), which nobody else can write. The descriptor that is checked
+    /// file of root (or of the Root's owner, or of whoever runs this), which nobody else can write. The descriptor that is checked
     /// is the one that is read, so nothing can be put in its place in between.
     ///
     /// # Errors
@@ -38,7 +39,7 @@ impl Root {
         if meta.kind != Kind::Regular {
             return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
         }
-        if meta.uid != 0 && meta.uid != self.owner() {
+        if meta.uid != 0 && meta.uid != self.owner() && meta.uid != geteuid().as_raw() {
             return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
         }
         if meta.mode & 0o022 != 0 {

@@ -1,0 +1,94 @@
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use root::Root;
+
+/// A value, or why there is none.
+pub type Reading<T> = Result<T, Unknown>;
+
+/// Why a value is not known, in words for a person: absent, unsupported, unreadable, or not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    reason: String,
+    denied: bool,
+}
+
+impl Unknown {
+    pub(crate) fn because(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), denied: false }
+    }
+
+    /// From a failed read or list.
+    pub(crate) fn from_error(error: &root::Error) -> Self {
+        Self { reason: error.to_string(), denied: error.is_denied() }
+    }
+
+    /// Whether the kernel refused the read for want of a right: KFD does for a GPU that the device cgroup hides.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.denied
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// Larger than any attribute that is read here (one page, fs/sysfs/file.c), with room for captures that pad.
+const LIMIT: usize = 64 << 10;
+
+/// The text of an attribute without the white space and the NULs that captures pad with; never empty.
+pub(crate) fn text(root: &Root, path: &Path) -> Reading<String> {
+    let text = root.read_text(path, LIMIT).map_err(|error| unreadable(root, path, &error))?;
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    if text.is_empty() {
+        return Err(Unknown::because(format!("{} is empty", root.shown(path).display())));
+    }
+    if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return Err(Unknown::because(format!("{} is not text", root.shown(path).display())));
+    }
+    Ok(text.to_owned())
+}
+
+/// A decimal attribute.
+pub(crate) fn number<T: FromStr>(root: &Root, path: &Path) -> Reading<T> {
+    let text = text(root, path)?;
+    text.parse().map_err(|_| not_a(root, path, "number", &text))
+}
+
+/// A hexadecimal attribute, with or without `0x`.
+pub(crate) fn hexadecimal(root: &Root, path: &Path) -> Reading<u64> {
+    let text = text(root, path)?;
+    u64::from_str_radix(text.trim_start_matches("0x"), 16)
+        .map_err(|_| not_a(root, path, "hexadecimal number", &text))
+}
+
+/// A device number as the kernel prints it in `dev` files: `226:128`.
+pub(crate) fn device_number(root: &Root, path: &Path) -> Reading<(u64, u64)> {
+    let text = text(root, path)?;
+    let parsed =
+        text.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    parsed.ok_or_else(|| not_a(root, path, "device number", &text))
+}
+
+/// The names in a folder of sysfs.
+pub(crate) fn names(root: &Root, folder: &Path) -> Reading<Vec<OsString>> {
+    root.list(folder).map_err(|error| unreadable(root, folder, &error))
+}
+
+fn unreadable(root: &Root, path: &Path, error: &root::Error) -> Unknown {
+    if error.is_not_found() {
+        Unknown::because(format!("{} is not there", root.shown(path).display()))
+    } else {
+        Unknown::from_error(error)
+    }
+}
+
+fn not_a(root: &Root, path: &Path, what: &str, found: &str) -> Unknown {
+    let found: String = found.chars().take(40).collect();
+    Unknown::because(format!("{} holds {found:?}, not a {what}", root.shown(path).display()))
+}

@@ -1,0 +1,93 @@
+//! The DRM minors that sysfs names: card and render nodes, and the device that each belongs to.
+
+use std::path::Path;
+
+use root::Root;
+
+use crate::address::Address;
+use crate::attribute::{self, Reading};
+use crate::pci;
+
+const CLASS: &str = "/sys/class/drm";
+
+/// The device that a DRM minor belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Parent {
+    Pci(Address),
+    /// A partition beyond a card's first: the platform device `amdgpu_xcp.N` or `amdgpu_xcp_N`
+    /// (amdgpu_xcp_drv.c; the spelling changed between kernels).
+    Partition(String),
+    Other,
+}
+
+/// One entry of /sys/class/drm.
+#[derive(Debug, Clone)]
+pub(crate) struct Minor {
+    /// `card1`, `renderD128`.
+    pub(crate) name: String,
+    /// For a render node, the number in its name, which is also its device minor.
+    pub(crate) render: Option<u32>,
+    pub(crate) number: Reading<(u64, u64)>,
+    pub(crate) parent: Parent,
+}
+
+/// All card and render nodes. A machine without any has no /sys/class/drm: an empty list.
+pub(crate) fn minors(root: &Root) -> Vec<Minor> {
+    let names = root.list(CLASS).unwrap_or_else(|_| Vec::new());
+    names.iter().filter_map(|name| read(root, name.to_str()?)).collect()
+}
+
+fn read(root: &Root, name: &str) -> Option<Minor> {
+    let render: Option<u32> = name.strip_prefix("renderD").and_then(|number| number.parse().ok());
+    let is_card =
+        name.strip_prefix("card").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty());
+    if render.is_none() && !is_card {
+        return None;
+    }
+    let folder = Path::new(CLASS).join(name);
+    let number = attribute::device_number(root, &folder.join("dev"));
+    Some(Minor { name: name.to_owned(), render, number, parent: parent(root, &folder.join("device")) })
+}
+
+fn parent(root: &Root, device: &Path) -> Parent {
+    if let Some(name) = pci::last_component(root, device) {
+        return parent_named(&name);
+    }
+    // A capture may hold the device's folder itself where the kernel has a link.
+    let uevent = attribute::text(root, &device.join("uevent"));
+    let slot = uevent.ok().and_then(|text| pci::value_of(&text, "PCI_SLOT_NAME").map(parent_named));
+    slot.unwrap_or(Parent::Other)
+}
+
+fn parent_named(name: &str) -> Parent {
+    match name.parse() {
+        Ok(address) => Parent::Pci(address),
+        Err(_) if is_partition(name) => Parent::Partition(name.to_owned()),
+        Err(_) => Parent::Other,
+    }
+}
+
+fn is_partition(name: &str) -> bool {
+    let number = name.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_known_in_both_spellings_and_a_neighbour_is_not_taken_for_one() {
+        for (name, partition) in [
+            ("amdgpu_xcp.0", true),
+            ("amdgpu_xcp_63", true),
+            ("amdgpu_xcp", false),
+            ("amdgpu_xcp.", false),
+            ("amdgpu_xcp.x", false),
+            ("amdgpu_xcpx1", false),
+            ("vgem", false),
+        ] {
+            assert_eq!(parent_named(name) == Parent::Partition(name.to_owned()), partition, "{name}");
+        }
+    }
+}

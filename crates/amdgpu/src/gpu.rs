@@ -1,0 +1,125 @@
+use std::fmt;
+
+use crate::address::Address;
+use crate::attribute::Reading;
+use crate::node::DeviceNode;
+use crate::pci::{Sriov, Vendor};
+use crate::problem::Problem;
+
+/// What a container can be given: a card, or one partition of a card.
+#[derive(Debug, Clone)]
+pub struct Gpu {
+    /// AMD's GPUs are numbered in KFD node order, which HIP uses; those that KFD does not know follow in
+    /// PCI order. Other vendors' have no number.
+    pub index: Option<u32>,
+    pub vendor: Vendor,
+    /// PCI ids; those of a partition are its card's.
+    pub vendor_id: Option<u16>,
+    pub device_id: Option<u16>,
+    /// The card's address, the same for all its partitions.
+    pub pci: Option<Address>,
+    pub sriov: Option<Sriov>,
+    /// The driver's own name for the product; consumer cards have none.
+    pub product_name: Reading<String>,
+    pub driver: Option<String>,
+    pub gfx: Reading<Gfx>,
+    pub uuid: Reading<Uuid>,
+    /// The unique id that this GPU's card is known by, shared by its partitions before ROCm 7.0.1.
+    pub card_uuid: Option<Uuid>,
+    pub card: Option<DeviceNode>,
+    pub render: Option<DeviceNode>,
+    pub kfd_node: Option<u32>,
+    pub hive_id: Option<u64>,
+    pub numa_node: Reading<u32>,
+    /// The GPU's own memory in bytes: a card's VRAM, or the frame buffer that KFD gives a partition.
+    pub vram_bytes: Reading<u64>,
+    pub partition: Option<Partition>,
+    /// Why a container cannot use it; empty when it can.
+    pub problems: Vec<Problem>,
+}
+
+impl Gpu {
+    /// Whether a container can use it: see DESIGN, "a node is real or it is not offered".
+    #[must_use]
+    pub fn usable(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// How a card is partitioned, and which of its partitions this is.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    /// `SPX`, `DPX`, `TPX`, `QPX`, `CPX`.
+    pub compute: Reading<String>,
+    /// `NPS1`, `NPS2`, `NPS4`, `NPS8`.
+    pub memory: Reading<String>,
+    /// The GPU's place among its card's KFD nodes, from 0.
+    pub id: u32,
+}
+
+impl Partition {
+    /// Whether it is its whole card: the only KFD node of a card that does not say otherwise. A container may
+    /// see one node of a card in CPX.
+    pub(crate) fn is_whole(&self, nodes_of_card: usize) -> bool {
+        nodes_of_card == 1 && self.compute.as_deref().map_or(true, |mode| mode == "SPX")
+    }
+}
+
+/// A GPU's instruction set, as compilers name it: `gfx942`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gfx {
+    major: u32,
+    minor: u32,
+    stepping: u32,
+}
+
+impl Gfx {
+    /// From KFD's `gfx_target_version`: major * 10000 + minor * 100 + stepping (kfd_device.c).
+    #[must_use]
+    pub fn from_target_version(version: u32) -> Self {
+        Self { major: version / 10_000, minor: version / 100 % 100, stepping: version % 100 }
+    }
+}
+
+impl fmt::Display for Gfx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gfx{}{:x}{:x}", self.major, self.minor, self.stepping)
+    }
+}
+
+/// A GPU's unique id in the form that ROCr and HIP take: `GPU-` and 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uuid(u64);
+
+impl Uuid {
+    /// `None` for 0, by which the driver says that it knows of none.
+    #[must_use]
+    pub fn new(unique_id: u64) -> Option<Self> {
+        (unique_id != 0).then_some(Self(unique_id))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU-{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures_are_named_as_compilers_name_them() {
+        for (version, name) in [
+            (90_402, "gfx942"),
+            (90_010, "gfx90a"),
+            (90_500, "gfx950"),
+            (100_303, "gfx1033"),
+            (110_003, "gfx1103"),
+            (120_001, "gfx1201"),
+        ] {
+            assert_eq!(Gfx::from_target_version(version).to_string(), name);
+        }
+    }
+}

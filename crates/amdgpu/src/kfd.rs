@@ -1,0 +1,117 @@
+//! KFD's topology: /sys/class/kfd/kfd/topology (drivers/gpu/drm/amd/amdkfd/kfd_topology.c).
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+use crate::attribute::{self, Reading, Unknown};
+use crate::gpu::Gfx;
+
+pub(crate) const CLASS: &str = "/sys/class/kfd/kfd";
+
+/// A node of KFD's topology that is a GPU or one partition of one.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// Its number in the topology; HIP and ROCr number devices in this order.
+    pub(crate) id: u32,
+    pub(crate) gfx: Reading<Gfx>,
+    pub(crate) device_id: Option<u16>,
+    /// The minor of its render node; what ties KFD to DRM and so to a PCI card.
+    pub(crate) render_minor: u32,
+    /// Bus, device and function, and on partitioned GPUs the partition in among them: no address.
+    pub(crate) location_id: Option<u32>,
+    /// The PCI domain; absent before Linux 5.6.
+    pub(crate) domain: Option<u32>,
+    /// `None` when absent or 0, which says "not known".
+    pub(crate) unique_id: Option<u64>,
+    pub(crate) hive_id: Option<u64>,
+}
+
+/// What KFD says of the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Topology {
+    /// In the order of their numbers.
+    pub(crate) nodes: Vec<Node>,
+    /// Nodes whose properties may not be read here: the device cgroup hides their GPU.
+    pub(crate) hidden: Vec<u32>,
+    pub(crate) problems: Vec<String>,
+}
+
+pub(crate) fn topology(root: &Root) -> Reading<Topology> {
+    let folder = Path::new(CLASS).join("topology/nodes");
+    let names = attribute::names(root, &folder)?;
+    let mut ids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    ids.sort_unstable();
+    let mut topology = Topology::default();
+    for id in ids {
+        match attribute::text(root, &node_folder(id).join("properties")) {
+            Ok(properties) => match Node::parse(id, &properties) {
+                Ok(Some(node)) => topology.nodes.push(node),
+                Ok(None) => {}
+                Err(reason) => topology.problems.push(format!("KFD node {id}: {reason}")),
+            },
+            Err(unknown) if unknown.is_denied() => topology.hidden.push(id),
+            Err(unknown) => topology.problems.push(format!("KFD node {id}: {unknown}")),
+        }
+    }
+    Ok(topology)
+}
+
+pub(crate) fn node_folder(id: u32) -> PathBuf {
+    Path::new(CLASS).join(format!("topology/nodes/{id}"))
+}
+
+/// The memory of a node in bytes: its frame buffer heaps. KFD gives a partition its share here.
+pub(crate) fn memory(root: &Root, id: u32) -> Reading<u64> {
+    let folder = node_folder(id).join("mem_banks");
+    let banks = attribute::names(root, &folder)?;
+    let mut total: Option<u64> = None;
+    for bank in banks {
+        let text = attribute::text(root, &folder.join(bank).join("properties"))?;
+        // HSA_MEM_HEAP_TYPE_FB_PUBLIC and _FB_PRIVATE (kfd_crat.h); the other heaps are not the GPU's memory.
+        if matches!(property(&text, "heap_type"), Some("1" | "2")) {
+            let size: u64 =
+                property(&text, "size_in_bytes").and_then(|size| size.parse().ok()).ok_or_else(|| {
+                    Unknown::because(format!("{} has a bank without a size", root.shown(&folder).display()))
+                })?;
+            total = Some(total.unwrap_or(0).saturating_add(size));
+        }
+    }
+    total.ok_or_else(|| Unknown::because(format!("{} has no frame buffer", root.shown(&folder).display())))
+}
+
+impl Node {
+    /// `None` for a node that is no GPU.
+    fn parse(id: u32, properties: &str) -> Result<Option<Self>, String> {
+        let number = |key| property(properties, key).and_then(|value| value.parse::<u64>().ok());
+        let small = |key| number(key).and_then(|value| u32::try_from(value).ok());
+        let target = small("gfx_target_version").filter(|version| *version > 0);
+        // Raven on old kernels is CPU and GPU in one node, so cores do not tell; compute units do.
+        if target.is_none() && number("simd_count").is_none_or(|count| count == 0) {
+            return if property(properties, "cpu_cores_count").is_some() {
+                Ok(None)
+            } else {
+                Err("its properties are neither a CPU's nor a GPU's".to_owned())
+            };
+        }
+        let Some(render_minor) = small("drm_render_minor").filter(|minor| *minor > 0) else {
+            return Err("a GPU without drm_render_minor: nothing can be given to a container".to_owned());
+        };
+        Ok(Some(Self {
+            id,
+            gfx: target
+                .map(Gfx::from_target_version)
+                .ok_or_else(|| Unknown::because(format!("KFD node {id} names no gfx_target_version"))),
+            device_id: number("device_id").and_then(|id| u16::try_from(id).ok()),
+            render_minor,
+            location_id: small("location_id"),
+            domain: small("domain"),
+            unique_id: number("unique_id").filter(|id| *id != 0),
+            hive_id: number("hive_id").filter(|id| *id != 0),
+        }))
+    }
+}
+
+fn property<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
+    properties.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim)
+}

@@ -1,0 +1,321 @@
+//! PCI, DRM and KFD joined into the list of what a container can be given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+use crate::address::Address;
+use crate::attribute::{self, Reading, Unknown};
+use crate::card;
+use crate::drm::{self, Minor, Parent};
+use crate::gpu::{Gpu, Partition, Uuid};
+use crate::kfd::{self, Node, Topology};
+use crate::module::Module;
+use crate::node::DeviceNode;
+use crate::partition::Modes;
+use crate::pci::{self, Function, Sriov, Vendor};
+use crate::problem::Problem;
+
+/// The GPUs of a machine and what they need.
+#[derive(Debug)]
+pub struct Machine {
+    /// AMD's first, in KFD node order, then those that KFD does not know, then other vendors', in PCI order.
+    pub gpus: Vec<Gpu>,
+    pub kfd: Kfd,
+    pub amdgpu: Module,
+    /// What is wrong with the machine and belongs to no one GPU.
+    pub problems: Vec<String>,
+}
+
+/// The node that every compute process opens.
+#[derive(Debug)]
+pub struct Kfd {
+    /// Whether the kernel has a KFD; the reason when not.
+    pub topology: Reading<()>,
+    pub node: DeviceNode,
+    /// KFD nodes that the device cgroup hides from this process.
+    pub hidden_nodes: usize,
+}
+
+/// What has been read, before it is joined.
+struct Survey<'a> {
+    root: &'a Root,
+    minors: Vec<Minor>,
+    kfd: Kfd,
+    cards: BTreeMap<Address, Card>,
+}
+
+/// What all partitions of a card have in common.
+struct Card {
+    function: Function,
+    modes: Modes,
+    product_name: Reading<String>,
+    numa_node: Reading<u32>,
+    sriov: Option<Sriov>,
+    unique_id: Option<Uuid>,
+    vram_bytes: Reading<u64>,
+}
+
+impl Machine {
+    /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let (functions, mut problems) = pci::functions(root);
+        let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
+        let topology = kfd::topology(root);
+        let (kfd, topology) = examine_kfd(root, topology);
+        problems.extend(topology.problems);
+        let minors = drm::minors(root);
+        let (nodes, without_drm): (Vec<Node>, Vec<Node>) = topology
+            .nodes
+            .into_iter()
+            .partition(|node| minors.iter().any(|minor| minor.render == Some(node.render_minor)));
+        problems.extend(without_drm.iter().map(|node| {
+            let (id, minor) = (node.id, node.render_minor);
+            format!("KFD node {id} names renderD{minor}, and /sys/class/drm has none of that name")
+        }));
+        let cards = amd.into_iter().map(|function| (function.address, Card::read(root, function))).collect();
+        let survey = Survey { root, minors, kfd, cards };
+
+        let mut gpus = survey.known_to_kfd(nodes);
+        gpus.extend(survey.unknown_to_kfd(&gpus));
+        settle_uuids(&mut gpus);
+        for (index, gpu) in (0..).zip(&mut gpus) {
+            gpu.index = Some(index);
+        }
+        gpus.extend(others.into_iter().map(|function| survey.other_vendor(function)));
+        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root), problems }
+    }
+}
+
+fn examine_kfd(root: &Root, topology: Reading<Topology>) -> (Kfd, Topology) {
+    let number = attribute::device_number(root, &Path::new(kfd::CLASS).join("dev"));
+    let node = DeviceNode::examine(root, PathBuf::from("/dev/kfd"), &number);
+    match topology {
+        Ok(topology) => (Kfd { topology: Ok(()), node, hidden_nodes: topology.hidden.len() }, topology),
+        Err(reason) => (Kfd { topology: Err(reason), node, hidden_nodes: 0 }, Topology::default()),
+    }
+}
+
+impl Card {
+    fn read(root: &Root, function: Function) -> Self {
+        let address = function.address;
+        let folder = pci::folder(address);
+        // amdgpu prints the id in hexadecimal, and leaves the file empty where there is none (amdgpu_pm.c).
+        let unique_id = attribute::hexadecimal(root, &folder.join("unique_id"));
+        Self {
+            modes: Modes::read(root, address),
+            product_name: attribute::text(root, &folder.join("product_name")),
+            numa_node: pci::numa_node(root, address),
+            sriov: pci::sriov(root, address),
+            unique_id: unique_id.ok().and_then(Uuid::new),
+            vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
+            function,
+        }
+    }
+}
+
+impl Survey<'_> {
+    /// An entry for each render minor that KFD names, in the order of KFD's nodes.
+    fn known_to_kfd(&self, mut nodes: Vec<Node>) -> Vec<Gpu> {
+        let mut naming = BTreeMap::<u32, Vec<u32>>::new();
+        for node in &nodes {
+            naming.entry(node.render_minor).or_default().push(node.id);
+        }
+        // One entry for a minor that several nodes name; it says so.
+        nodes.retain(|node| naming.get(&node.render_minor).and_then(|ids| ids.first()) == Some(&node.id));
+        let amd: Vec<Address> = self.cards.keys().copied().collect();
+        let parent_of = |node: &Node| self.render(node.render_minor).map(|minor| minor.parent.clone());
+        let cards = card::resolve(&nodes, parent_of, &amd);
+        let mut parts = BTreeMap::<Address, Vec<u32>>::new();
+        for (id, address) in &cards {
+            parts.entry(*address).or_default().push(*id);
+        }
+        let mut gpus = Vec::new();
+        for node in nodes {
+            let address = cards.get(&node.id).copied();
+            let siblings = address.and_then(|address| parts.get(&address)).map_or(&[][..], Vec::as_slice);
+            let mut gpu = self.kfd_gpu(&node, address, siblings);
+            let nodes = naming.remove(&node.render_minor).filter(|nodes| nodes.len() > 1);
+            gpu.problems.extend(nodes.map(|nodes| Problem::SharedMinor { minor: node.render_minor, nodes }));
+            gpus.push(gpu);
+        }
+        gpus
+    }
+
+    /// `siblings`: the numbers of all KFD nodes of the same card, this one among them.
+    fn kfd_gpu(&self, node: &Node, address: Option<Address>, siblings: &[u32]) -> Gpu {
+        let mut gpu = self.gpu(address, self.render(node.render_minor));
+        gpu.device_id = gpu.device_id.or(node.device_id);
+        gpu.kfd_node = Some(node.id);
+        gpu.gfx = node.gfx.clone();
+        gpu.hive_id = node.hive_id;
+        gpu.card_uuid = node.unique_id.and_then(Uuid::new).or(gpu.card_uuid);
+        let place = (0..).zip(siblings).find_map(|(place, id)| (*id == node.id).then_some(place));
+        gpu.partition =
+            address.and_then(|address| self.partition(address, place.unwrap_or(0), siblings.len()));
+        let whole = gpu.partition.as_ref().is_none_or(|partition| partition.is_whole(siblings.len()));
+        if !whole || address.is_none() {
+            gpu.vram_bytes = kfd::memory(self.root, node.id);
+        }
+        if address.is_none() {
+            gpu.problems.insert(0, Problem::CardUnknown);
+        }
+        gpu
+    }
+
+    /// The AMD cards of which no KFD node told, in PCI order.
+    fn unknown_to_kfd(&self, known: &[Gpu]) -> Vec<Gpu> {
+        let with_own_node: BTreeSet<&Path> =
+            known.iter().filter_map(|gpu| gpu.render.as_ref()).map(|node| node.path.as_path()).collect();
+        let mut gpus = Vec::new();
+        for address in self.cards.keys().copied() {
+            let render = self.render_of(&Parent::Pci(address));
+            let is_listed = match render {
+                Some(minor) => with_own_node.contains(node_path(&minor.name).as_path()),
+                None => known.iter().any(|gpu| gpu.pci == Some(address)),
+            };
+            if is_listed {
+                continue;
+            }
+            let mut gpu = self.gpu(Some(address), render);
+            gpu.partition = self.partition(address, 0, 1);
+            if let Some(minor) = render.and_then(|minor| minor.render) {
+                gpu.problems.push(self.why_unknown_to_kfd(minor));
+            }
+            gpus.push(gpu);
+        }
+        gpus
+    }
+
+    fn why_unknown_to_kfd(&self, minor: u32) -> Problem {
+        match &self.kfd.topology {
+            Err(reason) => Problem::NoKfd(reason.clone()),
+            Ok(()) if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
+            Ok(()) => Problem::UnknownToKfd(minor),
+        }
+    }
+
+    /// What is true of an AMD GPU whether KFD knows it or not.
+    fn gpu(&self, address: Option<Address>, render: Option<&Minor>) -> Gpu {
+        let card = address.and_then(|address| self.cards.get(&address));
+        let parent = render.map(|minor| minor.parent.clone()).or(address.map(Parent::Pci));
+        let card_minor = parent.and_then(|parent| {
+            self.minors.iter().find(|minor| minor.render.is_none() && minor.parent == parent)
+        });
+        let unknown = || Unknown::because("its card is not known");
+        let mut gpu = Gpu {
+            index: None,
+            vendor: Vendor::Amd,
+            vendor_id: Some(0x1002),
+            device_id: card.map(|card| card.function.device_id),
+            pci: address,
+            sriov: card.and_then(|card| card.sriov),
+            product_name: card.map_or_else(|| Err(unknown()), |card| card.product_name.clone()),
+            driver: card.and_then(|card| card.function.driver.clone()),
+            gfx: Err(Unknown::because("only KFD tells the architecture, and it does not know this GPU")),
+            uuid: Err(Unknown::because("the driver gives it no unique id")),
+            card_uuid: card.and_then(|card| card.unique_id),
+            card: card_minor.map(|minor| self.node(minor)),
+            render: render.map(|minor| self.node(minor)),
+            kfd_node: None,
+            hive_id: None,
+            numa_node: card.map_or_else(|| Err(unknown()), |card| card.numa_node.clone()),
+            vram_bytes: card.map_or_else(|| Err(unknown()), |card| card.vram_bytes.clone()),
+            partition: None,
+            problems: Vec::new(),
+        };
+        gpu.problems = self.problems_of(&gpu, card);
+        gpu
+    }
+
+    fn problems_of(&self, gpu: &Gpu, card: Option<&Card>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match card.map(|card| card.function.driver.as_deref()) {
+            Some(None) => return vec![Problem::Unbound],
+            Some(Some(other)) if other != "amdgpu" => return vec![Problem::OtherDriver(other.to_owned())],
+            Some(Some(_)) | None => {}
+        }
+        match gpu.render.as_ref().map(|node| &node.state) {
+            Some(Ok(_)) => {}
+            Some(Err(fault)) => problems.push(Problem::Node(fault.clone())),
+            None => problems.push(Problem::NoRenderNode),
+        }
+        match (&self.kfd.topology, &self.kfd.node.state) {
+            (Ok(()), Ok(_)) => {}
+            (Ok(()), Err(fault)) => problems.push(Problem::Kfd(fault.clone())),
+            (Err(reason), _) if gpu.render.is_none() => problems.push(Problem::NoKfd(reason.clone())),
+            // With a render node the caller says so once, in the words that fit.
+            (Err(_), _) => {}
+        }
+        problems
+    }
+
+    fn partition(&self, address: Address, id: u32, parts: usize) -> Option<Partition> {
+        let modes = &self.cards.get(&address)?.modes;
+        (parts > 1 || modes.known()).then(|| Partition {
+            compute: modes.compute.clone(),
+            memory: modes.memory.clone(),
+            id,
+        })
+    }
+
+    fn other_vendor(&self, function: Function) -> Gpu {
+        let address = function.address;
+        let parent = Parent::Pci(address);
+        let not_read = || Unknown::because("not read from another vendor's card");
+        Gpu {
+            index: None,
+            vendor: function.vendor,
+            vendor_id: Some(function.vendor_id),
+            device_id: Some(function.device_id),
+            pci: Some(address),
+            sriov: pci::sriov(self.root, address),
+            product_name: Err(not_read()),
+            driver: function.driver,
+            gfx: Err(not_read()),
+            uuid: Err(not_read()),
+            card_uuid: None,
+            card: self.minors.iter().find(|m| m.render.is_none() && m.parent == parent).map(|m| self.node(m)),
+            render: self.render_of(&parent).map(|minor| self.node(minor)),
+            kfd_node: None,
+            hive_id: None,
+            numa_node: pci::numa_node(self.root, address),
+            vram_bytes: Err(not_read()),
+            partition: None,
+            problems: vec![Problem::NotAmd],
+        }
+    }
+
+    fn node(&self, minor: &Minor) -> DeviceNode {
+        DeviceNode::examine(self.root, node_path(&minor.name), &minor.number)
+    }
+
+    fn render(&self, number: u32) -> Option<&Minor> {
+        self.minors.iter().find(|minor| minor.render == Some(number))
+    }
+
+    fn render_of(&self, parent: &Parent) -> Option<&Minor> {
+        self.minors.iter().find(|minor| minor.render.is_some() && minor.parent == *parent)
+    }
+}
+
+/// A unique id is a GPU's own only when no other GPU has it; partitions share their card's on older drivers.
+fn settle_uuids(gpus: &mut [Gpu]) {
+    let mut holders = BTreeMap::<Uuid, usize>::new();
+    for uuid in gpus.iter().filter_map(|gpu| gpu.card_uuid) {
+        *holders.entry(uuid).or_default() += 1;
+    }
+    for gpu in gpus {
+        let Some(uuid) = gpu.card_uuid else { continue };
+        gpu.uuid = match holders.get(&uuid) {
+            Some(1) | None => Ok(uuid),
+            Some(n) => Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card"))),
+        };
+    }
+}
+
+fn node_path(name: &str) -> PathBuf {
+    Path::new("/dev/dri").join(name)
+}

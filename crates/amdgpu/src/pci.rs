@@ -1,0 +1,158 @@
+//! The display and accelerator functions on the PCI bus, of every vendor.
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+use crate::address::Address;
+use crate::attribute::{self, Reading};
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+
+/// Whose card it is, as far as rocworker needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vendor {
+    Amd,
+    Nvidia,
+    Intel,
+    Other,
+}
+
+impl Vendor {
+    fn of(id: u16) -> Self {
+        match id {
+            0x1002 => Self::Amd,
+            0x10de => Self::Nvidia,
+            0x8086 => Self::Intel,
+            _ => Self::Other,
+        }
+    }
+
+    /// As the JSON and the tags spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amd => "amd",
+            Self::Nvidia => "nvidia",
+            Self::Intel => "intel",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What a function is in SR-IOV (Documentation/PCI/pci-iov-howto.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sriov {
+    /// A physical function that has given out `vfs` virtual ones.
+    Physical { vfs: u32 },
+    /// A virtual function of the card at `of`; `None` inside a guest or container that hides the link's end.
+    Virtual { of: Option<Address> },
+}
+
+/// One PCI function of class display (03xx) or processing accelerator (1200).
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    pub(crate) address: Address,
+    pub(crate) vendor: Vendor,
+    pub(crate) vendor_id: u16,
+    pub(crate) device_id: u16,
+    pub(crate) driver: Option<String>,
+}
+
+/// Lists them in the order of their addresses, and says of which functions nothing can be told.
+pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<String>) {
+    let mut functions = Vec::new();
+    let mut problems = Vec::new();
+    let names = match root.list(DEVICES) {
+        Ok(names) => names,
+        Err(error) => return (functions, vec![format!("no PCI device can be seen: {error}")]),
+    };
+    for name in names {
+        let Some(address) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        match read(root, address) {
+            Ok(Some(function)) => functions.push(function),
+            Ok(None) => {}
+            Err(reason) => problems.push(format!("PCI device {address} cannot be read: {reason}")),
+        }
+    }
+    functions.sort_by_key(|function| function.address);
+    (functions, problems)
+}
+
+/// The folder of a function, by the name that does not depend on the bridges above it.
+pub(crate) fn folder(address: Address) -> PathBuf {
+    Path::new(DEVICES).join(address.to_string())
+}
+
+fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
+    let folder = folder(address);
+    // One read tells class, ids and driver (pci_uevent in pci-driver.c); a bus has hundreds of functions.
+    let uevent = attribute::text(root, &folder.join("uevent")).unwrap_or_else(|_| String::new());
+    let class = match value_of(&uevent, "PCI_CLASS").and_then(hex) {
+        Some(class) => class,
+        None => attribute::hexadecimal(root, &folder.join("class"))?,
+    };
+    if !is_display_or_accelerator(class) {
+        return Ok(None);
+    }
+    let ids = value_of(&uevent, "PCI_ID").and_then(|id| id.split_once(':'));
+    let id = |from_uevent: Option<&str>, file: &str| match from_uevent.and_then(hex).and_then(to_u16) {
+        Some(id) => Ok(id),
+        None => attribute::hexadecimal(root, &folder.join(file)).and_then(|id| {
+            to_u16(id).ok_or_else(|| attribute::Unknown::because(format!("{file} {id:#x} is not a PCI id")))
+        }),
+    };
+    let vendor_id = id(ids.map(|ids| ids.0), "vendor")?;
+    let device_id = id(ids.map(|ids| ids.1), "device")?;
+    let driver = value_of(&uevent, "DRIVER").map(str::to_owned).or_else(|| driver_link(root, &folder));
+    Ok(Some(Function { address, vendor: Vendor::of(vendor_id), vendor_id, device_id, driver }))
+}
+
+/// The function's place in SR-IOV, `None` for a card that has given out no virtual functions.
+pub(crate) fn sriov(root: &Root, address: Address) -> Option<Sriov> {
+    let folder = folder(address);
+    if root.lstat(folder.join("physfn")).is_ok() {
+        return Some(Sriov::Virtual {
+            of: last_component(root, &folder.join("physfn")).and_then(|s| s.parse().ok()),
+        });
+    }
+    match attribute::number(root, &folder.join("sriov_numvfs")) {
+        Ok(vfs) if vfs > 0 => Some(Sriov::Physical { vfs }),
+        _ => None,
+    }
+}
+
+/// The NUMA node; -1 is the kernel's word for "no node" (drivers/pci/pci-sysfs.c).
+pub(crate) fn numa_node(root: &Root, address: Address) -> Reading<u32> {
+    let path = folder(address).join("numa_node");
+    let node: i64 = attribute::number(root, &path)?;
+    let none =
+        || attribute::Unknown::because(format!("{} says {node}: no node", root.shown(&path).display()));
+    u32::try_from(node).map_err(|_| none())
+}
+
+pub(crate) fn value_of<'a>(uevent: &'a str, key: &str) -> Option<&'a str> {
+    uevent.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
+}
+
+pub(crate) fn last_component(root: &Root, link: &Path) -> Option<String> {
+    Some(root.read_link(link).ok()?.file_name()?.to_str()?.to_owned())
+}
+
+fn driver_link(root: &Root, folder: &Path) -> Option<String> {
+    last_component(root, &folder.join("driver"))
+}
+
+/// Base class 03 is display; 1200 is a processing accelerator, which MI300 and later are (PCI code and id
+/// assignment, 1.3 and 1.19).
+fn is_display_or_accelerator(class: u64) -> bool {
+    class >> 16 == 0x03 || class >> 8 == 0x1200
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
+}
+
+fn to_u16(id: u64) -> Option<u16> {
+    u16::try_from(id).ok()
+}

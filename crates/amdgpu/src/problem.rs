@@ -1,0 +1,31 @@
+use crate::attribute::Unknown;
+use crate::node::NodeFault;
+
+/// Why a container cannot use a GPU, in words that a person can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("not an AMD GPU: listed, and never touched")]
+    NotAmd,
+    #[error("no driver is bound to it: modprobe amdgpu, and read dmesg when it stays so")]
+    Unbound,
+    #[error("{0} is bound to it, not amdgpu: it is not for containers of this machine")]
+    OtherDriver(String),
+    #[error("sysfs names no render node for it: the driver did not finish, read dmesg")]
+    NoRenderNode,
+    #[error("{0}")]
+    Node(NodeFault),
+    #[error("/dev/kfd cannot be used: {0}")]
+    Kfd(NodeFault),
+    #[error("there is no KFD on this machine ({0}): load amdgpu from a kernel with CONFIG_HSA_AMD")]
+    NoKfd(Unknown),
+    #[error(
+        "KFD does not know render minor {0}: this GPU or its firmware is not supported for compute, read dmesg"
+    )]
+    UnknownToKfd(u32),
+    #[error("KFD hides it here: the device cgroup of this container does not let it through")]
+    HiddenByKfd,
+    #[error("KFD nodes {nodes:?} all name render minor {minor}: which one it is cannot be told")]
+    SharedMinor { minor: u32, nodes: Vec<u32> },
+    #[error("sysfs does not tell which card it is a partition of")]
+    CardUnknown,
+}

@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+
+/// Turns a machine with AMD GPUs into a container worker.
+#[derive(Debug, Parser)]
+#[command(name = "rocworker", version, max_term_width = 110, propagate_version = true)]
+pub(crate) struct Args {
+    /// Work beneath this directory instead of /: a captured machine, or an image being built
+    #[arg(long, global = true, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
+
+    /// Read this configuration (a path of this machine, also with --root)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// How the answer is written
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    pub(crate) output: Format,
+
+    /// Say more on stderr; twice for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// For programs: stable, documented in docs/json.md
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List every GPU, its nodes, and whether a container can use it, and if not why not
+    Detect,
+    /// Print the worker's tags, comma-joined
+    Tags {
+        /// As a line for an environment file: CONCOURSE_TAG=…
+        #[arg(long)]
+        env: bool,
+    },
+}

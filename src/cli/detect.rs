@@ -1,0 +1,137 @@
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anstyle::Style;
+
+use super::Outcome;
+use super::output::{BAD, DIM, GOOD, styled};
+use super::session::Session;
+use super::table::{Cell, Columns};
+use crate::detection::{Detection, Entry};
+use crate::facts::Facts;
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    let detection = Detection::new(&Facts::read(&session.root));
+    session.format.print(&detection, || text(&detection))?;
+    Ok(Outcome::Done)
+}
+
+/// The answer for people: a row a GPU, the reasons below, the machine in a line.
+pub(crate) fn text(detection: &Detection) -> String {
+    let mut text = String::new();
+    if detection.gpus.is_empty() {
+        text.push_str("No GPU on the PCI bus of this machine.\n");
+    } else {
+        text.push_str(&rows(&detection.gpus));
+        text.push_str(&reasons(&detection.gpus));
+    }
+    for problem in &detection.problems {
+        writeln!(text, "{} {problem}", styled(BAD, "!")).ok();
+    }
+    writeln!(text, "\n{}", machine(detection)).ok();
+    text
+}
+
+fn rows(gpus: &[Entry]) -> String {
+    let headings =
+        ["#", "GPU", "PCI", "DRIVER", "ARCH", "MEMORY", "PARTITION", "CARD", "RENDER", "KFD", "CONTAINERS"];
+    let mut columns = Columns::new(&headings).right(&[0, 5, 9]);
+    for gpu in gpus {
+        let node = |path: &Option<PathBuf>| {
+            let name = path.as_ref().and_then(|path| path.file_name());
+            name.map_or_else(none, |name| name.to_string_lossy().into_owned())
+        };
+        let (verdict, style) = verdict(gpu);
+        columns.row([
+            or_none(gpu.index).into(),
+            gpu.name.clone().unwrap_or_else(|| ids(gpu)).into(),
+            or_none(gpu.pci.as_ref()).into(),
+            or_none(gpu.driver.as_ref()).into(),
+            or_none(gpu.gfx.as_ref()).into(),
+            gpu.vram_bytes.map_or_else(none, gibibytes).into(),
+            partition(gpu).into(),
+            node(&gpu.card).into(),
+            node(&gpu.render).into(),
+            or_none(gpu.kfd_node).into(),
+            Cell::styled(verdict, style),
+        ]);
+    }
+    columns.to_string()
+}
+
+fn verdict(gpu: &Entry) -> (&'static str, Style) {
+    match gpu.vendor {
+        _ if gpu.usable => ("usable", GOOD),
+        "amd" => ("no", BAD),
+        _ => ("not AMD", DIM),
+    }
+}
+
+fn partition(gpu: &Entry) -> String {
+    let Some(partition) = &gpu.partition else { return none() };
+    let mode = |mode: &Option<String>| mode.clone().unwrap_or_else(|| "?".to_owned());
+    format!("{}/{} {}", mode(&partition.compute), mode(&partition.memory), partition.id)
+}
+
+/// Why a GPU is not usable, and why a field of one is not known, one line each.
+fn reasons(gpus: &[Entry]) -> String {
+    let mut text = String::new();
+    for gpu in gpus.iter().filter(|gpu| gpu.vendor == "amd") {
+        let name = match gpu.index {
+            Some(index) => format!("{index}"),
+            None => or_none(gpu.pci.as_ref()),
+        };
+        for problem in &gpu.problems {
+            writeln!(text, "{} {name}: {problem}", styled(BAD, "✗")).ok();
+        }
+    }
+    let unknown_memory: Vec<_> =
+        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
+    match unknown_memory.as_slice() {
+        [] => {}
+        [(index, reason)] => {
+            writeln!(text, "{}", styled(DIM, format!("? {index}: memory unknown, {reason}"))).unwrap_or(())
+        }
+        [(_, reason), rest @ ..] => {
+            let more = rest.len();
+            writeln!(text, "{}", styled(DIM, format!("? memory unknown, {reason}; and so for {more} more")))
+                .unwrap_or(());
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn machine(detection: &Detection) -> String {
+    let amd = detection.gpus.iter().filter(|gpu| gpu.vendor == "amd").count();
+    let usable = detection.gpus.iter().filter(|gpu| gpu.usable).count();
+    let driver = match (&detection.amdgpu.version, detection.amdgpu.loaded) {
+        (Some(version), true) => format!("amdgpu {version} loaded"),
+        (None, true) => "amdgpu loaded".to_owned(),
+        (_, false) => "amdgpu not loaded".to_owned(),
+    };
+    let kfd = detection.kfd.as_ref().map_or_else(
+        || "no usable /dev/kfd".to_owned(),
+        |kfd| format!("{} is {}:{}", kfd.path.display(), kfd.major, kfd.minor),
+    );
+    let around =
+        detection.virtualization.as_ref().map_or_else(String::new, |name| format!("; inside {name}"));
+    format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}")
+}
+
+fn ids(gpu: &Entry) -> String {
+    format!("{}:{}", or_none(gpu.vendor_id.as_ref()), or_none(gpu.device_id.as_ref()))
+}
+
+fn gibibytes(bytes: u64) -> String {
+    // One decimal, in integers: a GPU has far less than 2^60 bytes.
+    let tenths = bytes.saturating_mul(10) / (1 << 30);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+fn or_none(value: Option<impl ToString>) -> String {
+    value.map_or_else(none, |value| value.to_string())
+}
+
+fn none() -> String {
+    "-".to_owned()
+}

@@ -1,0 +1,65 @@
+//! The command line: arguments in, an answer on stdout, talk on stderr, an exit code.
+
+mod args;
+mod detect;
+mod output;
+mod session;
+mod table;
+mod tags;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Args, Command};
+use session::Session;
+
+/// How a command ended, when nothing failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Done, or nothing to do.
+    Done,
+    /// Changes pending, drift, or a failed check.
+    Findings,
+}
+
+/// Runs the program with the process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are answers; anything else is a wrong argument.
+            let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            error.print().ok();
+            return ExitCode::from(if wanted { 0 } else { 2 });
+        }
+    };
+    session::log_to_stderr(args.verbose);
+    let verbose = args.verbose > 0;
+    match run(args) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Findings) => ExitCode::from(3),
+        Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut stderr = anstream::stderr();
+            let told = if verbose { format!("{error:?}") } else { format!("{error:#}").replace('\n', " ") };
+            writeln!(stderr, "rocworker: {told}").ok();
+            ExitCode::from(if error.is::<session::Misuse>() || error.is::<crate::config::Error>() {
+                2
+            } else {
+                1
+            })
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<Outcome> {
+    let session = Session::new(&args)?;
+    match args.command {
+        Command::Detect => detect::run(&session),
+        Command::Tags { env } => tags::run(&session, env),
+    }
+}

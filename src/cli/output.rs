@@ -1,0 +1,41 @@
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use super::args::Format;
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// Text in a style; anstream takes the colours out again where they are not wanted (a pipe, NO_COLOR).
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+impl Format {
+    /// Writes the answer: `answer` for programs, `text` for people.
+    pub(crate) fn print(self, answer: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        match self {
+            Self::Table => print_text(&text()),
+            Self::Json => {
+                let mut json = serde_json::to_string_pretty(answer)?;
+                json.push('\n');
+                print_text(&json)
+            }
+        }
+    }
+}
+
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Whether the error is that nobody reads the answer any more: `rocworker detect | head -1`.
+pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

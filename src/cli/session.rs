@@ -1,0 +1,71 @@
+use std::path::{Path, PathBuf};
+
+use root::Root;
+use tracing::level_filters::LevelFilter;
+
+use super::args::{Args, Format};
+use crate::config::Config;
+use crate::worker::selection::Selection;
+
+/// What every command works with: the machine, and how to answer.
+pub(crate) struct Session {
+    pub(crate) root: Root,
+    /// `--config`, a path of the machine that the program runs on.
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) format: Format,
+}
+
+/// The command line names something that cannot be worked with.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Misuse(pub(crate) String);
+
+impl Session {
+    pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
+        let root = Root::open(&args.root).map_err(|error| Misuse(format!("--root: {error}")))?;
+        Ok(Self { root, config: args.config.clone(), format: args.output })
+    }
+
+    /// The configuration: `--config`'s, or the machine's own.
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
+        match &self.config {
+            None => Ok(Config::read(&self.root)?),
+            Some(path) => Ok(Config::read_file(&caller()?, &absolute(path)?)?),
+        }
+    }
+
+    /// A GPU that was asked for and cannot be used is no error, and no secret either.
+    pub(crate) fn warn_of_left_out(&self, selection: &Selection<'_>) {
+        for gpu in &selection.left_out {
+            let name = gpu.index.map_or_else(String::new, |index| index.to_string());
+            for problem in &gpu.problems {
+                tracing::warn!("GPU {name} is configured and left out: {problem}");
+            }
+        }
+    }
+}
+
+/// The machine that the program runs on. A path on the command line is meant there, as with every program;
+/// a path in the configuration is meant beneath `--root`.
+pub(crate) fn caller() -> anyhow::Result<Root> {
+    Ok(Root::open(Path::new("/"))?)
+}
+
+pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    Ok(std::path::absolute(path)?)
+}
+
+/// Warnings always, what is done with `-v`, everything with `-vv`.
+pub(crate) fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
+}

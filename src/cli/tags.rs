@@ -1,0 +1,26 @@
+use serde::Serialize;
+
+use super::Outcome;
+use super::session::Session;
+use crate::facts::Facts;
+use crate::worker::{selection, tags};
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema_version: u32,
+    tags: &'a [String],
+}
+
+/// `environment`: as a line for an environment file.
+pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let facts = Facts::read(&session.root);
+    let selection = selection::select(&config, &facts)?;
+    session.warn_of_left_out(&selection);
+    let tags = tags::tags(&config, &selection);
+    session.format.print(&Answer { schema_version: 1, tags: &tags }, || {
+        let joined = tags.join(",");
+        if environment { format!("CONCOURSE_TAG={joined}\n") } else { format!("{joined}\n") }
+    })?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,213 @@
+//! The YAML as it is written, before it is checked.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+
+use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key};
+
+const VERSION: u32 = 1;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "keys with values, as `compute-runtime: auto`"
+)]
+pub(super) struct Document {
+    #[serde(rename = "schema_version")]
+    schema_version: Option<u32>,
+    compute_runtime: Option<ComputeRuntime>,
+    gpu_device_ids: Option<Words>,
+    tag: Option<Words>,
+    cdi: Option<CdiDocument>,
+    /// What `compute-runtime` was called when there was only one: yes or no.
+    enable_gpu: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CdiDocument {
+    path: Option<PathBuf>,
+    names: Option<Vec<NamedBy>>,
+}
+
+impl Document {
+    /// The line, from 1, and what is wrong there.
+    pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
+        // Nothing but comments is null in YAML, and here a configuration without keys.
+        let document: Result<Option<Self>, _> = serde_yaml::from_str(text);
+        document.map(Option::unwrap_or_default).map_err(|error| {
+            let place = error.location();
+            let message = error.to_string();
+            // The place stands in front of the sentence, once.
+            let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
+            (line.unwrap_or(1), said)
+        })
+    }
+
+    pub(super) fn check(self, source: Source) -> Result<Config, Error> {
+        if let Some(version) = self.schema_version.filter(|version| *version != VERSION) {
+            let problem = format!("schema_version {version} is not one that this program reads ({VERSION})");
+            return Err(source.wrong("schema_version", None, problem));
+        }
+        let compute_runtime = self.runtime(&source)?;
+        let devices = devices(self.gpu_device_ids, &source)?;
+        let tags = tags(self.tag, &source)?;
+        let cdi = cdi(self.cdi, &source)?;
+        Ok(Config { compute_runtime, devices, tags, cdi, source })
+    }
+
+    fn runtime(&self, source: &Source) -> Result<ComputeRuntime, Error> {
+        use ComputeRuntime::{Auto, Cuda, None as Off, Rocm};
+        let contradiction = |said| {
+            let problem =
+                format!("enable-gpu: {said} and compute-runtime contradict each other; keep compute-runtime");
+            Err(source.wrong("enable-gpu", None, problem))
+        };
+        match (self.enable_gpu, self.compute_runtime) {
+            (None, runtime) => Ok(runtime.unwrap_or_default()),
+            (Some(true), None) => Ok(Auto),
+            (Some(false), None) => Ok(Off),
+            (Some(true), Some(Off)) => contradiction("true"),
+            (Some(false), Some(Auto | Rocm | Cuda)) => contradiction("false"),
+            (Some(_), Some(runtime)) => Ok(runtime),
+        }
+    }
+}
+
+/// The line of a key's second appearance: of a duplicate the parser tells only where its mapping begins.
+fn second_of(text: &str, said: &str) -> Option<usize> {
+    let key = said.split_once("duplicate field `")?.1.split('`').next()?;
+    (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)
+}
+
+fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {
+    const KEY: &str = "gpu-device-ids";
+    let Some(Words(words)) = words else { return Ok(Devices::All) };
+    match words.as_slice() {
+        [] => Err(source.wrong(
+            KEY,
+            None,
+            "gpu-device-ids names no GPU: write all, a list, or compute-runtime: none",
+        )),
+        [word] if word == "all" => Ok(Devices::All),
+        words if words.iter().any(|word| word == "all") => {
+            Err(source.wrong(KEY, None, "gpu-device-ids is all or a list, not both"))
+        }
+        _ => Ok(Devices::Listed(words)),
+    }
+}
+
+fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
+    let Some(Words(words)) = words else { return Ok(Vec::new()) };
+    // They end in an environment file and in a comma-joined variable.
+    let unfit = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\' | '$' | '`');
+    match words.iter().find(|word| word.contains(unfit)) {
+        Some(word) => {
+            let problem =
+                format!("the tag {word:?} has a blank, a quote, a backslash or a $, which no tag can have");
+            Err(source.wrong("tag", Some(word), problem))
+        }
+        None => Ok(words),
+    }
+}
+
+fn cdi(document: Option<CdiDocument>, source: &Source) -> Result<Cdi, Error> {
+    let document = document.unwrap_or(CdiDocument { path: None, names: None });
+    let path = document.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json"));
+    let plain = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
+    if !plain || path.extension() != Some("json".as_ref()) || path.parent() == Some(Path::new("/")) {
+        let problem = format!(
+            "cdi.path {:?} is not an absolute path that ends in .json inside a folder, such as /etc/cdi/amd.json",
+            path.display().to_string()
+        );
+        return Err(source.wrong("path", None, problem));
+    }
+    let names = document.names.unwrap_or_else(|| vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
+    if names.is_empty() {
+        return Err(source.wrong("names", None, "cdi.names is empty: name at least one of index, uuid, pci"));
+    }
+    Ok(Cdi { path, names })
+}
+
+/// A comma list as the charm's options have it, a YAML list, or a single number. Blanks around words and empty
+/// words mean nothing; a word that stands twice counts once.
+#[derive(Debug)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn collect(words: impl IntoIterator<Item = String>) -> Self {
+        let mut kept: Vec<String> = Vec::new();
+        for list in words {
+            for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                if !kept.iter().any(|known| known == word) {
+                    kept.push(word.to_owned());
+                }
+            }
+        }
+        Self(kept)
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordsVisitor).map(Self::collect)
+    }
+}
+
+struct WordsVisitor;
+
+impl<'de> Visitor<'de> for WordsVisitor {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a comma list such as \"0,1\" or a list such as [0, 1]")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(vec![text.to_owned()])
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(vec![number.to_string()])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut words = Vec::new();
+        while let Some(Word(word)) = list.next_element()? {
+            if word.trim().is_empty() {
+                return Err(A::Error::custom("an empty word in a list"));
+            }
+            words.push(word);
+        }
+        Ok(words)
+    }
+}
+
+/// A word of a list; YAML reads a bare `0` as a number.
+struct Word(String);
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneWord;
+        impl Visitor<'_> for OneWord {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a word or a number")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Word, E> {
+                Ok(Word(text.to_owned()))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(OneWord)
+    }
+}

@@ -1,0 +1,142 @@
+//! /etc/rocworker/config.yaml: what is wanted of this machine.
+//!
+//! Every key is optional, and so is the file. A key that nothing acts on is refused rather than ignored:
+//! a typing error must not read as consent.
+
+mod document;
+mod error;
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+pub use error::Error;
+
+use document::Document;
+
+/// Where the configuration lies beneath a Root.
+pub const PATH: &str = "/etc/rocworker/config.yaml";
+
+const LIMIT: usize = 1 << 20;
+
+/// The configuration, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub compute_runtime: ComputeRuntime,
+    pub devices: Devices,
+    /// The worker's own tags, which come before ours.
+    pub tags: Vec<String>,
+    pub cdi: Cdi,
+    /// Where it was read, so that what turns out wrong later can be said with its line.
+    source: Source,
+}
+
+/// Which vendor's runtime the worker offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComputeRuntime {
+    /// AMD's where a usable AMD GPU is.
+    #[default]
+    Auto,
+    Rocm,
+    /// Another vendor's: rocworker has nothing to do.
+    Cuda,
+    None,
+}
+
+/// Which of the machine's AMD GPUs containers may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Devices {
+    All,
+    /// Indexes, PCI addresses, uuids or render names, as they were written.
+    Listed(Vec<String>),
+}
+
+/// The CDI spec that is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cdi {
+    pub path: PathBuf,
+    /// What its devices are named by, beside `all`.
+    pub names: Vec<NamedBy>,
+}
+
+/// A kind of CDI device name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NamedBy {
+    /// `0`
+    Index,
+    /// `GPU-…`, where it is one GPU's own
+    Uuid,
+    /// `0000:64:00.0`: a card with all its partitions
+    Pci,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Config {
+    /// Reads the configuration beneath `root`; what a machine without one gets is [`Config::parse`] of nothing.
+    ///
+    /// # Errors
+    /// When the file is not root's alone, too large, or says something that cannot be.
+    pub fn read(root: &Root) -> Result<Self, Error> {
+        match Self::read_file(root, Path::new(PATH)) {
+            Err(Error::Unreadable(error)) if error.is_not_found() => Self::parse(&root.shown(PATH), ""),
+            other => other,
+        }
+    }
+
+    /// Reads a configuration that must be there.
+    ///
+    /// # Errors
+    /// As [`Config::read`], and when it is not there.
+    pub fn read_file(root: &Root, path: &Path) -> Result<Self, Error> {
+        let shown = root.shown(path);
+        let bytes = root.read_trusted(path, LIMIT)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            Error::Wrong { path: shown.clone(), line, problem: "this line is not UTF-8 text".to_owned() }
+        })?;
+        Self::parse(&shown, &text)
+    }
+
+    /// Reads a configuration from its text; `path` is for what is said when it is wrong.
+    ///
+    /// # Errors
+    /// Names the line that is wrong.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        let source = Source { path: path.to_owned(), text: text.to_owned() };
+        let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, problem))?;
+        document.check(source)
+    }
+
+    /// An error about a key of this configuration that only the machine could tell: with the key's line, or
+    /// that of `item` in its list.
+    #[must_use]
+    pub fn wrong(&self, key: &str, item: &str, problem: impl Into<String>) -> Error {
+        self.source.wrong(key, Some(item), problem)
+    }
+}
+
+impl Source {
+    fn wrong_at(&self, line: usize, problem: impl Into<String>) -> Error {
+        Error::Wrong { path: self.path.clone(), line, problem: problem.into() }
+    }
+
+    fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
+        let lines = || (1..).zip(self.text.lines());
+        let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
+        let of_item =
+            item.and_then(|item| lines().find(|(number, line)| *number >= of_key && line.contains(item)));
+        self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
+    }
+}
+
+fn is_of_key(line: &str, key: &str) -> bool {
+    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))
+}

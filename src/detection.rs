@@ -1,0 +1,172 @@
+//! `detect --output json`: the contract that others rely on. Documented in docs/json.md.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use amdgpu::{Gpu, Kfd, Module, Reading, Sriov};
+use serde::Serialize;
+
+use crate::facts::Facts;
+use crate::names;
+
+/// The whole answer. Absent is null, never 0.
+#[derive(Debug, Serialize)]
+pub struct Detection {
+    pub schema_version: u32,
+    pub gpus: Vec<Entry>,
+    pub kfd: Option<KfdNode>,
+    pub amdgpu: Driver,
+    pub virtualization: Option<String>,
+    /// What is wrong with the machine and belongs to no one GPU.
+    pub problems: Vec<String>,
+}
+
+/// One GPU, as a container can be given it.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    pub index: Option<u32>,
+    pub vendor: &'static str,
+    /// Four hexadecimal digits.
+    pub vendor_id: Option<String>,
+    pub device_id: Option<String>,
+    pub pci: Option<String>,
+    pub name: Option<String>,
+    pub driver: Option<String>,
+    pub gfx: Option<String>,
+    pub uuid: Option<String>,
+    pub card: Option<PathBuf>,
+    pub render: Option<PathBuf>,
+    pub kfd_node: Option<u32>,
+    pub numa_node: Option<u32>,
+    pub vram_bytes: Option<u64>,
+    pub partition: Option<PartitionEntry>,
+    pub sriov: Option<SriovEntry>,
+    pub usable: bool,
+    pub problems: Vec<String>,
+    /// Why a field above is null, where there is a reason worth telling.
+    pub unknown: BTreeMap<&'static str, String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PartitionEntry {
+    pub compute: Option<String>,
+    pub memory: Option<String>,
+    pub id: u32,
+}
+
+/// What a card is in SR-IOV.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum SriovEntry {
+    Pf { vfs: u32 },
+    Vf { of: Option<String> },
+}
+
+#[derive(Debug, Serialize)]
+pub struct KfdNode {
+    pub path: PathBuf,
+    pub major: u64,
+    pub minor: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Driver {
+    pub loaded: bool,
+    pub version: Option<String>,
+    pub srcversion: Option<String>,
+}
+
+impl Detection {
+    #[must_use]
+    pub fn new(facts: &Facts) -> Self {
+        Self {
+            schema_version: 1,
+            gpus: facts.machine.gpus.iter().map(Entry::new).collect(),
+            kfd: KfdNode::new(&facts.machine.kfd),
+            amdgpu: Driver::new(&facts.machine.amdgpu),
+            virtualization: facts.virtualization.clone(),
+            problems: facts.machine.problems.clone(),
+        }
+    }
+}
+
+impl Entry {
+    fn new(gpu: &Gpu) -> Self {
+        let mut unknown = BTreeMap::new();
+        let amd = gpu.index.is_some();
+        let gfx = known(&gpu.gfx, "gfx", amd, &mut unknown);
+        let uuid = known(&gpu.uuid, "uuid", amd, &mut unknown);
+        let numa_node = known(&gpu.numa_node, "numa_node", amd, &mut unknown);
+        let vram_bytes = known(&gpu.vram_bytes, "vram_bytes", amd, &mut unknown);
+        let partition = gpu.partition.as_ref().map(|partition| PartitionEntry {
+            compute: known(&partition.compute, "partition.compute", amd, &mut unknown),
+            memory: known(&partition.memory, "partition.memory", amd, &mut unknown),
+            id: partition.id,
+        });
+        Self {
+            index: gpu.index,
+            vendor: gpu.vendor.name(),
+            vendor_id: gpu.vendor_id.map(|id| format!("{id:04x}")),
+            device_id: gpu.device_id.map(|id| format!("{id:04x}")),
+            pci: gpu.pci.map(|address| address.to_string()),
+            name: names::of(gpu),
+            driver: gpu.driver.clone(),
+            gfx: gfx.map(|gfx| gfx.to_string()),
+            uuid: uuid.map(|uuid| uuid.to_string()),
+            card: gpu.card.as_ref().map(|node| node.path.clone()),
+            render: gpu.render.as_ref().map(|node| node.path.clone()),
+            kfd_node: gpu.kfd_node,
+            numa_node,
+            vram_bytes,
+            partition,
+            sriov: gpu.sriov.map(SriovEntry::new),
+            usable: gpu.usable(),
+            problems: gpu.problems.iter().map(ToString::to_string).collect(),
+            unknown,
+        }
+    }
+}
+
+/// A reading's value. Of another vendor's card nothing is asked, so that nothing is missing.
+fn known<T: Clone>(
+    reading: &Reading<T>,
+    field: &'static str,
+    amd: bool,
+    unknown: &mut BTreeMap<&'static str, String>,
+) -> Option<T> {
+    match reading {
+        Ok(value) => Some(value.clone()),
+        Err(reason) => {
+            if amd {
+                unknown.insert(field, reason.to_string());
+            }
+            None
+        }
+    }
+}
+
+impl SriovEntry {
+    fn new(sriov: Sriov) -> Self {
+        match sriov {
+            Sriov::Physical { vfs } => Self::Pf { vfs },
+            Sriov::Virtual { of } => Self::Vf { of: of.map(|address| address.to_string()) },
+        }
+    }
+}
+
+impl KfdNode {
+    fn new(kfd: &Kfd) -> Option<Self> {
+        let (major, minor) = kfd.node.number()?;
+        Some(Self { path: kfd.node.path.clone(), major, minor })
+    }
+}
+
+impl Driver {
+    fn new(module: &Module) -> Self {
+        Self {
+            loaded: module.loaded,
+            version: module.version.clone().ok(),
+            srcversion: module.srcversion.clone().ok(),
+        }
+    }
+}

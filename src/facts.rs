@@ -1,0 +1,32 @@
+//! Everything that decides what should be on a machine, read once and never written.
+
+use amdgpu::{Gpu, Machine};
+use root::Root;
+
+use crate::host;
+
+/// What is true of a machine now.
+#[derive(Debug)]
+pub struct Facts {
+    pub machine: Machine,
+    /// See [`host::virtualization`].
+    pub virtualization: Option<String>,
+}
+
+impl Facts {
+    /// Reads the machine beneath `root`.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        Self { machine: Machine::read(root), virtualization: host::virtualization(root) }
+    }
+
+    /// AMD's GPUs, usable or not, in the order of their indexes.
+    pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
+        self.machine.gpus.iter().filter(|gpu| gpu.index.is_some())
+    }
+
+    /// Those of them that a container can use.
+    pub fn usable(&self) -> impl Iterator<Item = &Gpu> {
+        self.amd().filter(|gpu| gpu.usable())
+    }
+}

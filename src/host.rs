@@ -1,0 +1,76 @@
+//! What kind of machine this is: bare metal, a container, a virtual machine.
+
+use root::Root;
+
+/// The container manager or hypervisor around this machine in the words of systemd-detect-virt(1), and `lxd`
+/// and `incus` where their guest API tells them from plain LXC. `None` when nothing says that there is one.
+#[must_use]
+pub fn virtualization(root: &Root) -> Option<String> {
+    container(root).or_else(|| hypervisor(root))
+}
+
+/// Whether [`virtualization`] named a container: no kernel module can be loaded from there, and only the
+/// nodes stand in /dev that were passed in.
+#[must_use]
+pub fn is_container(virtualization: &str) -> bool {
+    const CONTAINERS: [&str; 8] =
+        ["lxd", "incus", "lxc", "docker", "podman", "systemd-nspawn", "wsl", "container"];
+    CONTAINERS.contains(&virtualization)
+}
+
+fn container(root: &Root) -> Option<String> {
+    // What LXD and Incus put into their guests for talking to the host.
+    for (folder, name) in [("/dev/lxd", "lxd"), ("/dev/incus", "incus")] {
+        if root.exists(folder) {
+            return Some(name.to_owned());
+        }
+    }
+    // systemd writes what it was told by its container manager; see https://systemd.io/CONTAINER_INTERFACE.
+    if let Ok(name) = root.read_text("/run/systemd/container", 256) {
+        return Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+    }
+    if let Ok(environment) = root.read("/proc/1/environ", 1 << 20) {
+        let name =
+            environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"container="));
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            return Some(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    for (file, name) in [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")] {
+        if root.exists(file) {
+            return Some(name.to_owned());
+        }
+    }
+    None
+}
+
+/// DMI names as systemd's src/basic/virt.c compares them.
+const DMI: [(&str, &str); 10] = [
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("Google Compute Engine", "google"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Virtual Machine", "microsoft"),
+    ("Parallels", "parallels"),
+];
+
+fn hypervisor(root: &Root) -> Option<String> {
+    if let Ok(kind) = root.read_text("/sys/hypervisor/type", 256) {
+        return Some(kind.trim().to_owned());
+    }
+    for file in ["product_name", "sys_vendor", "board_vendor", "bios_vendor"] {
+        let Ok(text) = root.read_text(format!("/sys/class/dmi/id/{file}"), 4096) else { continue };
+        if let Some((_, name)) = DMI.iter().find(|(prefix, _)| text.starts_with(prefix)) {
+            return Some((*name).to_owned());
+        }
+    }
+    // The first CPU's flags are enough, and the file grows with every CPU.
+    let cpuinfo = root.read_start("/proc/cpuinfo", 4096).ok()?;
+    let cpuinfo = String::from_utf8_lossy(&cpuinfo);
+    let flags = cpuinfo.lines().find_map(|line| line.strip_prefix("flags"))?;
+    flags.split_whitespace().any(|flag| flag == "hypervisor").then(|| "vm-other".to_owned())
+}

@@ -1,0 +1,13 @@
+//! Turns a machine with AMD GPUs into a container worker.
+//!
+//! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
+//! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
+
+pub mod cli;
+pub mod config;
+pub mod detection;
+pub mod facts;
+pub mod host;
+pub mod names;
+pub mod render;
+pub mod worker;

@@ -1,0 +1,6 @@
+//! What should be on the machine: pure functions of Facts and Config. The same two give the same answer, byte
+//! for byte.
+
+pub mod cdi;
+pub mod selection;
+pub mod tags;

@@ -1,0 +1,89 @@
+//! Which of the machine's GPUs the configuration means.
+
+use amdgpu::{Address, Gpu};
+
+use crate::config::{ComputeRuntime, Config, Devices, Error};
+use crate::facts::Facts;
+
+const KEY: &str = "gpu-device-ids";
+
+/// The GPUs that containers of this worker may be given, all of them usable, in the order of their indexes.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    pub gpus: Vec<&'a Gpu>,
+    /// Whether the configuration names them, rather than taking what is there.
+    pub listed: bool,
+    /// GPUs that were named and cannot be used now.
+    pub left_out: Vec<&'a Gpu>,
+}
+
+/// Whether the configuration leaves AMD's GPUs alone.
+#[must_use]
+pub fn is_off(config: &Config) -> bool {
+    matches!(config.compute_runtime, ComputeRuntime::Cuda | ComputeRuntime::None)
+}
+
+/// Applies the configuration to the machine.
+///
+/// # Errors
+/// When it names a GPU that is not there, or not AMD's. Another card is never taken in its place.
+pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Error> {
+    if is_off(config) {
+        return Ok(Selection { gpus: Vec::new(), listed: false, left_out: Vec::new() });
+    }
+    let Devices::Listed(words) = &config.devices else {
+        return Ok(Selection { gpus: facts.usable().collect(), listed: false, left_out: Vec::new() });
+    };
+    let mut named = vec![false; facts.amd().count()];
+    for word in words {
+        let mut found = false;
+        for (gpu, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_named(gpu, word)) {
+            *named = true;
+            found |= gpu.index.is_some();
+        }
+        if !found {
+            return Err(config.wrong(KEY, word, why_not(word, facts)));
+        }
+    }
+    let named = facts.amd().zip(named).filter_map(|(gpu, named)| named.then_some(gpu));
+    let (gpus, left_out) = named.partition(|gpu| gpu.usable());
+    Ok(Selection { gpus, listed: true, left_out })
+}
+
+/// By index, PCI address, uuid (its own, or its card's) or render name.
+fn is_named(gpu: &Gpu, word: &str) -> bool {
+    let render = gpu.render.as_ref().and_then(|node| node.path.to_str());
+    let uuid_is = |uuid: String| uuid.eq_ignore_ascii_case(word);
+    gpu.index.is_some_and(|index| index.to_string() == word)
+        || word.parse::<Address>().is_ok_and(|address| gpu.pci == Some(address))
+        || gpu.card_uuid.is_some_and(|uuid| uuid_is(uuid.to_string()))
+        || render.is_some_and(|path| path == word || path.strip_prefix("/dev/dri/") == Some(word))
+}
+
+fn why_not(word: &str, facts: &Facts) -> String {
+    let address = word.parse::<Address>().ok();
+    let other = facts.machine.gpus.iter().find(|gpu| address.is_some() && gpu.pci == address);
+    if let Some(gpu) = other {
+        return format!(
+            "{KEY} names {word}, which is no AMD GPU but {}: it is left alone",
+            gpu.vendor.name()
+        );
+    }
+    let there: Vec<String> = facts
+        .amd()
+        .map(|gpu| match (gpu.index, gpu.pci) {
+            (Some(index), Some(address)) => format!("{index} ({address})"),
+            (index, _) => index.map_or_else(String::new, |index| index.to_string()),
+        })
+        .collect();
+    match there.as_slice() {
+        [] => format!("{KEY} names {word:?}, and this machine has no AMD GPU"),
+        there if there.len() > 8 => {
+            format!(
+                "{KEY} names {word:?}, which is none of this machine's {} AMD GPUs: see rocworker detect",
+                there.len()
+            )
+        }
+        there => format!("{KEY} names {word:?}, and this machine's AMD GPUs are {}", there.join(", ")),
+    }
+}

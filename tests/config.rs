@@ -1,0 +1,109 @@
+//! What a configuration may say, and what is said of one that is wrong.
+#![allow(clippy::disallowed_methods, reason = "a test lays out the files that are then read")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rocworker::config::{ComputeRuntime, Config, Devices, NamedBy};
+use root::Root;
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(Path::new("/etc/rocworker/config.yaml"), text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_sample_says_what_no_file_means() {
+    let sample = parse(include_str!("../templates/config.yaml")).unwrap();
+    let none = parse("").unwrap();
+    assert_eq!(
+        (&sample.compute_runtime, &sample.devices, &sample.tags, &sample.cdi),
+        (&none.compute_runtime, &none.devices, &none.tags, &none.cdi)
+    );
+    assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
+    assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
+}
+
+#[test]
+fn devices_are_a_comma_list_a_list_or_a_number() {
+    let listed = |words: &[&str]| Devices::Listed(words.iter().map(|word| (*word).to_owned()).collect());
+    for (text, devices) in [
+        ("gpu-device-ids: all", Devices::All),
+        ("gpu-device-ids: [all]", Devices::All),
+        ("gpu-device-ids: 0", listed(&["0"])),
+        ("gpu-device-ids: \"0,1\"", listed(&["0", "1"])),
+        ("gpu-device-ids: 0, 1,0", listed(&["0", "1"])),
+        ("gpu-device-ids: [0, renderD129, 0000:64:00.0]", listed(&["0", "renderD129", "0000:64:00.0"])),
+        ("gpu-device-ids:\n- GPU-00ff00ff00ff00ff\n", listed(&["GPU-00ff00ff00ff00ff"])),
+    ] {
+        assert_eq!(parse(text).unwrap().devices, devices, "{text}");
+    }
+}
+
+#[test]
+fn the_older_enable_gpu_is_understood() {
+    for (text, runtime) in [
+        ("enable-gpu: true", ComputeRuntime::Auto),
+        ("enable-gpu: false", ComputeRuntime::None),
+        ("enable-gpu: true\ncompute-runtime: rocm", ComputeRuntime::Rocm),
+        ("compute-runtime: cuda", ComputeRuntime::Cuda),
+    ] {
+        assert_eq!(parse(text).unwrap().compute_runtime, runtime, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    for (text, line, part) in [
+        ("tag: a\nmode: worker\n", 2, "unknown field `mode`"),
+        ("tag: a\ncdi:\n  names: [index]\n  kind: x\n", 4, "unknown field `kind`"),
+        ("\ncompute-runtime: opencl\n", 2, "unknown variant `opencl`"),
+        ("compute-runtime: [rocm]\n", 1, "compute-runtime"),
+        ("tag: a\ngpu-device-ids: {a: b}\n", 2, "a comma list"),
+        ("gpu-device-ids: []\n", 1, "names no GPU"),
+        ("tag: a\ngpu-device-ids: all,0\n", 2, "all or a list"),
+        ("gpu-device-ids: -1\n", 1, "a comma list"),
+        ("enable-gpu: maybe\n", 1, "expected a boolean"),
+        ("compute-runtime: rocm\nenable-gpu: false\n", 2, "contradict"),
+        ("enable-gpu: true\ncompute-runtime: none\n", 1, "contradict"),
+        ("tag:\n- ok\n- \"two words\"\n", 3, "two words"),
+        ("cdi:\n  path: relative.json\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /etc/cdi/../../x.json\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "not an absolute path"),
+        ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
+        ("cdi:\n  names: [serial]\n", 2, "unknown variant `serial`"),
+        ("schema_version: 2\n", 1, "schema_version 2"),
+        ("tag: a\ntag: b\n", 2, "duplicate"),
+        ("tag: [a\n", 2, "expected"),
+        ("- a\n", 1, "keys with values"),
+        ("just words\n", 1, "keys with values"),
+    ] {
+        let error = parse(text).unwrap_err();
+        let place = format!("/etc/rocworker/config.yaml:{line}: ");
+        assert!(error.starts_with(&place) && error.contains(part), "{text:?}: {error}");
+        assert!(!error.contains('\n') && !error.contains("at line"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_file_that_others_could_have_written_or_that_is_no_config_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("etc/rocworker/config.yaml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    assert_eq!(Config::read(&root).unwrap().devices, Devices::All, "no file is no error");
+
+    fs::write(&path, "tag: a\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("can be written by others") && error.contains("config.yaml"), "{error}");
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, vec![b'#'; 10 << 20]).unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("config.yaml is larger than"), "{error}");
+
+    fs::write(&path, b"tag: a\ncdi:\n  path: /\xff\n").unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("config.yaml:3: this line is not UTF-8"), "{error}");
+}

@@ -1,0 +1,13 @@
+//! What the tests of several packages share: captured machines, and the rules by which tests of
+//! real components run or are skipped.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests alone stand on this: they fail by panicking, and read captures and PATH as they are"
+)]
+
+pub mod captures;
+pub mod detect;
+pub mod real;

@@ -1,0 +1,97 @@
+//! Tests of real components (lspci, runc, podman, …), named `real_*`.
+//!
+//! `cargo test` leaves out those whose component is missing and says so; `cargo xtask test` sets
+//! `ROCWORKER_FULL=1`, and there nothing may be left out. Every test that did run appends its name
+//! to the file that `ROCWORKER_RAN` names, so that a run in which a test vanished is noticed.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+/// Whether the calling test can run: all of these programs are on PATH (or in the sbin folders,
+/// which an ordinary user's PATH leaves out).
+///
+/// Prints `skipped: TEST: REASON` to stderr where it cannot.
+///
+/// # Panics
+/// Where it cannot and `ROCWORKER_FULL` is 1.
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|name| program(name).is_none());
+    decide(missing.map(|name| format!("{name} is not installed")))
+}
+
+/// As [`require`], and the caller must be root (with the right to make device nodes).
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_root(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|name| program(name).is_none());
+    let reason = missing.map(|name| format!("{name} is not installed"));
+    let user = (!is_root()).then(|| "needs root".to_owned());
+    decide(reason.or(user))
+}
+
+/// Where a program is, looked up as a shell would, and then in the sbin folders.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|stat| stat.is_file() && stat.permissions().mode() & 0o111 != 0)
+}
+
+/// By the effective capabilities, not the uid: root in a container may be without mknod.
+fn is_root() -> bool {
+    const CAP_MKNOD: u32 = 27;
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim();
+    let capabilities = u64::from_str_radix(field("CapEff:"), 16).unwrap();
+    let effective_uid = field("Uid:").split_whitespace().nth(1).unwrap();
+    effective_uid == "0" && capabilities >> CAP_MKNOD & 1 == 1
+}
+
+#[track_caller]
+fn decide(hindrance: Option<String>) -> bool {
+    let test = test_name();
+    if let Some(reason) = hindrance {
+        assert!(
+            env::var_os("ROCWORKER_FULL").is_none_or(|value| value != "1"),
+            "{test} would be skipped, which a full run does not allow: {reason}"
+        );
+        // Past libtest's capture: what was left out must be seen without --nocapture.
+        std::io::stderr().write_all(format!("skipped: {test}: {reason}\n").as_bytes()).unwrap();
+        return false;
+    }
+    if let Some(file) = env::var_os("ROCWORKER_RAN") {
+        let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
+        // One write, so that lines of parallel tests do not mix.
+        file.write_all(format!("{test}\n").as_bytes()).unwrap();
+    }
+    true
+}
+
+/// libtest names a test's thread after the test, except where it runs it on the main thread
+/// (one test at a time); nextest gives the name as an argument after `--exact`.
+#[track_caller]
+fn test_name() -> String {
+    let thread = std::thread::current();
+    if let Some(name) = thread.name().filter(|name| *name != "main") {
+        return name.to_owned();
+    }
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--exact")
+        && let Some(name) = arguments.iter().find(|argument| !argument.starts_with('-'))
+    {
+        return name.clone();
+    }
+    Location::caller().to_string()
+}
