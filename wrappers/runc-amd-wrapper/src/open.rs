@@ -20,6 +20,9 @@ mod flag {
     pub(super) const NONBLOCK: i32 = 0o4000;
 }
 
+/// The kernel's answer to `O_NOFOLLOW` on a link.
+const ELOOP: i32 = 40;
+
 /// Why a file was not taken.
 #[derive(Debug)]
 pub enum Error {
@@ -38,10 +41,7 @@ pub enum Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            // The kernel's answer to O_NOFOLLOW on a link.
-            Self::Io(error) if error.kind() == io::ErrorKind::FilesystemLoop => {
-                f.write_str("is a symbolic link")
-            }
+            Self::Io(error) if error.raw_os_error() == Some(ELOOP) => f.write_str("is a symbolic link"),
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::NotRegular => f.write_str("is no regular file"),
             Self::TooLong { limit } => write!(f, "is longer than {limit} bytes"),
@@ -55,6 +55,11 @@ impl Error {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
+
+    /// Somebody put a link where a file was to be.
+    pub fn is_link(&self) -> bool {
+        matches!(self, Self::Io(error) if error.raw_os_error() == Some(ELOOP))
+    }
 }
 
 /// Opens a regular file for reading, never through a link in its last place, never waiting for a fifo.
@@ -64,6 +69,12 @@ pub fn regular(path: &Path) -> Result<(File, Metadata), Error> {
         .custom_flags(flag::NOFOLLOW | flag::NONBLOCK)
         .open(path)
         .map_err(Error::Io)?;
+    checked_regular(file)
+}
+
+/// The same through a link, as runc would open it: to be looked at only.
+pub fn regular_behind_links(path: &Path) -> Result<(File, Metadata), Error> {
+    let file = OpenOptions::new().read(true).custom_flags(flag::NONBLOCK).open(path).map_err(Error::Io)?;
     checked_regular(file)
 }
 

@@ -141,19 +141,12 @@ impl Store {
         }
     }
 
-    /// Every record there is, with its path; one that cannot be read stands as the reason.
-    pub fn all(&self, _lock: &Lock) -> Result<Vec<(PathBuf, Result<String, open::Error>)>, Error> {
+    /// The text of every record that can be read, with its path.
+    pub fn all(&self, _lock: &Lock) -> Result<Vec<(PathBuf, String)>, Error> {
         let entries = std::fs::read_dir(&self.records).map_err(Error::io("the folder", &self.records))?;
-        let mut records = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(Error::io("the folder", &self.records))?.path();
-            if path.as_os_str().as_bytes().ends_with(b"~") {
-                continue;
-            }
-            let text = open::roots_text(&path, LIMIT);
-            records.push((path, text));
-        }
-        Ok(records)
+        let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        let records = paths.filter(|path| !path.as_os_str().as_bytes().ends_with(b"~"));
+        Ok(records.filter_map(|path| open::roots_text(&path, LIMIT).ok().map(|text| (path, text))).collect())
     }
 }
 

@@ -11,71 +11,144 @@
 //! bundle means: [`Bundle::doubt`] says so and [`Bundle::inject`] refuses; a container that asks for
 //! nothing is not hindered by it.
 
+mod entries;
 mod error;
+mod hooks;
 mod inject;
+mod places;
 
 use std::borrow::Cow;
 
+pub use entries::Device;
 pub use error::Error;
 pub use inject::{Injection, Node};
+pub(crate) use places::{Doubt, Process};
 
-use crate::gids::UserNamespace;
+use crate::{
+    gids::UserNamespace,
+    json::{Container, Scanner},
+    splice::{Brackets, Place},
+};
+use places::{Key, Linux};
 
 /// A bundle's `config.json`, of which only the places of what matters are known.
 #[derive(Clone, Debug)]
 pub struct Bundle<'a> {
     text: &'a str,
-}
-
-/// A device that the bundle has already, of `linux.devices`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device<'a> {
-    pub path: Cow<'a, str>,
-    /// `c`, `b`, `u` or `p`.
-    pub kind: Cow<'a, str>,
-    pub major: Option<i64>,
-    pub minor: Option<i64>,
+    doubt: Doubt,
+    root: Container,
+    process_place: Place,
+    process: Process<'a>,
+    linux_place: Place,
+    linux: Linux,
+    annotation_keys: Vec<Cow<'a, str>>,
+    mounts: Place,
+    hooks: Place,
 }
 
 impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, or is nested deeper than 128.
+    /// The text is not one JSON object, or is nested deeper than 127.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let _ = Self { text }.text;
-        todo!()
+        let mut scanner = Scanner::new(text);
+        let mut doubt = Doubt::default();
+        let (mut process_place, mut process) = (Place::Absent, Process::default());
+        let (mut linux_place, mut linux) = (Place::Absent, Linux::default());
+        let (mut mounts, mut hooks, mut annotations) = (Place::Absent, Place::Absent, Place::Absent);
+        let mut annotation_keys = Vec::new();
+        let root = scanner.object(|scanner, key| {
+            if key.names("process") {
+                let read = |scanner: &mut _, doubt: &mut _| process.read(scanner, doubt, "process.");
+                doubt.member(scanner, Key("", "process"), Brackets::Object, &mut process_place, read)
+            } else if key.names("linux") {
+                let read = |scanner: &mut _, doubt: &mut _| linux.read(scanner, doubt);
+                doubt.member(scanner, Key("", "linux"), Brackets::Object, &mut linux_place, read)
+            } else if key.names("mounts") {
+                doubt.whole(scanner, Key("", "mounts"), Brackets::Array, &mut mounts)
+            } else if key.names("hooks") {
+                doubt.whole(scanner, Key("", "hooks"), Brackets::Object, &mut hooks)
+            } else if key.names("annotations") {
+                let key = Key("", "annotations");
+                doubt.member(scanner, key, Brackets::Object, &mut annotations, |scanner, _| {
+                    scanner.object(|scanner, key| {
+                        annotation_keys.push(key.decode());
+                        scanner.skip().map(drop)
+                    })
+                })
+            } else {
+                scanner.skip().map(drop)
+            }
+        })?;
+        scanner.finish()?;
+        Ok(Self {
+            text,
+            doubt,
+            root,
+            process_place,
+            process,
+            linux_place,
+            linux,
+            annotation_keys,
+            mounts,
+            hooks,
+        })
     }
 
     /// Why this bundle cannot be edited, if it cannot: the first key in doubt.
     #[must_use]
     pub fn doubt(&self) -> Option<&Error> {
-        todo!()
+        self.doubt.0.as_ref()
     }
 
-    /// `process.env`, entry by entry. Where it stands twice, the entries of both.
+    /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
     pub fn env(&self) -> impl Iterator<Item = &str> {
-        [].into_iter()
+        self.process.entries.iter().map(|entry| &*entry.text)
     }
 
     /// The keys of `annotations`.
     pub fn annotation_keys(&self) -> impl Iterator<Item = &str> {
-        [].into_iter()
+        self.annotation_keys.iter().map(|key| &**key)
     }
 
     /// The user namespace that the bundle asks for (`linux.namespaces`, `uidMappings`, `gidMappings`).
     ///
     /// # Errors
-    /// One of these keys is in doubt.
+    /// The bundle is in doubt, or one of these keys cannot be read.
     pub fn user_namespace(&self) -> Result<UserNamespace, Error> {
-        todo!()
+        self.certain()?;
+        let namespaces: Vec<entries::Namespace<'_>> =
+            entries::read(self.text, self.linux.namespaces, "linux.namespaces")?;
+        let Some(user) = namespaces.into_iter().find(|namespace| namespace.kind == "user") else {
+            return Ok(UserNamespace::Host);
+        };
+        let uids = entries::read(self.text, self.linux.uid_mappings, "linux.uidMappings")?;
+        let gids = entries::read(self.text, self.linux.gid_mappings, "linux.gidMappings")?;
+        match user.path {
+            Some(path) if gids.is_empty() && !path.is_empty() => {
+                Ok(UserNamespace::Joined { path: path.into_owned() })
+            }
+            _ => Ok(UserNamespace::Mapped { uids, gids }),
+        }
     }
 
     /// `linux.devices`.
     ///
     /// # Errors
-    /// The key is in doubt, or an entry is not a device.
+    /// The bundle is in doubt, or an entry is not a device.
     pub fn devices(&self) -> Result<Vec<Device<'a>>, Error> {
-        todo!()
+        self.certain()?;
+        entries::read(self.text, self.linux.devices, "linux.devices")
+    }
+
+    fn certain(&self) -> Result<(), Error> {
+        match &self.doubt.0 {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

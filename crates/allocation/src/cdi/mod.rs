@@ -15,6 +15,13 @@ use std::{borrow::Cow, fmt};
 pub use faults::Fault;
 pub use grant::{Grant, GrantError};
 
+/// The hooks that the OCI runtime-spec knows.
+pub const HOOK_NAMES: [&str; 6] =
+    ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
+
+/// Edits that CDI knows and that are not read here.
+const UNREAD_EDITS: [&str; 2] = ["netDevices", "intelRdt"];
+
 /// A CDI spec file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec<'a> {
@@ -99,6 +106,20 @@ impl DeviceNode<'_> {
     }
 }
 
+impl Edits<'_> {
+    /// Whether there is nothing to change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { env, device_nodes, mounts, hooks, additional_gids, others } = self;
+        env.is_empty()
+            && device_nodes.is_empty()
+            && mounts.is_empty()
+            && hooks.is_empty()
+            && additional_gids.is_empty()
+            && others.is_empty()
+    }
+}
+
 /// A mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount<'a> {
@@ -144,8 +165,7 @@ impl<'a> Spec<'a> {
     /// # Errors
     /// The text is not JSON, a value has the wrong type, or a key stands twice.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let _ = text;
-        todo!()
+        serde_json::from_str(text).map_err(Error)
     }
 
     /// The place of a device in [`Spec::devices`], by its name.
@@ -154,3 +174,6 @@ impl<'a> Spec<'a> {
         self.devices.iter().position(|device| device.name == name)
     }
 }
+
+#[cfg(test)]
+mod tests;

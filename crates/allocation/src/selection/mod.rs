@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::{PciAddress, Quoted, Render};
 
-pub use inventory::{Chosen, Inventory};
+pub use inventory::Inventory;
 
 /// Something that a container can be given: a GPU, or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,14 @@ impl fmt::Display for Gpu {
             None => write!(f, "{} ({})", self.index, self.render),
         }
     }
+}
+
+/// A GPU that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen<'i> {
+    pub gpu: &'i Gpu,
+    /// Its place in [`crate::cdi::Spec::devices`].
+    pub device: usize,
 }
 
 /// Why a request is not met. Each is one sentence; where it is about a GPU, it names it.
