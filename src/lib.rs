@@ -6,6 +6,7 @@
 pub mod cdi;
 pub mod cli;
 pub mod config;
+pub mod demo;
 pub mod detection;
 pub mod facts;
 pub mod host;
