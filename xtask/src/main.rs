@@ -7,6 +7,7 @@
 
 mod bench;
 mod command;
+mod picture;
 mod refusal;
 mod repository;
 mod test;
@@ -22,13 +23,16 @@ usage: cargo xtask test [--yes]
            then runs formatting, lints, the doc build and every test; what would be skipped fails
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
-           FILE: measure this program instead of building it";
+           FILE: measure this program instead of building it
+       cargo xtask picture
+           draws docs/demo.svg from what the demo prints";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((task, rest)) if task == "test" => test::run(rest),
         Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())

@@ -31,7 +31,8 @@ for folder in etc run; do
     mkdir "$stage/upper/$folder" "$stage/upper/$folder.work"
     mount -t overlay none -o "lowerdir=/$folder,upperdir=$stage/upper/$folder,workdir=$stage/upper/$folder.work" "/$folder"
 done
-if [ -d "$machine/etc" ]; then cp -a "$machine/etc/." /etc/; fi
+# A link in /etc, as os-release is, must be replaced, not written through: it leads out of the overlay.
+if [ -d "$machine/etc" ]; then cp -a --remove-destination "$machine/etc/." /etc/; fi
 mount -t tmpfs none "$stage/dev"
 for node in null zero full random urandom tty fuse; do
     touch "$stage/dev/$node"
