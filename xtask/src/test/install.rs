@@ -31,7 +31,7 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result
     println!("the tests need what is not here yet:");
     missing.lines().iter().for_each(|line| println!("  {line}"));
     let commands = commands(&missing, *privilege);
-    agree(consent, &commands)?;
+    agree(consent, &missing, &commands)?;
     for command in &commands {
         Command::new(&command.argv).run().or_else(|error| command.forgive(error))?;
     }
@@ -97,12 +97,15 @@ fn owned(argv: &[&str]) -> Vec<String> {
     argv.iter().map(ToString::to_string).collect()
 }
 
-fn agree(consent: Consent, commands: &[Installation]) -> Result<()> {
+fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Result<()> {
     if consent == Consent::Given || in_ci(std::env::var("CI").ok().as_deref()) {
         return Ok(());
     }
     println!("this would be run:");
     commands.iter().for_each(|command| println!("  {}", command.argv.join(" ")));
+    if missing.exporter {
+        println!("  apt-get download {}, unpacked into {}", exporter::PACKAGE, exporter::folder().display());
+    }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(Refusal::new(

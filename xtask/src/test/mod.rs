@@ -78,10 +78,13 @@ fn doc_examples() -> Result<()> {
 /// Builds the oracle by running its own tests: one that accepts everything would judge nothing.
 fn oracle() -> Result<PathBuf> {
     let target = repository::target().join("cdi-oracle");
-    Command::new(["cargo", "test", "--locked", "--manifest-path"])
-        .arguments([oracle_manifest()])
-        .environment("CARGO_TARGET_DIR", &target)
-        .run()?;
+    let cargo = |subcommand| {
+        Command::new(["cargo", subcommand, "--locked", "--manifest-path"])
+            .arguments([oracle_manifest()])
+            .environment("CARGO_TARGET_DIR", &target)
+    };
+    cargo("clippy").arguments(["--all-targets", "--", "-D", "warnings"]).run()?;
+    cargo("test").run()?;
     Ok(target.join("debug/cdi-oracle"))
 }
 
