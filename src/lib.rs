@@ -4,8 +4,10 @@
 //! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
 
 pub mod cli;
+pub mod command;
 pub mod config;
 pub mod detection;
+pub mod doctor;
 pub mod facts;
 pub mod host;
 pub mod names;

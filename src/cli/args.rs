@@ -38,6 +38,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
+    /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
+    Doctor,
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

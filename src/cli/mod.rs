@@ -3,6 +3,7 @@
 mod args;
 mod demo;
 mod detect;
+mod doctor;
 mod output;
 mod session;
 mod table;
@@ -62,6 +63,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
+        Command::Doctor => doctor::run(&session),
         Command::Tags { env } => tags::run(&session, env),
     }
 }
