@@ -41,6 +41,8 @@ pub(crate) enum Command {
     /// The CDI spec: what engines read to find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),
+    /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
+    Doctor,
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 use super::args::Format;
 use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
 use super::session::Session;
-use super::{Outcome, cdi, detect, tags};
+use super::{Outcome, cdi, detect, doctor, tags};
 use crate::demo::{TASK, wrapped};
 
 /// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
@@ -25,6 +25,8 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
 
     step("detect", "Every GPU is listed, and whether a container can be given it.")?;
     detect::run(&session)?;
+    step("doctor", "Each step from PCI to a container, with what to do: one thing is missing yet.")?;
+    doctor::run(&session)?;
     step("cdi generate", "The AMD GPUs are described to engines. Run again, it touches nothing.")?;
     cdi::run(&session, &cdi::Command::Generate { file: None })?;
     cdi::run(&session, &cdi::Command::Generate { file: None })?;

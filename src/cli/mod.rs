@@ -4,6 +4,7 @@ mod args;
 mod cdi;
 mod demo;
 mod detect;
+mod doctor;
 mod manual;
 mod output;
 mod session;
@@ -67,6 +68,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::man(),
+        Command::Doctor => doctor::run(&session),
         Command::Tags { env } => tags::run(&session, env),
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::args::Format;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const HEADING: Style = Style::new().bold();

@@ -1,0 +1,110 @@
+use std::fmt::Write;
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
+
+use super::Outcome;
+use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
+use super::session::Session;
+use crate::command::Programs;
+use crate::doctor::{Check, Diagnosis, Status, examine};
+use crate::facts::Facts;
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let programs = Programs::of(&session.root);
+    let diagnosis = examine(&session.root, &config, &Facts::read(&session.root), programs.as_ref());
+    session.format.print(&diagnosis, || text(&diagnosis))?;
+    Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
+}
+
+/// The answer for people: the checks beneath their concern, what is wrong with its remedy below it.
+pub(crate) fn text(diagnosis: &Diagnosis) -> String {
+    let mut text = String::new();
+    for concern in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
+        let name = concern.first().map_or("", |check| check.name);
+        writeln!(text, "{}", styled(HEADING, name)).ok();
+        let alike = alike(concern);
+        let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
+        for checks in &alike {
+            text.push_str(&line(checks, width));
+        }
+    }
+    writeln!(text, "\n{}", summary(diagnosis)).ok();
+    text
+}
+
+/// 63 partitions in the same state are one line, where the first of them stands.
+fn alike(concern: &[Check]) -> Vec<Vec<&Check>> {
+    let mut groups: Vec<Vec<&Check>> = Vec::new();
+    for check in concern {
+        let group = groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, check)));
+        match group {
+            Some(group) => group.push(check),
+            None => groups.push(vec![check]),
+        }
+    }
+    groups
+}
+
+fn is_alike(a: &Check, b: &Check) -> bool {
+    a.subject.is_some()
+        && b.subject.is_some()
+        && (a.status, &a.evidence, &a.remedy) == (b.status, &b.evidence, &b.remedy)
+}
+
+fn line(checks: &[&Check], width: usize) -> String {
+    let Some(check) = checks.first() else { return String::new() };
+    let (sign, style) = sign(check.status);
+    let subject = subject(checks);
+    let padding = " ".repeat(width.saturating_sub(subject.width()));
+    let gap = if width == 0 { "" } else { "  " };
+    let style_of_text = if check.status == Status::Skipped { DIM } else { Style::new() };
+    let mut line = String::new();
+    writeln!(
+        line,
+        "  {} {subject}{padding}{gap}{}",
+        styled(style, sign),
+        styled(style_of_text, &check.evidence)
+    )
+    .ok();
+    if let Some(remedy) = &check.remedy {
+        writeln!(line, "      → {remedy}").ok();
+    }
+    line
+}
+
+fn subject(checks: &[&Check]) -> String {
+    let of = |check: &Check| check.subject.clone().unwrap_or_default();
+    match checks {
+        [] => String::new(),
+        [only] => of(only),
+        [first, second] => format!("{}, {}", of(first), of(second)),
+        [first, rest @ ..] => format!("{} and {} more", of(first), rest.len()),
+    }
+}
+
+fn sign(status: Status) -> (&'static str, Style) {
+    match status {
+        Status::Ok => ("✓", GOOD),
+        Status::Warning => ("!", WARN),
+        Status::Failed => ("✗", BAD),
+        Status::Skipped => ("-", DIM),
+    }
+}
+
+fn summary(diagnosis: &Diagnosis) -> String {
+    let of = |status| diagnosis.checks.iter().filter(|check| check.status == status).count();
+    let counted = |count: usize, style, word: &str| {
+        let text = format!("{count} {word}");
+        if count == 0 { text } else { styled(style, text) }
+    };
+    format!(
+        "{} checks: {} in order, {}, {}, {} skipped",
+        diagnosis.checks.len(),
+        of(Status::Ok),
+        counted(diagnosis.failed, BAD, "failed"),
+        counted(diagnosis.warnings, WARN, "to look at"),
+        of(Status::Skipped),
+    )
+}

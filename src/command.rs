@@ -1,0 +1,218 @@
+//! The one doorway to commands: argv in, both streams and the status out. No shell, no standard input, and an
+//! end to every command's patience: a tool that hangs on a sick driver must not hang what asks it.
+
+use std::ffi::OsString;
+use std::io::{PipeReader, Read, pipe};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use root::Root;
+
+/// What is kept of each stream. The rest is read and dropped, so that the command can end.
+const KEPT: usize = 1 << 20;
+
+/// How long the streams may stay open after the command has ended: a child of its own may hold them.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The folders of administration that an ordinary user's PATH leaves out.
+const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The commands of this machine.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    path: OsString,
+}
+
+/// What a command that ended with 0 wrote, the first [`KEPT`] bytes of each stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// What was run, and what came of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0} is not installed: it is in no folder of PATH")]
+    NotFound(String),
+    #[error("cannot run {argv}: {source}")]
+    Start { argv: String, source: std::io::Error },
+    /// `said`: the last line of its stderr, in front of it a colon; empty when it wrote none.
+    #[error("{argv} ended with {status}{said}")]
+    Failed { argv: String, status: std::process::ExitStatus, said: String },
+    #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
+    TimedOut { argv: String, limit: Duration },
+}
+
+impl Programs {
+    /// The commands on PATH and in the sbin folders; `None` beneath another Root than `/`, where no command
+    /// is run.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "where programs are is what PATH alone tells")]
+    pub fn of(root: &Root) -> Option<Self> {
+        if !root.is_host() {
+            return None;
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain(SBIN.map(PathBuf::from));
+        // What cannot be joined again holds a colon, and PATH cannot have named that.
+        Some(Self { path: std::env::join_paths(folders).unwrap_or(path) })
+    }
+
+    /// The commands in these folders, given as PATH gives them.
+    #[must_use]
+    pub fn in_folders(path: impl Into<OsString>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where a command is.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        which::which_in(name, Some(&self.path), "/").ok()
+    }
+
+    /// Runs a command to its end, or kills it with its children after `limit`.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be started, ends with anything but 0, or does not end.
+    pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
+        let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
+        let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
+        run(&program, arguments, limit).map_err(|failure| failure.of(argv.join(" "), limit))
+    }
+}
+
+enum Failure {
+    Start(std::io::Error),
+    Status(std::process::ExitStatus, Vec<u8>),
+    TimedOut,
+}
+
+impl Failure {
+    fn of(self, argv: String, limit: Duration) -> Error {
+        match self {
+            Self::Start(source) => Error::Start { argv, source },
+            Self::Status(status, stderr) => Error::Failed { argv, status, said: said(&stderr) },
+            Self::TimedOut => Error::TimedOut { argv, limit },
+        }
+    }
+}
+
+fn run(program: &Path, arguments: &[&str], limit: Duration) -> Result<Output, Failure> {
+    let (stdout, stdout_of_child) = pipe().map_err(Failure::Start)?;
+    let (stderr, stderr_of_child) = pipe().map_err(Failure::Start)?;
+    let handle = duct::cmd(program, arguments)
+        // Messages and numbers as programs read them.
+        .env("LC_ALL", "C.UTF-8")
+        .stdin_null()
+        .stdout_file(stdout_of_child)
+        .stderr_file(stderr_of_child)
+        .unchecked()
+        // A group of its own, so that its children can be killed with it.
+        .before_spawn(|command| {
+            std::os::unix::process::CommandExt::process_group(command, 0);
+            Ok(())
+        })
+        .start()
+        .map_err(Failure::Start)?;
+    let kill = || {
+        for pid in handle.pids() {
+            // Only a group that has ended by itself is not there to be killed.
+            i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
+        }
+    };
+    let (stdout, stderr) = (kept(stdout), kept(stderr));
+    let Some(ended) = handle.wait_timeout(limit).map_err(Failure::Start)? else {
+        kill();
+        handle.wait().map_err(Failure::Start)?;
+        return Err(Failure::TimedOut);
+    };
+    let output = stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
+    let Ok((stdout, stderr)) = output else {
+        kill();
+        return Err(Failure::TimedOut);
+    };
+    if !ended.status.success() {
+        return Err(Failure::Status(ended.status, stderr));
+    }
+    Ok(Output { stdout, stderr })
+}
+
+/// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
+fn kept(mut stream: PipeReader) -> Receiver<Vec<u8>> {
+    let (send, receive) = channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut chunk = [0_u8; 8192];
+        while let Ok(count @ 1..) = stream.read(&mut chunk) {
+            let room = KEPT - bytes.len();
+            bytes.extend(chunk.iter().take(count.min(room)));
+        }
+        // Nobody listens any more after a kill.
+        send.send(bytes).ok();
+    });
+    receive
+}
+
+fn said(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.map_or_else(String::new, |line| {
+        let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+        format!(": {line}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn here() -> Programs {
+        Programs::in_folders("/usr/bin:/bin")
+    }
+
+    #[test]
+    fn arguments_arrive_as_they_are_and_both_streams_come_back() {
+        let output = here().run(&["printf", "%s|", "a b", "$(id)", ";"], LONG).unwrap();
+        assert_eq!(output, Output { stdout: b"a b|$(id)|;|".to_vec(), stderr: Vec::new() });
+    }
+
+    #[test]
+    fn a_failure_tells_argv_status_and_the_last_line_of_stderr() {
+        let missing = here().run(&["no-such-program"], LONG).unwrap_err().to_string();
+        assert_eq!(missing, "no-such-program is not installed: it is in no folder of PATH");
+        let failed = here().run(&["ls", "/no/such"], LONG).unwrap_err().to_string();
+        assert!(failed.starts_with("ls /no/such ended with exit status: 2: "), "{failed}");
+        assert!(failed.ends_with("No such file or directory"), "{failed}");
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_killed_with_its_children() {
+        let limit = Duration::from_millis(50);
+        for argv in [&["sleep", "600"][..], &["yes"], &["timeout", "600", "sleep", "600"]] {
+            let before = std::time::Instant::now();
+            let error = here().run(argv, limit).unwrap_err().to_string();
+            assert!(error.contains("was killed"), "{argv:?}: {error}");
+            assert!(before.elapsed() < LONG, "{argv:?} was waited for");
+        }
+    }
+
+    #[test]
+    fn of_an_endless_answer_the_start_is_kept() {
+        let output = here().run(&["head", "-c", "5000000", "/dev/zero"], LONG).unwrap();
+        assert_eq!(output.stdout.len(), KEPT);
+    }
+
+    #[test]
+    fn beneath_another_root_there_is_no_command() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Programs::of(&Root::open(dir.path()).unwrap()).is_none());
+        assert!(Programs::of(&Root::open(Path::new("/")).unwrap()).unwrap().find("ls").is_some());
+    }
+}

@@ -1,0 +1,64 @@
+use serde::Serialize;
+
+/// One thing that was looked at, from PCI to a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// The concern: `pci`, `driver`, `kfd`, …
+    pub name: &'static str,
+    /// What of it: a PCI address, a node's path, a group. With `name` it names the check.
+    pub subject: Option<String>,
+    pub status: Status,
+    /// What was seen, without the subject in it.
+    pub evidence: String,
+    /// What to do; always there when something is wrong.
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    /// Containers work, and somebody should look at it.
+    Warning,
+    /// A container that asks for a GPU does not get it.
+    Failed,
+    /// Not looked at; the evidence says why.
+    Skipped,
+}
+
+/// A check's name and subject, before its verdict is known.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    name: &'static str,
+    subject: Option<String>,
+}
+
+impl About {
+    pub(crate) fn all(name: &'static str) -> Self {
+        Self { name, subject: None }
+    }
+
+    pub(crate) fn one(name: &'static str, subject: impl Into<String>) -> Self {
+        Self { name, subject: Some(subject.into()) }
+    }
+
+    pub(crate) fn ok(self, evidence: impl Into<String>) -> Check {
+        self.check(Status::Ok, evidence.into(), None)
+    }
+
+    pub(crate) fn skipped(self, why: impl Into<String>) -> Check {
+        self.check(Status::Skipped, why.into(), None)
+    }
+
+    pub(crate) fn warning(self, evidence: impl Into<String>, remedy: impl Into<String>) -> Check {
+        self.check(Status::Warning, evidence.into(), Some(remedy.into()))
+    }
+
+    pub(crate) fn failed(self, evidence: impl Into<String>, remedy: impl Into<String>) -> Check {
+        self.check(Status::Failed, evidence.into(), Some(remedy.into()))
+    }
+
+    fn check(self, status: Status, evidence: String, remedy: Option<String>) -> Check {
+        Check { name: self.name, subject: self.subject, status, evidence, remedy }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether amdgpu is live, and bound to AMD's cards.
+
+use amdgpu::{Gpu, Problem};
+
+use super::check::{About, Check};
+use super::machine::Subject;
+
+const NAME: &str = "driver";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    let mut checks = vec![module(subject)];
+    checks.extend(
+        subject
+            .cards()
+            .into_iter()
+            .map(|(address, gpu)| bound(About::one(NAME, address.to_string()), subject, gpu)),
+    );
+    checks
+}
+
+fn module(subject: &Subject<'_>) -> Check {
+    let about = About::one(NAME, "amdgpu");
+    let module = &subject.facts.machine.amdgpu;
+    if module.loaded {
+        return about.ok(match (&module.version, &module.srcversion) {
+            (Ok(version), _) => format!("loaded, version {version} (a DKMS build)"),
+            (Err(_), Ok(srcversion)) => format!("loaded, the kernel's own, srcversion {srcversion}"),
+            (Err(_), Err(_)) => "loaded, the kernel's own".to_owned(),
+        });
+    }
+    if !subject.has_amd() {
+        return about.skipped("not loaded, and there is no AMD GPU that needs it");
+    }
+    let evidence = "not loaded";
+    if subject.in_container() {
+        return about.failed(
+            evidence,
+            "load it on the host (modprobe amdgpu): no module can be loaded from a container",
+        );
+    }
+    match is_built(subject) {
+        Some(false) => about.failed(
+            "not loaded, and the running kernel's modules.dep names no amdgpu",
+            "install what brings it for this kernel: linux-modules-extra-KERNEL on Ubuntu, amdgpu-dkms otherwise",
+        ),
+        _ => about.failed(evidence, "modprobe amdgpu, and read dmesg when it does not stay"),
+    }
+}
+
+/// Whether the running kernel has the module on disk; `None` when that cannot be told.
+fn is_built(subject: &Subject<'_>) -> Option<bool> {
+    let release = subject.root.read_text("/proc/sys/kernel/osrelease", 256).ok()?;
+    let modules =
+        subject.root.read_text(format!("/lib/modules/{}/modules.dep", release.trim()), 16 << 20).ok()?;
+    let is_amdgpu = |line: &str| line.split(':').next().is_some_and(|path| path.contains("/amdgpu.ko"));
+    Some(modules.lines().any(is_amdgpu))
+}
+
+fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
+    let is_unfinished = gpu.problems.contains(&Problem::NoRenderNode);
+    match gpu.driver.as_deref() {
+        Some("amdgpu") if is_unfinished => about.failed(
+            "amdgpu is bound, and sysfs names no render node: the driver did not finish",
+            "read dmesg for amdgpu: missing firmware (firmware-amd-graphics, linux-firmware) is the usual reason",
+        ),
+        Some("amdgpu") => about.ok("bound to amdgpu"),
+        Some(other) => about.warning(
+            format!("bound to {other}, so no container of this machine can use it"),
+            format!("leave it so when a virtual machine uses it; else unbind it from {other} and bind it to amdgpu"),
+        ),
+        None if subject.in_container() => {
+            about.failed("no driver is bound", "load amdgpu on the host, and read dmesg there when it stays so")
+        }
+        None => about.failed("no driver is bound", "modprobe amdgpu, and read dmesg when it stays so"),
+    }
+}

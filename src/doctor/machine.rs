@@ -1,0 +1,101 @@
+use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
+use root::Root;
+
+use super::groups::Groups;
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::host;
+
+/// What is examined, and what several checks need to know of it.
+pub(crate) struct Subject<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) config: &'a Config,
+    pub(crate) facts: &'a Facts,
+    pub(crate) groups: Groups,
+}
+
+/// What a node is for. Computing takes KFD and the render node; the card node is for displays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Kfd,
+    Render,
+    Card,
+}
+
+impl Role {
+    pub(crate) fn is_for_computing(self) -> bool {
+        self != Self::Card
+    }
+
+    /// The group that distributions' udev rules give it.
+    pub(crate) fn group(self) -> &'static str {
+        match self {
+            Self::Kfd | Self::Render => "render",
+            Self::Card => "video",
+        }
+    }
+
+    /// What a udev rule matches it by (udev(7)).
+    pub(crate) fn udev_match(self) -> &'static str {
+        match self {
+            Self::Kfd => r#"KERNEL=="kfd""#,
+            Self::Render => r#"SUBSYSTEM=="drm", KERNEL=="renderD*""#,
+            Self::Card => r#"SUBSYSTEM=="drm", KERNEL=="card[0-9]*""#,
+        }
+    }
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn in_container(&self) -> bool {
+        self.facts.virtualization.as_deref().is_some_and(host::is_container)
+    }
+
+    pub(crate) fn has_amd(&self) -> bool {
+        self.facts.amd().next().is_some()
+    }
+
+    /// AMD's cards, each with its first GPU: partitions share one.
+    pub(crate) fn cards(&self) -> Vec<(Address, &'a Gpu)> {
+        let mut cards: Vec<(Address, &Gpu)> = Vec::new();
+        for gpu in self.facts.amd() {
+            let new = gpu.pci.filter(|address| !cards.iter().any(|(known, _)| known == address));
+            cards.extend(new.map(|address| (address, gpu)));
+        }
+        cards
+    }
+
+    /// Each node of AMD's once: KFD's, then each GPU's.
+    pub(crate) fn nodes(&self) -> Vec<(Role, &'a DeviceNode)> {
+        if !self.has_amd() {
+            return Vec::new();
+        }
+        let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];
+        for gpu in self.facts.amd().filter(|gpu| !self.is_left_outside(gpu)) {
+            let of_gpu = [(Role::Render, gpu.render.as_ref()), (Role::Card, gpu.card.as_ref())];
+            for (role, node) in of_gpu.into_iter().filter_map(|(role, node)| Some((role, node?))) {
+                if !nodes.iter().any(|(_, known)| known.path == node.path) {
+                    nodes.push((role, node));
+                }
+            }
+        }
+        nodes
+    }
+
+    /// Whether this is a container to which the host's driver shows a GPU in sysfs without its node having
+    /// been passed in. That is somebody's choice, not a fault of the GPU.
+    pub(crate) fn is_left_outside(&self, gpu: &Gpu) -> bool {
+        let missing = |node: &DeviceNode| matches!(node.state, Err(NodeFault::Missing(_)));
+        self.in_container()
+            && gpu.driver.as_deref() == Some("amdgpu")
+            && gpu.render.as_ref().is_some_and(missing)
+    }
+}
+
+/// What a GPU is called where a sentence is about it.
+pub(crate) fn name_of(gpu: &Gpu) -> String {
+    match (gpu.index, gpu.pci) {
+        (Some(index), _) => format!("GPU {index}"),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => "a GPU".to_owned(),
+    }
+}

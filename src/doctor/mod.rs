@@ -1,0 +1,82 @@
+//! `doctor`: from PCI to a container, each check with its evidence and its remedy. Reads only.
+//!
+//! What `detect` finds wrong with a GPU is here a failed check that says what to do; beside that stands what
+//! detect does not ask: who may open the nodes, what keeps the driver from loading, what other tools say.
+
+mod blacklist;
+mod cdi;
+mod check;
+mod driver;
+mod groups;
+mod kfd;
+mod machine;
+mod nodes;
+mod passthrough;
+mod pci;
+mod selection;
+pub mod tools;
+mod user_namespace;
+mod virtualization;
+
+use root::Root;
+use serde::Serialize;
+
+pub use check::{Check, Status};
+
+use crate::command::Programs;
+use crate::config::{ComputeRuntime, Config};
+use crate::facts::Facts;
+use crate::worker::selection::is_off;
+use check::About;
+use groups::Groups;
+use machine::Subject;
+
+/// The answer of `doctor --output json`, documented in docs/doctor.md.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    pub schema_version: u32,
+    pub checks: Vec<Check>,
+    pub failed: usize,
+    pub warnings: usize,
+}
+
+/// The concerns in the order in which a GPU passes them on its way into a container.
+const CONCERNS: [(&str, Examine); 10] = [
+    ("virtualization", virtualization::check),
+    ("pci", pci::check),
+    ("driver", driver::check),
+    ("blacklist", blacklist::check),
+    ("kfd", kfd::check),
+    ("nodes", nodes::check),
+    ("groups", groups::check),
+    ("user namespace", user_namespace::check),
+    ("configuration", selection::check),
+    ("cdi", cdi::check),
+];
+
+type Examine = fn(&Subject<'_>) -> Vec<Check>;
+
+/// Examines the machine. `programs`: `None` beneath another Root than `/`.
+#[must_use]
+pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Programs>) -> Diagnosis {
+    let checks = if is_off(config) {
+        let why = match config.compute_runtime {
+            ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
+            _ => "compute-runtime is none: no GPU is offered",
+        };
+        let names = CONCERNS.iter().map(|(name, _)| *name).chain(["tools"]);
+        names.map(|name| About::all(name).skipped(why)).collect()
+    } else {
+        let subject = Subject { root, config, facts, groups: Groups::read(root) };
+        let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
+        concerns.chain(tools::check(programs, facts)).collect()
+    };
+    Diagnosis::new(checks)
+}
+
+impl Diagnosis {
+    fn new(checks: Vec<Check>) -> Self {
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        Self { schema_version: 1, failed: count(Status::Failed), warnings: count(Status::Warning), checks }
+    }
+}

@@ -1,0 +1,55 @@
+//! The GPUs on the bus.
+
+use amdgpu::Gpu;
+
+use super::check::{About, Check};
+use super::machine::Subject;
+use crate::config::ComputeRuntime;
+use crate::names;
+
+const NAME: &str = "pci";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    let mut checks: Vec<Check> = subject
+        .cards()
+        .into_iter()
+        .map(|(address, gpu)| About::one(NAME, address.to_string()).ok(described(gpu)))
+        .collect();
+    if checks.is_empty() {
+        checks.push(no_amd(subject));
+    }
+    let others = subject.facts.machine.gpus.iter().filter(|gpu| gpu.index.is_none());
+    checks.extend(others.filter_map(|gpu| {
+        let about = About::one(NAME, gpu.pci?.to_string());
+        Some(about.skipped(format!("{}: not AMD's, listed and never touched", described(gpu))))
+    }));
+    // What detect says of the machine as a whole: functions and KFD nodes that cannot be made out.
+    checks.extend(subject.facts.machine.problems.iter().map(|problem| {
+        About::all(NAME).warning(
+            problem.clone(),
+            "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says",
+        )
+    }));
+    checks
+}
+
+fn no_amd(subject: &Subject<'_>) -> Check {
+    let evidence = "no AMD GPU is on the bus";
+    let remedy = match subject.facts.virtualization.as_deref() {
+        Some(_) => "pass one through from the host, or set compute-runtime: none",
+        None => {
+            "see whether lspci -d 1002: lists one and the firmware has its slot enabled, or set compute-runtime: none"
+        }
+    };
+    let about = About::all(NAME);
+    match subject.config.compute_runtime {
+        ComputeRuntime::Rocm => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
+        _ => about.warning(evidence, remedy),
+    }
+}
+
+fn described(gpu: &Gpu) -> String {
+    let hexadecimal = |id: Option<u16>| id.map_or_else(|| "?".to_owned(), |id| format!("{id:04x}"));
+    let ids = format!("{}:{}", hexadecimal(gpu.vendor_id), hexadecimal(gpu.device_id));
+    names::of(gpu).map_or_else(|| ids.clone(), |name| format!("{name} ({ids})"))
+}

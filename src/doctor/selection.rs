@@ -1,0 +1,44 @@
+//! Whether the GPUs that the configuration means are there and usable.
+
+use super::check::{About, Check};
+use super::machine::{Subject, name_of};
+use crate::config::ComputeRuntime;
+use crate::worker::selection;
+
+const NAME: &str = "configuration";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    let about = About::one(NAME, "gpu-device-ids");
+    let selection = match selection::select(subject.config, subject.facts) {
+        Ok(selection) => selection,
+        Err(error) => {
+            return vec![
+                about.failed(error.to_string(), "name GPUs that rocworker detect lists, or write all"),
+            ];
+        }
+    };
+    let names: Vec<String> = selection.gpus.iter().map(|gpu| name_of(gpu)).collect();
+    let chosen = match (selection.gpus.len(), selection.listed) {
+        (0, _) => none(subject, about),
+        (count @ 9.., _) => about.ok(format!("containers may be given {count} GPUs")),
+        (_, false) => about.ok(format!("containers may be given every usable one: {}", names.join(", "))),
+        (_, true) => about.ok(format!("containers may be given {}", names.join(", "))),
+    };
+    let left_out = selection.left_out.iter().map(|gpu| {
+        About::one(NAME, name_of(gpu)).warning(
+            "it is named in gpu-device-ids and left out, for it cannot be used",
+            "see the checks above for the reason, or take it out of gpu-device-ids",
+        )
+    });
+    std::iter::once(chosen).chain(left_out).collect()
+}
+
+fn none(subject: &Subject<'_>, about: About) -> Check {
+    let evidence = "containers can be given no GPU: none is usable";
+    let remedy = "see the checks above for the reasons";
+    match (subject.config.compute_runtime, subject.has_amd()) {
+        (ComputeRuntime::Rocm, _) => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
+        (_, true) => about.warning(evidence, remedy),
+        (_, false) => about.skipped("there is no AMD GPU to choose from"),
+    }
+}

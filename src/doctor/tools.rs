@@ -1,0 +1,162 @@
+//! What AMD's own tools say, where they are installed: a second opinion, never more than a warning.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::check::{About, Check};
+use crate::command::Programs;
+use crate::facts::Facts;
+
+const NAME: &str = "tools";
+
+/// rocm-smi on a machine with a hung GPU never ends.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A tool, how it is asked for its GPUs, and how its answer is counted.
+struct Tool {
+    argv: &'static [&'static str],
+    count: fn(&Value) -> Option<usize>,
+}
+
+const TOOLS: [Tool; 2] = [
+    Tool { argv: &["rocm-smi", "--showproductname", "--json"], count: rocm_smi },
+    Tool { argv: &["amd-smi", "list", "--json"], count: amd_smi },
+];
+
+/// `programs`: `None` beneath another Root than `/`, where no command is run.
+#[must_use]
+pub fn check(programs: Option<&Programs>, facts: &Facts) -> Vec<Check> {
+    // Both tools list what amdgpu drives, one entry for each partition.
+    let ours = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
+    TOOLS.iter().map(|tool| tool.check(programs, ours)).collect()
+}
+
+impl Tool {
+    fn check(&self, programs: Option<&Programs>, ours: usize) -> Check {
+        let name = self.argv.first().copied().unwrap_or_default();
+        let about = About::one(NAME, name);
+        let Some(programs) = programs else {
+            return about.skipped("reads a Root: no command is run");
+        };
+        if programs.find(name).is_none() {
+            return about.skipped("not installed, and nothing here needs it");
+        }
+        let by_hand =
+            format!("run {} by hand; rocworker itself reads sysfs and goes on", self.argv.join(" "));
+        let output = match programs.run(self.argv, LIMIT) {
+            Ok(output) => output,
+            Err(error) => return about.warning(error.to_string(), by_hand),
+        };
+        let answer = serde_json::from_slice(&output.stdout).ok();
+        let Some(theirs) = answer.as_ref().and_then(self.count) else {
+            let start: String = String::from_utf8_lossy(&output.stdout).chars().take(60).collect();
+            return about.warning(format!("its answer is not understood: {start:?}"), by_hand);
+        };
+        if theirs == ours {
+            return about.ok(format!("lists {theirs} GPUs, as rocworker does"));
+        }
+        about.warning(
+            format!("lists {theirs} GPUs, and rocworker finds {ours} that amdgpu drives"),
+            "compare with rocworker detect: an old tool does not know partitions, a container hides nodes; \
+             when neither is so, send a report",
+        )
+    }
+}
+
+/// `{"card0": {…}, "card1": {…}, "system": {…}}`.
+fn rocm_smi(answer: &Value) -> Option<usize> {
+    let is_card = |key: &&String| {
+        key.strip_prefix("card").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    Some(answer.as_object()?.keys().filter(is_card).count())
+}
+
+/// `[{"gpu": 0, …}, …]`; from tool 26 on within `{"gpu_data": […]}`.
+fn amd_smi(answer: &Value) -> Option<usize> {
+    let list = answer.get("gpu_data").unwrap_or(answer).as_array()?;
+    list.iter().all(|entry| entry.get("gpu").is_some()).then_some(list.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// The checks of rocm-smi and amd-smi, answered by stand-ins that print what they are given.
+    #[allow(clippy::disallowed_methods, reason = "the test makes the programs that are then run")]
+    fn answered(ours: usize, rocm_smi: Option<&str>, amd_smi: Option<&str>) -> [Check; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, script) in [("rocm-smi", rocm_smi), ("amd-smi", amd_smi)] {
+            let Some(script) = script else { continue };
+            let file = dir.path().join(name);
+            std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let programs = Programs::in_folders(dir.path());
+        TOOLS.map(|tool| tool.check(Some(&programs), ours))
+    }
+
+    fn print(argv: &str, text: &str) -> Option<String> {
+        Some(format!("[ \"$*\" = '{argv}' ] || exit 9\ncat <<'END'\n{text}\nEND"))
+    }
+
+    fn rocm(text: &str) -> Option<String> {
+        print("--showproductname --json", text)
+    }
+
+    fn amd(text: &str) -> Option<String> {
+        print("list --json", text)
+    }
+
+    #[test]
+    fn a_tool_that_counts_as_rocworker_does_is_in_order_whatever_its_version_prints() {
+        let two =
+            r#"{"card0": {"GFX Version": "gfx942"}, "card1": {}, "system": {"Driver version": "6.12.12"}}"#;
+        for list in [
+            r#"[{"gpu": 0, "bdf": "0000:64:00.0"}, {"gpu": 1}]"#,
+            r#"{"gpu_data": [{"gpu": 0}, {"gpu": 1}]}"#,
+        ] {
+            for check in answered(2, rocm(two).as_deref(), amd(list).as_deref()) {
+                assert_eq!(
+                    (check.status, check.evidence.as_str()),
+                    (Status::Ok, "lists 2 GPUs, as rocworker does")
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_tool_that_counts_otherwise_fails_or_babbles_is_a_warning_with_what_it_said() {
+        for (script, part) in [
+            (rocm(r#"{"card0": {}}"#), "lists 1 GPUs, and rocworker finds 2 that amdgpu drives"),
+            (rocm("WARNING: No JSON data to report"), "not understood: \"WARNING"),
+            (rocm("[]"), "not understood: \"[]"),
+            (
+                Some("echo 'Driver not initialized' >&2; exit 1".to_owned()),
+                "exit status: 1: Driver not initialized",
+            ),
+        ] {
+            let [check, _] = answered(2, script.as_deref(), None);
+            assert_eq!(check.status, Status::Warning, "{check:?}");
+            assert!(check.evidence.contains(part) && check.remedy.is_some(), "{check:?}");
+        }
+        let [_, check] = answered(2, None, amd(r#"[{"error": "no permission"}]"#).as_deref());
+        assert_eq!(check.status, Status::Warning, "{check:?}");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_installed_or_may_not_be_run_is_skipped_with_the_reason() {
+        for check in answered(1, None, None) {
+            assert_eq!(check.status, Status::Skipped, "{check:?}");
+            assert!(check.evidence.contains("not installed"), "{check:?}");
+        }
+        for check in TOOLS.map(|tool| tool.check(None, 1)) {
+            assert_eq!(
+                (check.status, check.evidence.as_str()),
+                (Status::Skipped, "reads a Root: no command is run")
+            );
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Whether root of a container in a user namespace could open the nodes.
+//!
+//! There the runtime bind-mounts the host's node, so its own group and mode decide, and container root is
+//! nobody special to it: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
+//! 0 → 65534, 1.. identity, which is Concourse's: a node of group 0 is out of reach).
+
+use root::Meta;
+
+use super::check::{About, Check};
+use super::groups::is_unmapped;
+use super::machine::{Role, Subject};
+use super::nodes;
+
+const NAME: &str = "user namespace";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    // A node that is not there has been told of among the nodes.
+    let there =
+        subject.nodes().into_iter().filter_map(|(role, node)| Some((role, node, node.state.as_ref().ok()?)));
+    let checks: Vec<Check> = there
+        .map(|(role, node, meta)| {
+            let about = About::one(NAME, node.path.display().to_string());
+            examine(about, subject, role, meta)
+        })
+        .collect();
+    if checks.is_empty() {
+        return vec![About::all(NAME).skipped("there is no node that a container could open")];
+    }
+    checks
+}
+
+fn examine(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check {
+    let why_not = match way_in(subject, meta) {
+        Ok(way) => return about.ok(way),
+        Err(why_not) => format!("root of a container in a user namespace cannot open it: {why_not}"),
+    };
+    let remedy = nodes::repair(subject, role);
+    if role.is_for_computing() { about.failed(why_not, remedy) } else { about.warning(why_not, remedy) }
+}
+
+/// By what right it is opened, or what is missing.
+fn way_in(subject: &Subject<'_>, meta: &Meta) -> Result<String, &'static str> {
+    if meta.mode & 0o006 == 0o006 {
+        return Ok("anybody may open it".to_owned());
+    }
+    if meta.gid == 0 {
+        return Err("its group is root (0), which no additional gid of a container reaches");
+    }
+    if is_unmapped(subject, meta.gid) {
+        return Err("its group is not mapped into this container, so no container inside can be given it");
+    }
+    if meta.mode & 0o060 != 0o060 {
+        return Err("its group may not read and write it");
+    }
+    Ok(format!("opens with {} as an additional group", subject.groups.described(meta.gid)))
+}
