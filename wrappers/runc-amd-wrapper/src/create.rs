@@ -134,7 +134,7 @@ impl Create<'_> {
     /// A record that an earlier container of this id left would speak for this one.
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
-        let store = Store::at(&self.paths.run);
+        let store = Store::of(self.paths);
         if !matches!(store.read(container.key()), Ok(None)) && !container.lives(self.paths) {
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
         }
@@ -153,7 +153,7 @@ impl Create<'_> {
         if let Some(doubt) = bundle.doubt() {
             return Err(format!("its {} cannot be edited: {doubt}", config.path.display()));
         }
-        let store = Store::at(&self.paths.run);
+        let store = Store::of(self.paths);
         let lock =
             store.lock().map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
         if container.lives(self.paths) {
@@ -164,8 +164,8 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text =
-            open::roots_text(&self.paths.cdi, SPEC_LIMIT).map_err(|error| self.spec_fault(&error))?;
+        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
+            .map_err(|error| self.spec_fault(&error))?;
         let spec = Spec::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
         if let Some(fault) = spec.faults().first() {
             return Err(self.spec_fault(fault));

@@ -17,6 +17,8 @@ pub struct Paths {
     pub proc: PathBuf,
     /// This program itself: never the runtime that it runs.
     pub own: PathBuf,
+    /// Whose the policy, the CDI spec and the records have to be: root's, user 0.
+    pub owner: u32,
 }
 
 impl Paths {
@@ -29,6 +31,7 @@ impl Paths {
             sys: PathBuf::from("/sys"),
             proc: PathBuf::from("/proc"),
             own: PathBuf::from("/proc/self/exe"),
+            owner: 0,
         }
     }
 }

@@ -58,16 +58,18 @@ impl Wrapper<'_> {
                     paths: self.paths,
                     log: self.log,
                 };
-                let policy = policy_file::load(&self.paths.policy);
+                let policy = policy_file::load(&self.paths.policy, self.paths.owner);
                 create.prepare(&policy)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
                     // Whatever else is wrong with it, the same runtime has to serve all calls.
-                    PolicyFile::Broken(_) => policy_file::runtime(&self.paths.policy).flatten(),
+                    PolicyFile::Broken(_) => {
+                        policy_file::runtime(&self.paths.policy, self.paths.owner).flatten()
+                    }
                     PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
                 }
             }
-            reading => match policy_file::runtime(&self.paths.policy) {
+            reading => match policy_file::runtime(&self.paths.policy, self.paths.owner) {
                 None => None,
                 Some(runtime) => {
                     self.prepare_other(reading)?;
