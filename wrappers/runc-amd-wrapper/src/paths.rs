@@ -13,6 +13,8 @@ pub struct Paths {
     pub run: PathBuf,
     /// sysfs, which says what a device node's numbers stand for.
     pub sys: PathBuf,
+    /// The folder of device nodes.
+    pub dev: PathBuf,
     /// proc, which says which processes live.
     pub proc: PathBuf,
     /// This program itself: never the runtime that it runs.
@@ -29,6 +31,7 @@ impl Paths {
             cdi: PathBuf::from("/etc/cdi/amd.json"),
             run: PathBuf::from("/run/rocworker"),
             sys: PathBuf::from("/sys"),
+            dev: PathBuf::from("/dev"),
             proc: PathBuf::from("/proc"),
             own: PathBuf::from("/proc/self/exe"),
             owner: 0,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use allocation::policy::Default;
+
 use crate::args::{self, Call, Command, Reading};
 use crate::container::Container;
 use crate::create::Create;
@@ -119,7 +121,8 @@ impl Wrapper<'_> {
         let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
             Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
-                Create { bundle, container: None, paths: self.paths, log: self.log }.refuse_if_it_asks(DOUBT)
+                Create { bundle, container: None, paths: self.paths, log: self.log }
+                    .refuse_if_it_asks(DOUBT, Default::None)
             }
             Command::Exec { process: Some(_), id }
                 if container(id)
