@@ -137,7 +137,9 @@ impl Create<'_> {
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let store = Store::of(self.paths);
-        if !matches!(store.read(container.key()), Ok(None)) && !container.lives(self.paths) {
+        if let Ok(Some(_)) = store.read(container.key())
+            && !container.lives(self.paths)
+        {
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
         }
         Ok(())
