@@ -130,6 +130,10 @@ impl<'a> Scanner<'a> {
         Self { text, at: offset, depth: 0 }
     }
 
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -327,6 +331,11 @@ impl<'a> Scanner<'a> {
 pub(crate) fn write_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
+    if !text.bytes().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
