@@ -352,5 +352,18 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
+/// core::fmt for each.
+pub(crate) fn write_number(out: &mut String, number: u32) {
+    let mut power = 1_u32;
+    while number / power >= 10 {
+        power *= 10;
+    }
+    while power > 0 {
+        out.push(char::from_digit(number / power % 10, 10).unwrap_or('0'));
+        power /= 10;
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,10 @@ use stage::{Stage, config, names};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 
-/// What a bundle that cannot be edited is made of: bytes, with and without a request in them.
-fn hostile() -> Vec<(&'static str, fn(&str) -> Vec<u8>)> {
+/// Makes a bundle that cannot be edited of one that can.
+type Make = fn(&str) -> Vec<u8>;
+
+fn hostile() -> Vec<(&'static str, Make)> {
     vec![
         ("17 MB", |config| padded(config, 17 << 20)),
         ("100 MB", |config| padded(config, 100 << 20)),

@@ -72,6 +72,7 @@ fn tells_which_user_namespace_a_container_gets() {
                 .to_owned(),
             Ok(joined),
         ),
+        (r#"{"linux":{"namespaces":[{"type":"user","path":""}]}}"#.to_owned(), Ok(nothing_mapped.clone())),
         (r#"{"linux":{"namespaces":[{"type":"user"}],"gidMappings":[]}}"#.to_owned(), Ok(nothing_mapped)),
         (
             r#"{"linux":{"namespaces":[],"gidMappings":{}}}"#.to_owned(),
