@@ -3,9 +3,11 @@
 //! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
 //! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
 
+pub mod cdi;
 pub mod cli;
 pub mod command;
 pub mod config;
+pub mod demo;
 pub mod detection;
 pub mod doctor;
 pub mod facts;

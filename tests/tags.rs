@@ -12,7 +12,7 @@ use layout::{Machine, Nodes, XcpNames};
 use support::captures;
 
 fn tags(machine: &Machine, nodes: Nodes, config: &str, arguments: &[&str]) -> assert_cmd::assert::Assert {
-    let root = tempfile::tempdir().unwrap();
+    let root = support::detect::scratch();
     machine.lay_out(root.path(), nodes).unwrap();
     let folder = root.path().join("etc/rocworker");
     fs::create_dir_all(&folder).unwrap();
@@ -46,7 +46,7 @@ fn tags_say_what_a_container_can_be_given_and_the_workers_own_come_first() {
         (phoenix(), "enable-gpu: false\ntag: [a, b]", "a,b".into()),
         (mi300x(), "", format!("{ours}=63,gfx942")),
         (mi300x(), "gpu-device-ids: '62,8'", format!("{ours}=2,gpu-devices=8,62,gfx942")),
-        // A card by its address or by the unique id that its partitions share (2472748907779728154 at node 10).
+        // A card by its address or by the unique id that its partitions share: at node 10 2472748907779728154, 0x2250f807caf2231a.
         (
             mi300x(),
             "gpu-device-ids: '0000:27:00.0'",
@@ -54,7 +54,7 @@ fn tags_say_what_a_container_can_be_given_and_the_workers_own_come_first() {
         ),
         (
             mi300x(),
-            "gpu-device-ids: GPU-2250f1f6d85ff71a",
+            "gpu-device-ids: GPU-2250f807caf2231a",
             format!("{ours}=8,gpu-devices=8,9,10,11,12,13,14,15,gfx942"),
         ),
         (captures::a380(), "tag: intel", "intel".into()),

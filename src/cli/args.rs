@@ -38,6 +38,9 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
+    /// The CDI spec: what engines read to find the GPUs
+    #[command(subcommand)]
+    Cdi(super::cdi::Command),
     /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
     Doctor,
     /// Print the worker's tags, comma-joined
@@ -48,4 +51,8 @@ pub(crate) enum Command {
     },
     /// The whole story on a built-in synthetic machine: no rights and no GPU needed
     Demo,
+    /// Print the completions of a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page
+    Man,
 }

@@ -1,11 +1,15 @@
-use anstyle::Style;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
 use layout::{Machine, Nodes};
 use root::Root;
+use similar::{ChangeTag, TextDiff};
 
 use super::args::Format;
-use super::output::{DIM, HEADING, print_text, styled};
+use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
 use super::session::Session;
-use super::{Outcome, detect, tags};
+use super::{Outcome, cdi, detect, doctor, tags};
+use crate::demo::{TASK, wrapped};
 
 /// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
@@ -13,23 +17,68 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
     Machine::demo().lay_out(dir.path(), Nodes::Recorded)?;
     let session = Session { root: Root::open(dir.path())?, config: None, format: Format::Table };
-    let shown = dir.path().display();
-
-    say(&format!(
-        "A synthetic machine is laid out in {shown}: an NVIDIA card, an AMD card, and an AMD card in eight partitions. \
-         Nothing of this machine is read or changed."
+    print_text(&format!(
+        "A synthetic machine is laid out in {}: an NVIDIA card, an AMD card, and an AMD card in eight partitions.\n\
+         Nothing of this machine is read or changed, and the folder goes at the end.\n",
+        dir.path().display()
     ))?;
-    step("detect", "Every GPU is listed, and what a container can be given.")?;
+
+    step("detect", "Every GPU is listed, and whether a container can be given it.")?;
     detect::run(&session)?;
-    step("tags", "The tags by which Concourse finds this worker.")?;
+    step("doctor", "Each step from PCI to a container, with what to do: one thing is missing yet.")?;
+    doctor::run(&session)?;
+    step("cdi generate", "The AMD GPUs are described to engines. Run again, it touches nothing.")?;
+    cdi::run(&session, &cdi::Command::Generate { file: None })?;
+    cdi::run(&session, &cdi::Command::Generate { file: None })?;
+    step("cdi list", "By these names: podman run --device amd.com/gpu=0 …")?;
+    cdi::run(&session, &cdi::Command::List)?;
+    step("cdi validate", "It is valid CDI, true of the machine, and alone for its kind.")?;
+    cdi::run(&session, &cdi::Command::Validate { file: None })?;
+    step("tags", "By these tags Concourse finds the worker.")?;
     tags::run(&session, false)?;
+    bundle(&session.root)?;
     Ok(Outcome::Done)
 }
 
-fn step(command: &str, says: &str) -> anyhow::Result<()> {
-    print_text(&format!("\n{}\n{}\n\n", styled(HEADING, format!("$ rocworker {command}")), styled(DIM, says)))
+/// A container's bundle before and after runc-amd-wrapper.
+fn bundle(root: &Root) -> anyhow::Result<()> {
+    let spec = root.read_text(PathBuf::from("/etc/cdi/amd.json"), crate::cdi::LIMIT)?;
+    let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
+    heading(
+        "runc-amd-wrapper create --bundle TASK task-1",
+        "A task asks for AMD_VISIBLE_DEVICES=2. It gets that GPU's nodes, their cgroup rules, and the groups that may\n\
+         open them, as they are called in its user namespace. Nothing else in its config.json changes.",
+    )?;
+    // For the eye only: the wrapper puts what it adds on the line where it belongs.
+    print_text(&difference(TASK, &after.replace("},{", "},\n        {")))?;
+    ensure!(wrapped(root, &spec, &after)?.is_none(), "a second pass changed the bundle again");
+    print_text("A second pass changes nothing.\n")
 }
 
-fn say(text: &str) -> anyhow::Result<()> {
-    print_text(&format!("{}\n", styled(Style::new(), text)))
+/// Changed lines with two lines around them, as in `diff -u`.
+fn difference(before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(2).iter_hunks() {
+        text.push_str(&styled(DIM, hunk.header()));
+        text.push('\n');
+        for change in hunk.iter_changes() {
+            let line = change.value().trim_end();
+            text.push_str(&match change.tag() {
+                ChangeTag::Insert => styled(GOOD, format_args!("+{line}")),
+                ChangeTag::Delete => styled(BAD, format_args!("-{line}")),
+                ChangeTag::Equal => format!(" {line}"),
+            });
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn step(command: &str, says: &str) -> anyhow::Result<()> {
+    heading(&format!("rocworker {command}"), says)
+}
+
+fn heading(command: &str, says: &str) -> anyhow::Result<()> {
+    print_text(&format!("\n{}\n{}\n\n", styled(HEADING, format_args!("$ {command}")), styled(DIM, says)))
 }

@@ -24,9 +24,9 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     for concern in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
         let name = concern.first().map_or("", |check| check.name);
         writeln!(text, "{}", styled(HEADING, name.replace('_', " "))).ok();
-        let alike: Vec<&[Check]> = concern.chunk_by(is_alike).collect();
+        let alike = alike(concern);
         let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
-        for checks in alike {
+        for checks in &alike {
             text.push_str(&line(checks, width));
         }
     }
@@ -34,7 +34,20 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// Partitions in the same state are one line: their names differ only from the first digit on.
+/// 63 partitions in the same state are one line, where the first of them stands.
+fn alike(concern: &[Check]) -> Vec<Vec<&Check>> {
+    let mut groups: Vec<Vec<&Check>> = Vec::new();
+    for check in concern {
+        let group = groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, check)));
+        match group {
+            Some(group) => group.push(check),
+            None => groups.push(vec![check]),
+        }
+    }
+    groups
+}
+
+/// Those of one kind, whose names differ only from the first digit on, in the same state.
 fn is_alike(a: &Check, b: &Check) -> bool {
     let kind =
         |check: &Check| check.subject.as_ref()?.split(|c: char| c.is_ascii_digit()).next().map(str::to_owned);
@@ -43,7 +56,7 @@ fn is_alike(a: &Check, b: &Check) -> bool {
         && (a.status, &a.evidence, &a.remedy) == (b.status, &b.evidence, &b.remedy)
 }
 
-fn line(checks: &[Check], width: usize) -> String {
+fn line(checks: &[&Check], width: usize) -> String {
     let Some(check) = checks.first() else { return String::new() };
     let (sign, style) = sign(check.status);
     let subject = subject(checks);
@@ -64,7 +77,7 @@ fn line(checks: &[Check], width: usize) -> String {
     line
 }
 
-fn subject(checks: &[Check]) -> String {
+fn subject(checks: &[&Check]) -> String {
     let of = |check: &Check| check.subject.clone().unwrap_or_default();
     match checks {
         [] => String::new(),

@@ -1,9 +1,11 @@
 //! The command line: arguments in, an answer on stdout, talk on stderr, an exit code.
 
 mod args;
+mod cdi;
 mod demo;
 mod detect;
 mod doctor;
+mod manual;
 mod output;
 mod session;
 mod table;
@@ -63,6 +65,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
+        Command::Cdi(command) => cdi::run(&session, &command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man => manual::man(),
         Command::Doctor => doctor::run(&session),
         Command::Tags { env } => tags::run(&session, env),
     }

@@ -4,6 +4,7 @@
 //! detect does not ask: who may open the nodes, what keeps the driver from loading, what other tools say.
 
 mod blacklist;
+mod cdi;
 mod check;
 mod driver;
 mod groups;
@@ -40,7 +41,7 @@ pub struct Diagnosis {
 }
 
 /// The concerns in the order in which a GPU passes them on its way into a container.
-const CONCERNS: [(&str, Examine); 9] = [
+const CONCERNS: [(&str, Examine); 10] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
@@ -50,6 +51,7 @@ const CONCERNS: [(&str, Examine); 9] = [
     ("groups", groups::check),
     ("user_namespace", user_namespace::check),
     ("configuration", selection::check),
+    ("cdi", cdi::check),
 ];
 
 type Examine = fn(&Subject<'_>) -> Vec<Check>;

@@ -1,2 +1,49 @@
-//! The checks of this repository.
-fn main() {}
+//! The checks of this repository, and its measurements.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a person or CI reads what a check says")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "xtask drives the build on the developer's own machine; it is no part of the product"
+)]
+
+mod bench;
+mod command;
+mod picture;
+mod refusal;
+mod repository;
+mod test;
+mod wrapper_build;
+
+use std::process::ExitCode;
+
+use refusal::Refusal;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--yes]
+           installs what the tests of real components need (asks first, unless CI is set or --yes is given),
+           then runs formatting, lints, the doc build and every test; what would be skipped fails
+       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE]
+           prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
+           FILE: measure this program instead of building it
+       cargo xtask picture
+           draws docs/demo.svg from what the demo prints";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((task, rest)) if task == "test" => test::run(rest),
+        Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "picture" => picture::run(rest),
+        Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(Refusal::new(USAGE)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            if error.is::<Refusal>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}

@@ -1,1 +1,33 @@
 //! Who may have which GPU.
+//!
+//! Pure functions from text and structs to text and structs: nothing here reads a file, looks at the
+//! environment, runs a command or panics. The wrapper stands on this crate alone; the main program, and
+//! later the leases and a device plugin, use the same functions, so that one request means the same to all.
+//!
+//! The way of a container through it:
+//! 1. [`bundle::Bundle::parse`] finds what matters in `config.json`;
+//! 2. [`request::Request::from_env`] reads what the container's environment asks for;
+//! 3. [`policy::Policy::ask`] says whether that is honoured, and whether the default applies;
+//! 4. [`selection::Inventory`] turns it into GPUs, each with its device of the CDI spec;
+//! 5. [`cdi::Spec::grant`] collects the edits of these devices;
+//! 6. the caller stats the nodes, and [`gids::supplement`] says which group a process needs for each;
+//! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
+
+pub mod bundle;
+pub mod cdi;
+pub mod container;
+pub mod gids;
+mod json;
+mod pci;
+pub mod policy;
+pub mod process;
+mod quoted;
+pub mod record;
+mod render;
+pub mod request;
+pub mod selection;
+mod splice;
+
+pub use pci::PciAddress;
+pub use quoted::Quoted;
+pub use render::Render;

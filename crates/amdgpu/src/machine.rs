@@ -53,7 +53,7 @@ struct Card {
     product_name: Reading<String>,
     numa_node: Reading<u32>,
     sriov: Option<Sriov>,
-    unique_id: Option<Uuid>,
+    unique_id: Reading<Uuid>,
     vram_bytes: Reading<u64>,
 }
 
@@ -67,16 +67,15 @@ impl Machine {
         let (kfd, topology) = examine_kfd(root, topology);
         problems.extend(topology.problems);
         let minors = drm::minors(root);
-        let (nodes, without_drm): (Vec<Node>, Vec<Node>) = topology
-            .nodes
-            .into_iter()
-            .partition(|node| minors.iter().any(|minor| minor.render == Some(node.render_minor)));
-        problems.extend(without_drm.iter().map(|node| {
-            let (id, minor) = (node.id, node.render_minor);
-            format!("KFD node {id} names renderD{minor}, and /sys/class/drm has none of that name")
-        }));
         let cards = amd.into_iter().map(|function| (function.address, Card::read(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
+        let mut nodes = Vec::new();
+        for node in topology.nodes {
+            match survey.why_not_amds(&node) {
+                None => nodes.push(node),
+                Some(problem) => problems.push(problem),
+            }
+        }
 
         let mut gpus = survey.known_to_kfd(nodes);
         gpus.extend(survey.unknown_to_kfd(&gpus));
@@ -102,14 +101,12 @@ impl Card {
     fn read(root: &Root, function: Function) -> Self {
         let address = function.address;
         let folder = pci::folder(address);
-        // amdgpu prints the id in hexadecimal, and leaves the file empty where there is none (amdgpu_pm.c).
-        let unique_id = attribute::hexadecimal(root, &folder.join("unique_id"));
         Self {
             modes: Modes::read(root, address),
             product_name: attribute::text(root, &folder.join("product_name")),
             numa_node: pci::numa_node(root, address),
             sriov: pci::sriov(root, address),
-            unique_id: unique_id.ok().and_then(Uuid::new),
+            unique_id: unique_id(root, &folder.join("unique_id")),
             vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
             function,
         }
@@ -189,6 +186,25 @@ impl Survey<'_> {
         gpus
     }
 
+    /// What keeps a KFD node from being taken for a GPU: its render node is no AMD card's. Another vendor's
+    /// must not be offered because KFD's tree is wrong.
+    fn why_not_amds(&self, node: &Node) -> Option<String> {
+        let (id, minor) = (node.id, node.render_minor);
+        match self.render(minor).map(|minor| &minor.parent) {
+            Some(Parent::Partition(_)) => None,
+            Some(Parent::Pci(address)) if self.cards.contains_key(address) => None,
+            Some(Parent::Pci(address)) => Some(format!(
+                "KFD node {id} names renderD{minor}, which belongs to {address}, where no AMD GPU is known"
+            )),
+            Some(Parent::Other) => {
+                Some(format!("KFD node {id} names renderD{minor}, which belongs to no PCI device"))
+            }
+            None => {
+                Some(format!("KFD node {id} names renderD{minor}, and /sys/class/drm has none of that name"))
+            }
+        }
+    }
+
     fn why_unknown_to_kfd(&self, minor: u32) -> Problem {
         match &self.kfd.topology {
             Err(reason) => Problem::NoKfd(reason.clone()),
@@ -215,8 +231,8 @@ impl Survey<'_> {
             product_name: card.map_or_else(|| Err(unknown()), |card| card.product_name.clone()),
             driver: card.and_then(|card| card.function.driver.clone()),
             gfx: Err(Unknown::because("only KFD tells the architecture, and it does not know this GPU")),
-            uuid: Err(Unknown::because("the driver gives it no unique id")),
-            card_uuid: card.and_then(|card| card.unique_id),
+            uuid: card.map_or_else(|| Err(unknown()), |card| card.unique_id.clone()),
+            card_uuid: card.and_then(|card| card.unique_id.clone().ok()),
             card: card_minor.map(|minor| self.node(minor)),
             render: render.map(|minor| self.node(minor)),
             kfd_node: None,
@@ -314,6 +330,13 @@ fn settle_uuids(gpus: &mut [Gpu]) {
             Some(n) => Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card"))),
         };
     }
+}
+
+/// amdgpu prints it in hexadecimal, and an empty line or 0 where there is none (amdgpu_pm.c).
+fn unique_id(root: &Root, path: &Path) -> Reading<Uuid> {
+    let id = attribute::hexadecimal(root, path)?;
+    Uuid::new(id)
+        .ok_or_else(|| Unknown::because(format!("{} says 0: it has none", root.shown(path).display())))
 }
 
 fn node_path(name: &str) -> PathBuf {

@@ -8,6 +8,9 @@ use nix::sys::stat::Mode;
 
 use crate::{Error, inside};
 
+/// More than a machine that mounts without pause needs: each try is some microseconds.
+const RETRIES: u32 = 1000;
+
 /// The open directory of a Root, and the one place where a path becomes a descriptor.
 pub(crate) struct Directory {
     fd: OwnedFd,
@@ -66,7 +69,15 @@ impl Directory {
             .flags(flags)
             .mode(mode)
             .resolve(resolve | ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        openat2(&self.fd, beneath, how)
+        // EAGAIN: a mount or rename somewhere on the system fell into the walk of a "..", so that the kernel
+        // could not prove that it stayed inside (openat2(2)). Nothing is wrong with the path: walk again.
+        let mut tries = 0;
+        loop {
+            match openat2(&self.fd, beneath, how) {
+                Err(Errno::EAGAIN) if tries < RETRIES => tries += 1,
+                other => return other,
+            }
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! What a Root promises, on real directories.
-#![allow(clippy::disallowed_methods, reason = "a test lays out the trees that the Root then reads")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out the trees that the Root then reads"
+)]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -124,4 +128,29 @@ fn a_write_goes_through_no_link_and_over_no_folder() {
         assert!(error.contains(part), "{path}: {error}");
     }
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn renames_elsewhere_on_the_system_make_no_file_disappear() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let (dir, root) = fixture();
+    fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    fs::write(dir.path().join("file"), "x").unwrap();
+    // The walk of ".." is what the kernel gives up on when a rename falls into it.
+    symlink("../../file", dir.path().join("a/b/link")).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let (one, two) = (other.path().join("one"), other.path().join("two"));
+    fs::create_dir(&one).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs::rename(&one, &two).unwrap();
+                fs::rename(&two, &one).unwrap();
+            }
+        });
+        let failed = (0..20_000).find_map(|_| root.read("/a/b/link", 10).err());
+        done.store(true, Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
 }

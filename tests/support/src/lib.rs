@@ -11,3 +11,5 @@
 pub mod captures;
 pub mod detect;
 pub mod real;
+pub mod rootfs;
+pub mod stage;

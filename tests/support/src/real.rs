@@ -38,6 +38,21 @@ pub fn require_root(programs: &[&str]) -> bool {
     decide(reason.or(user))
 }
 
+/// As [`require_root`], and `cargo xtask test` has built a program and named it in this variable.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_root_and_built(variable: &str, programs: &[&str]) -> Option<PathBuf> {
+    let built = env::var_os(variable).map(PathBuf::from).filter(|path| is_executable(path));
+    if built.is_none() {
+        decide(Some(format!("cargo xtask test builds what {variable} names")));
+        return None;
+    }
+    built.filter(|_| require_root(programs))
+}
+
 /// Where a program is, looked up as a shell would, and then in the sbin folders.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

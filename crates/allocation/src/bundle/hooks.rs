@@ -1,0 +1,72 @@
+//! `hooks`: a list for each moment of a container's life.
+
+use super::{
+    Doubt, Error, entries,
+    inject::{push, string, strings},
+    places::Key,
+};
+use crate::{
+    cdi::{HOOK_NAMES, Hook},
+    json::Scanner,
+    splice::{Brackets, Members, Place, Splices},
+};
+
+/// Adds the hooks that are not there yet. Returned is the whole object if the bundle has none.
+pub(super) fn extend(
+    text: &str,
+    place: Place,
+    hooks: &[&Hook<'_>],
+    splices: &mut Splices,
+) -> Result<Option<String>, Error> {
+    if hooks.is_empty() {
+        return Ok(None);
+    }
+    if let Some(hook) = hooks.iter().find(|hook| !HOOK_NAMES.contains(&&*hook.name)) {
+        return Err(Error::UnknownHook { name: hook.name.to_string() });
+    }
+    let lists = lists(text, place)?;
+    let mut members = Members::default();
+    for (name, list) in HOOK_NAMES.into_iter().zip(lists) {
+        let wanted: Vec<&&Hook<'_>> = hooks.iter().filter(|hook| hook.name == name).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let present: Vec<entries::Hook<'_>> = entries::read(text, list, &format!("hooks.{name}"))?;
+        let mut missing = String::new();
+        for (at, hook) in wanted.iter().enumerate() {
+            let repeated = wanted.iter().take(at).any(|earlier| earlier == hook);
+            if !repeated && !present.iter().any(|present| present.is(hook)) {
+                push(&mut missing, &json(hook));
+            }
+        }
+        members.add(name, splices.extend(list, Brackets::Array, &missing));
+    }
+    Ok(splices.extend(place, Brackets::Object, members.as_str()))
+}
+
+/// Where the list of each name is.
+fn lists(text: &str, place: Place) -> Result<[Place; HOOK_NAMES.len()], Error> {
+    let mut lists = [Place::Absent; HOOK_NAMES.len()];
+    if let Place::Here(container) = place {
+        let mut doubt = Doubt::default();
+        Scanner::at(text, container.span.start).object(|scanner, key| {
+            match HOOK_NAMES.into_iter().zip(&mut lists).find(|(name, _)| key.names(name)) {
+                Some((name, list)) => doubt.whole(scanner, Key("hooks.", name), Brackets::Array, list),
+                None => scanner.skip().map(drop),
+            }
+        })?;
+        if let Some(error) = doubt.0 {
+            return Err(error);
+        }
+    }
+    Ok(lists)
+}
+
+fn json(hook: &Hook<'_>) -> String {
+    let mut members = Members::default();
+    members.add("path", Some(string(&hook.path)));
+    members.add("args", strings(&hook.args));
+    members.add("env", strings(&hook.env));
+    members.add("timeout", hook.timeout.map(|seconds| seconds.to_string()));
+    format!("{{{}}}", members.as_str())
+}

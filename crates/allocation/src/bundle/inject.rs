@@ -1,0 +1,297 @@
+//! The edit of a bundle.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, btree_map},
+    fmt::Write,
+};
+
+use super::{
+    Bundle, Device, Error, Process,
+    entries::{self, Rule},
+    hooks,
+};
+use crate::{
+    cdi::{Hook, Mount},
+    json::write_string,
+    splice::{Brackets, Members, Place, Splices},
+};
+
+/// What a container is given.
+#[derive(Clone, Debug, Default)]
+pub struct Injection<'i> {
+    pub nodes: Vec<Node<'i>>,
+    /// Additional gids of the process, as they are called inside the container.
+    pub gids: Vec<u32>,
+    /// `KEY=VALUE`; an entry of the same key is replaced.
+    pub env: Vec<&'i str>,
+    pub mounts: Vec<&'i Mount<'i>>,
+    pub hooks: Vec<&'i Hook<'i>>,
+}
+
+/// A character device and its cgroup rule, with the numbers that a stat of the host's node gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node<'i> {
+    /// The path in the container.
+    pub path: &'i str,
+    pub major: u32,
+    pub minor: u32,
+    /// Permission bits; the type bits of a stat are cut off.
+    pub file_mode: u32,
+    /// As it is called inside the container; None leaves the key out, which is for runc to decide.
+    pub uid: Option<u32>,
+    /// As `uid`.
+    pub gid: Option<u32>,
+    /// What the device cgroup shall allow: some of `rwm`; empty adds no rule.
+    pub access: &'i str,
+}
+
+impl Bundle<'_> {
+    /// The text with the injection in it, or None when it has all of it already.
+    ///
+    /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
+    /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
+    /// without a process gets neither gids nor environment.
+    ///
+    /// # Errors
+    /// The bundle is in doubt, a list that must be looked into cannot be read, or the bundle has another
+    /// device at the path of a node.
+    pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
+        self.certain()?;
+        let mut splices = Splices::default();
+        let mut root = Members::default();
+        if let Place::Here(_) = self.process_place {
+            let members =
+                self.process.extend(self.text, &injection.gids, &injection.env, &mut splices, "process.")?;
+            splices.extend(self.process_place, Brackets::Object, members.as_str());
+        }
+        root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
+        let mounts = self.missing_mounts(&injection.mounts)?;
+        root.add("mounts", splices.extend(self.mounts, Brackets::Array, &mounts));
+        root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
+        splices.extend(Place::Here(self.root), Brackets::Object, root.as_str());
+        Ok(splices.apply(self.text))
+    }
+
+    fn extend_linux(&self, nodes: &[Node<'_>], splices: &mut Splices) -> Result<Option<String>, Error> {
+        if nodes.is_empty() {
+            return Ok(None);
+        }
+        let nodes = distinct(nodes)?;
+        let devices = missing_devices(&self.devices()?, &nodes)?;
+        let rules = entries::read(self.text, self.linux.rules, "linux.resources.devices")?;
+        let rules = missing_rules(&rules, &nodes);
+        let mut resources = Members::default();
+        resources.add("devices", splices.extend(self.linux.rules, Brackets::Array, &rules));
+        let mut linux = Members::default();
+        linux.add("devices", splices.extend(self.linux.devices, Brackets::Array, &devices));
+        linux.add("resources", splices.extend(self.linux.resources, Brackets::Object, resources.as_str()));
+        Ok(splices.extend(self.linux_place, Brackets::Object, linux.as_str()))
+    }
+
+    fn missing_mounts(&self, mounts: &[&Mount<'_>]) -> Result<String, Error> {
+        let mut out = String::new();
+        if mounts.is_empty() {
+            return Ok(out);
+        }
+        let present: Vec<entries::Mount<'_>> = entries::read(self.text, self.mounts, "mounts")?;
+        for (at, mount) in mounts.iter().enumerate() {
+            let repeated = mounts.iter().take(at).any(|earlier| earlier == mount);
+            if repeated || present.iter().any(|present| present.is(mount)) {
+                continue;
+            }
+            let mut members = Members::default();
+            members.add("destination", Some(string(&mount.container_path)));
+            members.add("type", mount.kind.as_deref().map(string));
+            members.add("source", Some(string(&mount.host_path)));
+            members.add("options", strings(&mount.options));
+            push(&mut out, &format!("{{{}}}", members.as_str()));
+        }
+        Ok(out)
+    }
+}
+
+impl Process<'_> {
+    /// The members that a process object lacks; what it has already is edited where it stands.
+    pub(crate) fn extend(
+        &self,
+        text: &str,
+        gids: &[u32],
+        env: &[&str],
+        splices: &mut Splices,
+        prefix: &str,
+    ) -> Result<Members, Error> {
+        let mut user = Members::default();
+        if !gids.is_empty() {
+            let key = format!("{prefix}user.additionalGids");
+            let mut present: Vec<u32> = entries::read(text, self.gids, &key)?;
+            let mut missing = String::new();
+            for gid in gids {
+                if !present.contains(gid) {
+                    present.push(*gid);
+                    push(&mut missing, &gid.to_string());
+                }
+            }
+            user.add("additionalGids", splices.extend(self.gids, Brackets::Array, &missing));
+        }
+        let mut missing = String::new();
+        for (at, entry) in env.iter().enumerate() {
+            let overridden = env.iter().skip(at + 1).any(|later| key_of(later) == key_of(entry));
+            if overridden {
+                continue;
+            }
+            let mut found = false;
+            for present in self.entries.iter().filter(|present| key_of(&present.text) == key_of(entry)) {
+                found = true;
+                if present.text != *entry {
+                    splices.replace(present.span, string(entry));
+                }
+            }
+            if !found {
+                push(&mut missing, &string(entry));
+            }
+        }
+        let mut members = Members::default();
+        members.add("user", splices.extend(self.user, Brackets::Object, user.as_str()));
+        members.add("env", splices.extend(self.env, Brackets::Array, &missing));
+        Ok(members)
+    }
+}
+
+/// The nodes in their order, each path once.
+fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
+    let mut seen = BTreeMap::new();
+    let mut distinct = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match seen.entry(clean(node.path)) {
+            btree_map::Entry::Vacant(entry) => {
+                entry.insert(node);
+                distinct.push(node);
+            }
+            btree_map::Entry::Occupied(entry) => {
+                let first = entry.get();
+                if (first.major, first.minor) != (node.major, node.minor) {
+                    let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
+                    return Err(Error::TwoNodes {
+                        path: node.path.to_owned(),
+                        first: name(first),
+                        second: name(node),
+                    });
+                }
+            }
+        }
+    }
+    Ok(distinct)
+}
+
+fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
+    let mut at_path: BTreeMap<Cow<'_, str>, Vec<&Device<'_>>> = BTreeMap::new();
+    for device in present {
+        at_path.entry(clean(&device.path)).or_default().push(device);
+    }
+    let mut out = String::with_capacity(nodes.len() * 112);
+    for node in nodes {
+        let there = at_path.get(&clean(node.path)).map(Vec::as_slice).unwrap_or_default();
+        if let Some(other) = there.iter().find(|device| !is_node(device, node)) {
+            let number = |number: Option<i64>| number.map_or("?".to_owned(), |number| number.to_string());
+            return Err(Error::OtherDevice {
+                path: node.path.to_owned(),
+                theirs: format!("{} {}:{}", other.kind, number(other.major), number(other.minor)),
+                ours: format!("c {}:{}", node.major, node.minor),
+            });
+        }
+        if !there.is_empty() {
+            continue;
+        }
+        comma(&mut out);
+        out.push_str("{\"path\":");
+        write_string(&mut out, node.path);
+        let Node { major, minor, .. } = node;
+        let mode = node.file_mode & 0o7777;
+        // Writing into a String cannot fail.
+        let _ = write!(out, ",\"type\":\"c\",\"major\":{major},\"minor\":{minor},\"fileMode\":{mode}");
+        if let Some(uid) = node.uid {
+            let _ = write!(out, ",\"uid\":{uid}");
+        }
+        if let Some(gid) = node.gid {
+            let _ = write!(out, ",\"gid\":{gid}");
+        }
+        out.push('}');
+    }
+    Ok(out)
+}
+
+/// `u` is what the specification calls an unbuffered character device; mknod makes the same of both.
+fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
+    matches!(&*device.kind, "c" | "u")
+        && device.major == Some(node.major.into())
+        && device.minor == Some(node.minor.into())
+}
+
+fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
+    let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
+    let effective = present.get(behind_denials..).unwrap_or_default();
+    let mut out = String::with_capacity(nodes.len() * 72);
+    let mut added = BTreeSet::new();
+    for node in nodes {
+        let Node { major, minor, access, .. } = **node;
+        let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
+        if access.is_empty() || effective.iter().any(has) || !added.insert((major, minor, access)) {
+            continue;
+        }
+        comma(&mut out);
+        let _ =
+            write!(out, "{{\"allow\":true,\"type\":\"c\",\"major\":{major},\"minor\":{minor},\"access\":");
+        write_string(&mut out, access);
+        out.push('}');
+    }
+    out
+}
+
+/// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
+fn clean(path: &str) -> Cow<'_, str> {
+    let is_clean =
+        path.starts_with('/') && !path.ends_with('/') && !path.contains("//") && !path.contains("/.");
+    if is_clean {
+        return Cow::Borrowed(path);
+    }
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Cow::Owned(format!("/{}", parts.join("/")))
+}
+
+fn key_of(entry: &str) -> &str {
+    entry.split_once('=').map_or(entry, |(key, _)| key)
+}
+
+pub(super) fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write_string(&mut out, text);
+    out
+}
+
+/// A list of strings; None if it is empty, since the key can then be left out.
+pub(super) fn strings(texts: &[Cow<'_, str>]) -> Option<String> {
+    let mut out = String::new();
+    for text in texts {
+        push(&mut out, &string(text));
+    }
+    (!out.is_empty()).then(|| format!("[{out}]"))
+}
+
+pub(super) fn push(out: &mut String, member: &str) {
+    comma(out);
+    out.push_str(member);
+}
+
+fn comma(out: &mut String) {
+    if !out.is_empty() {
+        out.push(',');
+    }
+}

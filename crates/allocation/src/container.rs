@@ -1,0 +1,62 @@
+//! What kind of container this is, as far as it decides about GPUs.
+
+/// Whether these annotations are those of a Kubernetes container: containerd's CRI plugin writes
+/// `io.kubernetes.cri.*` into every bundle, CRI-O `io.kubernetes.cri-o.*`. There the scheduler decides
+/// who has which GPU.
+pub fn is_kubernetes<'k>(annotation_keys: impl IntoIterator<Item = &'k str>) -> bool {
+    annotation_keys
+        .into_iter()
+        .any(|key| key.starts_with("io.kubernetes.cri.") || key.starts_with("io.kubernetes.cri-o."))
+}
+
+/// Whether this environment is that of a Concourse get, put or check container, which has no use for a GPU.
+///
+/// Concourse gives these the metadata of their build (atc/exec/step_metadata.go): a team's name, and always
+/// at least one more of the names below. A task gets none of it, only `ATC_EXTERNAL_URL` and its own
+/// params. One name alone is not enough, since a task's params may well pass a `BUILD_ID` on.
+pub fn is_concourse_resource<'e>(env: impl IntoIterator<Item = &'e str>) -> bool {
+    const BESIDES_THE_TEAM: [&str; 5] =
+        ["BUILD_ID", "BUILD_TEAM_ID", "BUILD_PIPELINE_ID", "BUILD_PIPELINE_NAME", "BUILD_JOB_NAME"];
+    let (mut team, mut other) = (false, false);
+    for entry in env {
+        let key = entry.split_once('=').map_or(entry, |(key, _)| key);
+        team |= key == "BUILD_TEAM_NAME";
+        other |= BESIDES_THE_TEAM.contains(&key);
+    }
+    team && other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_concourse_resource, is_kubernetes};
+
+    #[test]
+    fn tells_kubernetes_containers_by_their_annotations() {
+        let table: [(&[&str], bool); 6] = [
+            (&[], false),
+            (&["org.opencontainers.image.title"], false),
+            (&["io.kubernetes.cri.container-type"], true),
+            (&["a", "io.kubernetes.cri-o.ContainerType"], true),
+            (&["io.kubernetes.criminal"], false),
+            (&["x.io.kubernetes.cri.sandbox-id"], false),
+        ];
+        for (keys, expected) in table {
+            assert_eq!(is_kubernetes(keys.iter().copied()), expected, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn tells_concourses_resource_containers_by_their_build_metadata() {
+        let table: [(&[&str], bool); 6] = [
+            (&["PATH=/bin", "ATC_EXTERNAL_URL=http://ci", "MODEL=x"], false),
+            (&["BUILD_ID=1"], false),
+            (&["BUILD_TEAM_NAME=main"], false),
+            (&["BUILD_TEAM_NAME=main", "BUILD_ID=5"], true),
+            (&["BUILD_PIPELINE_NAME=p", "BUILD_TEAM_NAME=main"], true),
+            (&["X=BUILD_TEAM_NAME=main", "X=BUILD_ID=5"], false),
+        ];
+        for (env, expected) in table {
+            assert_eq!(is_concourse_resource(env.iter().copied()), expected, "{env:?}");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! A scanner of JSON text that knows where things stand.
+//!
+//! serde_json's `RawValue` gives slices as well, but a slice in a slice means reading the text once for
+//! each level, and it does not say where a member could be added. This one goes over the text once, builds
+//! nothing that is not asked for, and accepts what RFC 8259 and serde_json accept (a test holds the two
+//! against each other), to the depth that serde_json allows.
+
+use std::borrow::Cow;
+
+/// The depth that serde_json allows.
+pub(crate) const DEEPEST: u8 = 127;
+
+/// Where a value stands in the text: from its first byte to behind its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// An object or array, and where its next member would go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Container {
+    pub(crate) span: Span,
+    /// Behind the last member, or behind the opening bracket.
+    pub(crate) tail: usize,
+    pub(crate) empty: bool,
+}
+
+/// Why scanning stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Syntax { offset: usize, expected: &'static str },
+    TooDeep { offset: usize },
+}
+
+/// A string as it stands in the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    /// With the quotation marks.
+    pub(crate) span: Span,
+    /// What is between the quotation marks.
+    raw: &'a str,
+    escaped: bool,
+}
+
+impl Span {
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+impl<'a> Text<'a> {
+    /// What the string says. A lone surrogate becomes U+FFFD, as Go's decoder makes of it.
+    pub(crate) fn decode(self) -> Cow<'a, str> {
+        if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+
+    /// Whether Go's decoder takes this key for the field `name`, which is ASCII: escapes are resolved, and
+    /// case does not count, nor the two characters outside ASCII that fold to a letter of it.
+    pub(crate) fn names(self, name: &str) -> bool {
+        if !self.escaped && self.raw.is_ascii() {
+            return self.raw.eq_ignore_ascii_case(name);
+        }
+        self.decode().chars().map(fold).eq(name.chars().map(fold))
+    }
+}
+
+/// Simple case folding onto ASCII (Unicode CaseFolding.txt: U+017F is an s, U+212A is a k).
+fn fold(c: char) -> char {
+    match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    }
+}
+
+fn unescape(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let (c, length) = escape(&rest[at + 1..]);
+        out.push(c);
+        rest = &rest[at + 1 + length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The character that an escape stands for, and its length behind the backslash. It was scanned before.
+fn escape(text: &str) -> (char, usize) {
+    let c = match text.as_bytes().first() {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return code_point(text),
+        Some(&other) => char::from(other),
+        None => char::REPLACEMENT_CHARACTER,
+    };
+    (c, 1)
+}
+
+fn code_point(text: &str) -> (char, usize) {
+    let unit = |at: usize| text.get(at..at + 4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let Some(first) = unit(1) else { return (char::REPLACEMENT_CHARACTER, 1) };
+    if let (0xd800..=0xdbff, Some("\\u"), Some(second @ 0xdc00..=0xdfff)) = (first, text.get(5..7), unit(7)) {
+        let c = char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+        return (c.unwrap_or(char::REPLACEMENT_CHARACTER), 11);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 5)
+}
+
+/// Goes over a text from value to value.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u8,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self::at(text, 0)
+    }
+
+    /// Begins somewhere in the text, at a value that was scanned before.
+    pub(crate) fn at(text: &'a str, offset: usize) -> Self {
+        Self { text, at: offset, depth: 0 }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn fault<T>(&self, expected: &'static str) -> Result<T, Fault> {
+        Err(Fault::Syntax { offset: self.at, expected })
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
+            self.at += 1;
+        }
+    }
+
+    /// The first byte of the next value, which is not gone past.
+    pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
+        self.space();
+        match self.byte() {
+            Some(b) => Ok(b),
+            None => self.fault("a value"),
+        }
+    }
+
+    /// Nothing may follow but space.
+    pub(crate) fn finish(mut self) -> Result<(), Fault> {
+        self.space();
+        if self.at == self.text.len() { Ok(()) } else { self.fault("the end of the text") }
+    }
+
+    /// Goes past a value, whatever it is.
+    pub(crate) fn skip(&mut self) -> Result<Span, Fault> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'{' => return Ok(self.object(|scanner, _| scanner.skip().map(drop))?.span),
+            b'[' => return Ok(self.array(|scanner| scanner.skip().map(drop))?.span),
+            b'"' => drop(self.string()?),
+            b't' => self.literal("true")?,
+            b'f' => self.literal("false")?,
+            b'n' => self.literal("null")?,
+            b'-' | b'0'..=b'9' => self.number()?,
+            _ => return self.fault("a value"),
+        }
+        Ok(Span { start, end: self.at })
+    }
+
+    /// Goes past an object; `member` is called behind each key and must go past its value.
+    pub(crate) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        self.container(b'{', b'}', "a comma or a closing brace", |scanner| {
+            if scanner.peek()? != b'"' {
+                return scanner.fault("a key");
+            }
+            let key = scanner.string()?;
+            if scanner.peek()? != b':' {
+                return scanner.fault("a colon");
+            }
+            scanner.at += 1;
+            member(scanner, key)
+        })
+    }
+
+    /// Goes past an array; `element` is called at each element and must go past it.
+    pub(crate) fn array(
+        &mut self,
+        element: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        self.container(b'[', b']', "a comma or a closing bracket", element)
+    }
+
+    fn container(
+        &mut self,
+        open: u8,
+        close: u8,
+        expected: &'static str,
+        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        if self.peek()? != open {
+            return self.fault("an object or an array");
+        }
+        let start = self.at;
+        if self.depth == DEEPEST {
+            return Err(Fault::TooDeep { offset: start });
+        }
+        self.depth += 1;
+        self.at += 1;
+        let mut tail = self.at;
+        let empty = self.peek()? == close;
+        if !empty {
+            loop {
+                element(self)?;
+                tail = self.at;
+                match self.peek()? {
+                    b',' => self.at += 1,
+                    b if b == close => break,
+                    _ => return self.fault(expected),
+                }
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(Container { span: Span { start, end: self.at }, tail, empty })
+    }
+
+    /// Goes past a string.
+    pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
+        if self.peek()? != b'"' {
+            return self.fault("a string");
+        }
+        self.at += 1;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let Some(plain) = bytes.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) else {
+                self.at = self.text.len();
+                return self.fault("the end of the string");
+            };
+            self.at += plain;
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                _ => return self.fault("an escape instead of a control character"),
+            }
+        }
+        let raw = &self.text[start..self.at];
+        self.at += 1;
+        Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        match self.byte() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.byte().is_some_and(|b| b.is_ascii_hexdigit()) {
+                        return self.fault("four hexadecimal digits");
+                    }
+                    self.at += 1;
+                }
+            }
+            _ => return self.fault("an escape"),
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, literal: &'static str) -> Result<(), Fault> {
+        if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
+            return self.fault(literal);
+        }
+        self.at += literal.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == start { self.fault("a digit") } else { Ok(()) }
+    }
+}
+
+/// Writes a string as JSON.
+pub(crate) fn write_string(out: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\0'..='\u{1f}' => {
+                let low = usize::from(u8::try_from(c).unwrap_or(b' '));
+                out.push_str("\\u00");
+                out.push(char::from(HEX[low >> 4]));
+                out.push(char::from(HEX[low & 15]));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! PCI addresses.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Where a PCI function is: `domain:bus:device.function`, as `/sys/bus/pci/devices` names it.
+///
+/// Ordered as the kernel lists functions. The domain has more than 16 bits where a host bridge is
+/// virtual (Intel VMD counts from 0x10000).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PciAddress {
+    pub domain: u32,
+    pub bus: u8,
+    /// 0 to 31.
+    pub device: u8,
+    /// 0 to 7.
+    pub function: u8,
+}
+
+impl PciAddress {
+    /// Reads `0000:64:00.0`, in any case, or `64:00.0`, which is in domain 0 as for `lspci`.
+    /// Each part has the digits that the kernel writes, so that no text that only resembles an address is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (rest, function) = text.rsplit_once('.')?;
+        let (rest, device) = rest.rsplit_once(':')?;
+        let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0000", rest));
+        if !(4..=8).contains(&domain.len()) {
+            return None;
+        }
+        let address = Self {
+            domain: hex(domain, domain.len())?,
+            bus: u8::try_from(hex(bus, 2)?).ok()?,
+            device: u8::try_from(hex(device, 2)?).ok()?,
+            function: u8::try_from(hex(function, 1)?).ok()?,
+        };
+        (address.device < 32 && address.function < 8).then_some(address)
+    }
+}
+
+/// A hexadecimal number of exactly so many digits. `from_str_radix` alone would take a sign.
+fn hex(text: &str, digits: usize) -> Option<u32> {
+    if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u32::from_str_radix(text, 16).ok()
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { domain, bus, device, function } = self;
+        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function}")
+    }
+}
+
+impl Serialize for PciAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PciAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            de::Error::invalid_value(de::Unexpected::Str(&text), &"a PCI address like 0000:64:00.0")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PciAddress;
+
+    #[test]
+    fn reads_the_addresses_that_the_kernel_writes_and_nothing_else() {
+        let table = [
+            ("0000:64:00.0", Some("0000:64:00.0")),
+            ("64:00.0", Some("0000:64:00.0")),
+            ("0000:C1:1F.7", Some("0000:c1:1f.7")),
+            ("10000:e1:00.0", Some("10000:e1:00.0")),
+            ("ffffffff:00:00.0", Some("ffffffff:00:00.0")),
+            ("1ffffffff:00:00.0", None),
+            ("000:64:00.0", None),
+            ("0000:64:20.0", None),
+            ("0000:64:00.8", None),
+            ("0000:64:00", None),
+            ("0000:640:00.0", None),
+            ("0000:+4:00.0", None),
+            ("0000:6 :00.0", None),
+            ("0000:64:00.0.0", None),
+            (":64:00.0", None),
+            ("00:0000:64:00.0", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let read = PciAddress::parse(text).map(|address| address.to_string());
+            assert_eq!(read.as_deref(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Foreign text in a message.
+
+use std::fmt::{self, Display, Write};
+
+/// The most characters of foreign text that a message repeats.
+const LIMIT: usize = 80;
+
+/// Text that somebody else wrote, as a message may show it: in quotation marks, at most 80 characters of
+/// it, and nothing in it that a terminal or a log would obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted<'a>(pub &'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for (count, c) in self.0.chars().enumerate() {
+            if count == LIMIT {
+                return f.write_str("\"…");
+            }
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                c if is_unsafe_to_show(c) => write!(f, "{}", c.escape_unicode())?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// Control characters, and those that reorder or break the text around them without being seen.
+fn is_unsafe_to_show(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Quoted;
+
+    #[test]
+    fn shows_foreign_text_harmless_and_short() {
+        let long = "x".repeat(100);
+        let cut = format!("\"{}\"…", "x".repeat(80));
+        let table = [
+            ("renderD128", "\"renderD128\""),
+            ("", "\"\""),
+            ("a\"b\\", r#""a\"b\\""#),
+            ("\u{1b}[31mred\n", r#""\u{1b}[31mred\u{a}""#),
+            ("a\0b\u{7f}", r#""a\u{0}b\u{7f}""#),
+            ("\u{202e}gpj", r#""\u{202e}gpj""#),
+            ("größe", "\"größe\""),
+            (&long, &cut),
+            (&long[..80], &cut[..cut.len() - '…'.len_utf8()]),
+        ];
+        for (text, shown) in table {
+            assert_eq!(Quoted(text).to_string(), shown, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a container was given, kept so that `exec --process` and the next decision know it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{PciAddress, Render, selection::Gpu};
+
+/// The schema version of the records that this version writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What one container was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The container's id, as runc got it.
+    pub id: String,
+    /// runc's root folder (`--root`), absolute: ids are unique only beneath one.
+    pub root: String,
+    pub gpus: Vec<RecordedGpu>,
+    /// Additional gids, as they are called inside the container.
+    pub gids: Vec<u32>,
+    /// Environment that was added, `KEY=VALUE`.
+    pub env: Vec<String>,
+    pub creator: Creator,
+}
+
+/// A GPU as a record names it: by what stays the same when indexes are given anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedGpu {
+    /// The index at the time of the grant, for people.
+    pub index: u32,
+    pub pci: Option<PciAddress>,
+    pub render: Render,
+}
+
+impl RecordedGpu {
+    /// Whether this is the GPU that was given. The index does not count.
+    #[must_use]
+    pub fn is(&self, gpu: &Gpu) -> bool {
+        self.render == gpu.render && (self.pci.is_none() || gpu.pci.is_none() || self.pci == gpu.pci)
+    }
+}
+
+impl From<&Gpu> for RecordedGpu {
+    fn from(gpu: &Gpu) -> Self {
+        Self { index: gpu.index, pci: gpu.pci, render: gpu.render }
+    }
+}
+
+/// The process that made the container. The wrapper executes runc in its own place, so this is runc's create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Creator {
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat`: clock ticks after boot. With the pid it names one process of this boot.
+    pub start_time: u64,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+}
+
+/// A record that cannot be used.
+#[derive(Debug)]
+pub enum Error {
+    /// Not a record, with what serde_json says.
+    Malformed(serde_json::Error),
+    /// Written by a newer version.
+    Newer(u32),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => write!(f, "not a record of what a container was given: {error}"),
+            Self::Newer(version) => write!(
+                f,
+                "schema_version {version} was written by a newer version (this one reads {SCHEMA_VERSION}): \
+                 use that version for this container"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// It is malformed, has unknown keys, or a newer schema version.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema_version: u32,
+        }
+        let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
+        if version.schema_version > SCHEMA_VERSION {
+            return Err(Error::Newer(version.schema_version));
+        }
+        serde_json::from_str(text).map_err(Error::Malformed)
+    }
+
+    /// The record as text, one line.
+    ///
+    /// # Errors
+    /// None that can be met: every part of a record can be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self).map(|line| line + "\n")
+    }
+}

@@ -1,0 +1,282 @@
+//! What a container's environment asks for.
+//!
+//! `AMD_VISIBLE_DEVICES` is `all`, `none`, `void`, empty, or a list, separated by commas, of: an index,
+//! a range of them (`0-3`), a uuid (`GPU-…`), a PCI address (with or without its domain, in any case), or a
+//! render node (`renderD128`, `/dev/dri/renderD128`). `AMD_GPU_COUNT` is a number.
+//!
+//! Where a variable stands several times, its last value counts. `none`, `void`, an empty value and a
+//! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
+//! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
+
+use std::{borrow::Cow, fmt};
+
+use crate::{PciAddress, Quoted, Render};
+
+/// The variable that names GPUs.
+pub const VISIBLE_DEVICES: &str = "AMD_VISIBLE_DEVICES";
+/// The variable that asks for a number of GPUs.
+pub const GPU_COUNT: &str = "AMD_GPU_COUNT";
+/// The longest value that is read, in bytes.
+pub const LONGEST_VALUE: usize = 4096;
+/// The most GPUs that one request may name, ranges counted in full.
+pub const MOST_GPUS: u32 = 1024;
+/// The longest uuid that is read. AMD's have 20 characters: `GPU-` and 16 hexadecimal digits.
+const LONGEST_UUID: usize = 64;
+
+/// What a container asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// No GPU, said in so many words.
+    Nothing,
+    /// Every GPU that the policy allows.
+    All,
+    /// These, each at most once; never empty.
+    Listed(Vec<Selector>),
+    /// So many, 1 to [`MOST_GPUS`], whichever they are.
+    Count(u32),
+}
+
+/// One GPU, or one card with all its partitions, as a request names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    Index(u32),
+    /// As it was written; compared without regard to case.
+    Uuid(String),
+    /// A card, with all its partitions.
+    Pci(PciAddress),
+    Render(Render),
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => write!(f, "{index}"),
+            Self::Uuid(uuid) => f.write_str(uuid),
+            Self::Pci(address) => write!(f, "{address}"),
+            Self::Render(render) => write!(f, "{render}"),
+        }
+    }
+}
+
+/// Why a request cannot be read. Each is one sentence that names the variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Both variables ask for GPUs.
+    BothVariables,
+    /// A value of more than [`LONGEST_VALUE`] bytes.
+    TooLong { variable: &'static str, bytes: usize },
+    /// More than [`MOST_GPUS`] in one request.
+    TooMany { variable: &'static str },
+    /// A part of the list that is no GPU's name.
+    NotAGpu { part: String },
+    /// A part of the list that must stand alone, such as `all`.
+    NotAlone { part: String },
+    /// A range whose end is before its beginning.
+    Backwards { part: String },
+    /// A count that is no number.
+    NotACount { value: String },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BothVariables => {
+                write!(f, "{VISIBLE_DEVICES} and {GPU_COUNT} both ask for GPUs: set only one of them")
+            }
+            Self::TooLong { variable, bytes } => {
+                write!(f, "{variable} has {bytes} bytes, more than the {LONGEST_VALUE} that are read")
+            }
+            Self::TooMany { variable } => {
+                write!(
+                    f,
+                    "{variable} asks for more than {MOST_GPUS} GPUs, the most that one container can have"
+                )
+            }
+            Self::NotAGpu { part } => write!(
+                f,
+                "{VISIBLE_DEVICES}: {} does not name a GPU; a name is an index, a range such as 0-3, a uuid \
+                 (GPU-…), a PCI address or a render node",
+                Quoted(part)
+            ),
+            Self::NotAlone { part } => {
+                write!(f, "{VISIBLE_DEVICES}: {} must be the whole value, not part of a list", Quoted(part))
+            }
+            Self::Backwards { part } => {
+                write!(f, "{VISIBLE_DEVICES}: the range {} ends before it begins", Quoted(part))
+            }
+            Self::NotACount { value } => write!(f, "{GPU_COUNT}: {} is not a number of GPUs", Quoted(value)),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Request {
+    /// Reads the request out of an environment of `KEY=VALUE` entries. None: neither variable is there.
+    ///
+    /// If one variable asks for GPUs and the other asks for none, the one that asks counts.
+    ///
+    /// # Errors
+    /// A value is too long, names something that is no GPU, or both variables ask for GPUs.
+    pub fn from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<Option<Self>, Error> {
+        let (mut devices, mut count) = (None, None);
+        for entry in env {
+            match entry.split_once('=') {
+                Some((VISIBLE_DEVICES, value)) => devices = Some(value),
+                Some((GPU_COUNT, value)) => count = Some(value),
+                _ => {}
+            }
+        }
+        let devices = devices.map(Self::from_visible_devices).transpose()?;
+        let count = count.map(Self::from_gpu_count).transpose()?;
+        match (devices, count) {
+            (None | Some(Self::Nothing), Some(count)) => Ok(Some(count)),
+            (devices, None | Some(Self::Nothing)) => Ok(devices),
+            (Some(_), Some(_)) => Err(Error::BothVariables),
+        }
+    }
+
+    /// Reads a value of [`VISIBLE_DEVICES`].
+    ///
+    /// # Errors
+    /// It is too long, or names something that is no GPU.
+    pub fn from_visible_devices(value: &str) -> Result<Self, Error> {
+        let value = bounded(VISIBLE_DEVICES, value)?;
+        match keyword(value) {
+            Some(Keyword::All) => return Ok(Self::All),
+            Some(Keyword::None) => return Ok(Self::Nothing),
+            None => {}
+        }
+        let mut named = Vec::new();
+        let mut asked = 0_u32;
+        for part in value.split(',').map(str::trim) {
+            let (first, last) = match range(part)? {
+                Some(range) => range,
+                None => {
+                    asked = bounded_sum(asked, 1)?;
+                    let selector = single(part)?;
+                    if !named.contains(&selector) {
+                        named.push(selector);
+                    }
+                    continue;
+                }
+            };
+            asked = bounded_sum(asked, (last - first).saturating_add(1))?;
+            for selector in (first..=last).map(Selector::Index) {
+                if !named.contains(&selector) {
+                    named.push(selector);
+                }
+            }
+        }
+        Ok(Self::Listed(named))
+    }
+
+    /// Reads a value of [`GPU_COUNT`].
+    ///
+    /// # Errors
+    /// It is too long, no number, or more than [`MOST_GPUS`].
+    pub fn from_gpu_count(value: &str) -> Result<Self, Error> {
+        let value = bounded(GPU_COUNT, value)?;
+        if value.is_empty() || value.bytes().all(|b| b == b'0') {
+            return Ok(Self::Nothing);
+        }
+        if !value.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Error::NotACount { value: value.to_owned() });
+        }
+        match value.parse() {
+            Ok(count) if count <= MOST_GPUS => Ok(Self::Count(count)),
+            _ => Err(Error::TooMany { variable: GPU_COUNT }),
+        }
+    }
+
+    /// Whether this asks for at least one GPU.
+    #[must_use]
+    pub fn asks_for_gpus(&self) -> bool {
+        *self != Self::Nothing
+    }
+
+    /// The request as a message names it.
+    #[must_use]
+    pub fn describe(&self) -> Cow<'static, str> {
+        match self {
+            Self::Nothing => "no GPU".into(),
+            Self::All => "all GPUs".into(),
+            Self::Listed(list) if list.len() == 1 => "a GPU by name".into(),
+            Self::Listed(list) => format!("{} GPUs by name", list.len()).into(),
+            Self::Count(1) => "1 GPU by count".into(),
+            Self::Count(count) => format!("{count} GPUs by count").into(),
+        }
+    }
+}
+
+fn bounded<'v>(variable: &'static str, value: &'v str) -> Result<&'v str, Error> {
+    if value.len() > LONGEST_VALUE {
+        return Err(Error::TooLong { variable, bytes: value.len() });
+    }
+    Ok(value.trim_matches([' ', '\t']))
+}
+
+fn bounded_sum(asked: u32, more: u32) -> Result<u32, Error> {
+    match asked.checked_add(more) {
+        Some(sum) if sum <= MOST_GPUS => Ok(sum),
+        _ => Err(Error::TooMany { variable: VISIBLE_DEVICES }),
+    }
+}
+
+enum Keyword {
+    All,
+    None,
+}
+
+fn keyword(value: &str) -> Option<Keyword> {
+    if value.eq_ignore_ascii_case("all") {
+        return Some(Keyword::All);
+    }
+    (value.is_empty() || value.eq_ignore_ascii_case("none") || value.eq_ignore_ascii_case("void"))
+        .then_some(Keyword::None)
+}
+
+/// The first and last index of a range; None if the part is not of that form.
+fn range(part: &str) -> Result<Option<(u32, u32)>, Error> {
+    let Some((first, last)) = part.split_once('-') else { return Ok(None) };
+    if !is_number(first) || !is_number(last) {
+        return Ok(None);
+    }
+    let (Ok(first), Ok(last)) = (first.parse(), last.parse()) else {
+        return Err(Error::TooMany { variable: VISIBLE_DEVICES });
+    };
+    if first > last { Err(Error::Backwards { part: part.to_owned() }) } else { Ok(Some((first, last))) }
+}
+
+fn single(part: &str) -> Result<Selector, Error> {
+    let refused = || Error::NotAGpu { part: part.to_owned() };
+    if is_number(part) {
+        return part.parse().map(Selector::Index).map_err(|_| refused());
+    }
+    if let Some(render) = Render::parse(part) {
+        return Ok(Selector::Render(render));
+    }
+    if let Some(address) = PciAddress::parse(part) {
+        return Ok(Selector::Pci(address));
+    }
+    if is_uuid(part) {
+        return Ok(Selector::Uuid(part.to_owned()));
+    }
+    if !part.is_empty() && keyword(part).is_some() {
+        return Err(Error::NotAlone { part: part.to_owned() });
+    }
+    Err(refused())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_uuid(text: &str) -> bool {
+    let prefix = text.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("GPU-"));
+    let rest = text.get(4..).unwrap_or_default();
+    prefix
+        && !rest.is_empty()
+        && text.len() <= LONGEST_UUID
+        && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}

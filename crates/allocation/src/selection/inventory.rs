@@ -1,0 +1,202 @@
+//! The GPUs that can be given, and the choice among them.
+
+use std::collections::BTreeMap;
+
+use super::{Chosen, Gpu, Refusal, pack};
+use crate::{
+    PciAddress, Render,
+    cdi::{Device, Spec},
+    policy::Policy,
+    request::{Request, Selector},
+};
+
+/// The GPUs that a policy gives away on a machine that a CDI spec describes.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    /// What the spec has, in the order of the indexes, each with its place in `spec.devices`.
+    machine: Vec<(Gpu, usize)>,
+    /// What the policy allows, with the spec's device for it, if it has one.
+    allowed: Vec<(Gpu, Option<usize>)>,
+}
+
+impl Inventory {
+    /// Brings the policy's GPUs and the spec's devices together.
+    ///
+    /// An index means what the policy says; without a list in the policy it means what the spec says. A GPU
+    /// of the policy is found in the spec by its PCI address and render node, never by its index: indexes
+    /// are given anew when a card is gone.
+    #[must_use]
+    pub fn new(policy: &Policy, spec: &Spec<'_>) -> Self {
+        let machine = machine(spec);
+        let allowed = match &policy.gpus {
+            None => machine.iter().map(|(gpu, device)| (gpu.clone(), Some(*device))).collect(),
+            Some(gpus) => gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect(),
+        };
+        Self { machine, allowed }
+    }
+
+    /// The GPUs that may be had, in the order of their indexes, whether they are there or not.
+    pub fn gpus(&self) -> impl Iterator<Item = &Gpu> {
+        self.allowed.iter().map(|(gpu, _)| gpu)
+    }
+
+    /// The GPUs that this request gets, in the order of their indexes, each once. `uses` says how many
+    /// containers have a GPU now; only a count looks at it.
+    ///
+    /// # Errors
+    /// The request cannot be met in full.
+    pub fn select(
+        &self,
+        request: &Request,
+        uses: impl Fn(&Gpu) -> usize,
+    ) -> Result<Vec<Chosen<'_>>, Refusal> {
+        match request {
+            Request::Nothing => Ok(Vec::new()),
+            Request::All => {
+                if self.allowed.is_empty() {
+                    return Err(Refusal::NoGpus);
+                }
+                (0..self.allowed.len()).map(|at| self.chosen(at)).collect()
+            }
+            Request::Listed(selectors) => {
+                let mut wanted = vec![false; self.allowed.len()];
+                for selector in selectors {
+                    self.mark(selector, &mut wanted)?;
+                }
+                let wanted = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
+                wanted.map(|(at, _)| self.chosen(at)).collect()
+            }
+            Request::Count(count) => self.count(*count, uses),
+        }
+    }
+
+    /// What the default gives: all that is there, and a refusal for each that is not, to be said as a warning.
+    #[must_use]
+    pub fn all_that_is_there(&self) -> (Vec<Chosen<'_>>, Vec<Refusal>) {
+        let (mut there, mut gone) = (Vec::new(), Vec::new());
+        for at in 0..self.allowed.len() {
+            match self.chosen(at) {
+                Ok(chosen) => there.push(chosen),
+                Err(refusal) => gone.push(refusal),
+            }
+        }
+        if there.is_empty() && gone.is_empty() {
+            gone.push(Refusal::NoGpus);
+        }
+        (there, gone)
+    }
+
+    fn chosen(&self, at: usize) -> Result<Chosen<'_>, Refusal> {
+        match self.allowed.get(at) {
+            Some((gpu, Some(device))) => Ok(Chosen { gpu, device: *device }),
+            Some((gpu, None)) => Err(Refusal::Gone { gpu: gpu.to_string() }),
+            None => Err(Refusal::NoGpus),
+        }
+    }
+
+    /// Marks what a selector names.
+    fn mark(&self, selector: &Selector, wanted: &mut [bool]) -> Result<(), Refusal> {
+        let name = || selector.to_string();
+        let mut found = false;
+        for ((gpu, _), wanted) in self.allowed.iter().zip(wanted) {
+            if names(selector, gpu) {
+                *wanted = true;
+                found = true;
+            }
+        }
+        // An index is the policy's own; the spec's device of that index may be another card.
+        let is_allowed = |gpu: &Gpu| {
+            self.allowed.iter().any(|(allowed, device)| match device {
+                Some(device) => self.machine.iter().any(|(other, at)| at == device && other == gpu),
+                None => allowed.render == gpu.render && allowed.pci == gpu.pci,
+            })
+        };
+        let mut left_out = self.machine.iter().filter(|(gpu, _)| names(selector, gpu) && !is_allowed(gpu));
+        match (found, left_out.next().is_some()) {
+            (false, false) => Err(Refusal::NoSuchGpu { name: name() }),
+            (false, true) => Err(Refusal::NotAllowed { name: name() }),
+            (true, true) if matches!(selector, Selector::Pci(_)) => {
+                Err(Refusal::PartlyAllowed { name: name() })
+            }
+            (true, _) => Ok(()),
+        }
+    }
+
+    fn count(&self, count: u32, uses: impl Fn(&Gpu) -> usize) -> Result<Vec<Chosen<'_>>, Refusal> {
+        let there: Vec<Chosen<'_>> = (0..self.allowed.len()).filter_map(|at| self.chosen(at).ok()).collect();
+        let asked = usize::try_from(count).unwrap_or(usize::MAX);
+        if asked > there.len() {
+            return Err(Refusal::TooFew { asked: count, have: there.len() });
+        }
+        let candidates: Vec<pack::Candidate<'_>> =
+            there.iter().map(|chosen| pack::Candidate::new(chosen.gpu, uses(chosen.gpu))).collect();
+        let picked = pack::least_used(&candidates, asked);
+        Ok(picked.into_iter().filter_map(|at| there.get(at).copied()).collect())
+    }
+}
+
+fn names(selector: &Selector, gpu: &Gpu) -> bool {
+    match selector {
+        Selector::Index(index) => gpu.index == *index,
+        Selector::Uuid(uuid) => gpu.uuid.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(uuid)),
+        Selector::Pci(address) => gpu.card == Some(*address) || gpu.pci == Some(*address),
+        Selector::Render(render) => gpu.render == *render,
+    }
+}
+
+/// The device of the spec that a GPU of the policy is: on its card, where the spec says whose card that
+/// is, and with its render node, unless the card has only one device, whose node may have another number
+/// since the policy was written.
+fn device_of(gpu: &Gpu, machine: &[(Gpu, usize)]) -> Option<usize> {
+    let card = gpu.card.or(gpu.pci);
+    let on_card = |other: &Gpu| card.is_some() && other.card == card;
+    let mut same_card = machine.iter().filter(|(other, _)| on_card(other));
+    match (same_card.next(), same_card.next()) {
+        (Some((_, only)), None) => Some(*only),
+        (Some(_), Some(_)) => {
+            machine.iter().find(|(other, _)| on_card(other) && other.render == gpu.render).map(|(_, at)| *at)
+        }
+        (None, _) => {
+            let unplaced = |other: &Gpu| other.card.is_none() && other.render == gpu.render;
+            machine.iter().find(|(other, _)| unplaced(other)).map(|(_, at)| *at)
+        }
+    }
+}
+
+/// The GPUs of a spec: the devices that are named by an index and have a render node. The other names of a
+/// node tell its card (a PCI address) and its uuid.
+fn machine(spec: &Spec<'_>) -> Vec<(Gpu, usize)> {
+    let mut cards: BTreeMap<Render, PciAddress> = BTreeMap::new();
+    let mut uuids: BTreeMap<Render, &str> = BTreeMap::new();
+    let mut gpus = Vec::new();
+    for (place, device) in spec.devices.iter().enumerate() {
+        let name = &*device.name;
+        if let Some(address) = PciAddress::parse(name) {
+            cards.extend(renders(device).map(|render| (render, address)));
+        } else if name.starts_with("GPU-") {
+            uuids.extend(renders(device).map(|render| (render, name)));
+        } else if let Some(index) = index(name) {
+            gpus.extend(renders(device).next().map(|render| (index, render, place)));
+        }
+    }
+    gpus.sort_unstable();
+    let gpu = |(index, render, place)| {
+        let card = cards.get(&render).copied();
+        let uuid = uuids.get(&render).map(|uuid| (*uuid).to_owned());
+        (Gpu { index, pci: card, render, uuid, card, hive: None }, place)
+    };
+    gpus.into_iter().map(gpu).collect()
+}
+
+/// The index that a device's name is. `01` is a name, but no index.
+fn index(name: &str) -> Option<u32> {
+    let plain = name.bytes().all(|b| b.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
+    if plain { name.parse().ok() } else { None }
+}
+
+fn renders<'d>(device: &'d Device<'_>) -> impl Iterator<Item = Render> + 'd {
+    device.edits.device_nodes.iter().filter_map(|node| Render::parse(node.host()))
+}
+
+#[cfg(test)]
+mod tests;

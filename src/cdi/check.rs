@@ -1,0 +1,122 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use allocation::cdi::{self, DeviceNode};
+use root::{Kind, Root};
+
+use super::siblings::same_kind;
+use crate::worker::cdi::{KIND, Spec};
+
+/// One thing that is wrong with a spec, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding(String);
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether the text of a spec is right by CDI's grammar, true of the machine now, and alone for its kind.
+/// `path` is where it lies beneath `root`, `None` for one that lies elsewhere; `wanted` is what it would be made as
+/// now.
+#[must_use]
+pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: Option<&Spec>) -> Vec<Finding> {
+    let spec = match cdi::Spec::parse(text) {
+        Ok(spec) => spec,
+        Err(error) => return vec![Finding(error.to_string())],
+    };
+    let mut findings: Vec<String> = spec.faults().iter().map(ToString::to_string).collect();
+    if spec.kind != KIND {
+        findings.push(format!("its kind is {:?}, and AMD's GPUs are {KIND}", &*spec.kind));
+    }
+    findings.extend(untrue_nodes(root, &spec));
+    findings.extend(match wanted {
+        Some(wanted) => differences(wanted, &spec),
+        None => vec!["it offers GPUs, and this machine has none that a container can be given".to_owned()],
+    });
+    if let Some(path) = path {
+        findings.extend(same_kind(root, path, &spec.kind).iter().map(|other| {
+            let other = root.shown(other);
+            format!(
+                "{} is of kind {} too, and two specs of one kind void each other: remove one",
+                other.display(),
+                spec.kind
+            )
+        }));
+    }
+    findings.into_iter().map(Finding).collect()
+}
+
+/// Nodes that are not there, are no devices, or carry numbers that are not theirs.
+fn untrue_nodes(root: &Root, spec: &cdi::Spec<'_>) -> Vec<String> {
+    let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
+    let nodes: BTreeMap<&str, &DeviceNode<'_>> =
+        all.flat_map(|edits| &edits.device_nodes).map(|node| (node.host(), node)).collect();
+    nodes.into_iter().filter_map(|(path, node)| untrue(root, path, node)).collect()
+}
+
+fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
+    let shown = root.shown(path);
+    let shown = shown.display();
+    let meta = match root.stat(path) {
+        Ok(meta) => meta,
+        Err(error) if error.is_not_found() => {
+            return Some(format!("it names {shown}, which is not there: stale"));
+        }
+        Err(error) => return Some(error.to_string()),
+    };
+    let Kind::Character { major, minor } = meta.kind else {
+        return Some(format!("it names {shown}, which is {}, not a device", meta.kind.described()));
+    };
+    for (what, said, is) in [("major", node.major, major), ("minor", node.minor, minor)] {
+        if let Some(said) = said.filter(|said| u64::try_from(*said) != Ok(is)) {
+            return Some(format!("it says that {shown} has {what} {said}, and it has {is}: stale"));
+        }
+    }
+    match node.file_mode {
+        Some(mode) if mode & 0o777 != meta.mode & 0o777 => Some(format!(
+            "it gives {shown} the mode {:04o}, and it has {:04o}",
+            mode & 0o777,
+            meta.mode & 0o777
+        )),
+        _ => None,
+    }
+}
+
+/// Names that mean other nodes than they should, and GPUs that no name leads to. A spec of amd-ctk's, which has
+/// /dev/kfd in every device and fewer names, is as true as ours.
+fn differences(wanted: &Spec, found: &cdi::Spec<'_>) -> Vec<String> {
+    let common: BTreeSet<&str> = wanted.common.iter().map(|node| node.path.as_str()).collect();
+    let should: BTreeMap<&str, BTreeSet<&str>> = wanted
+        .devices
+        .iter()
+        .map(|device| {
+            let own = device.nodes.iter().map(|node| node.path.as_str());
+            (device.name.as_str(), own.chain(common.iter().copied()).collect())
+        })
+        .collect();
+    let everywhere: Vec<&str> = found.edits.device_nodes.iter().map(DeviceNode::host).collect();
+    let mut differences = Vec::new();
+    let mut offered = BTreeSet::new();
+    for device in &found.devices {
+        let own = device.edits.device_nodes.iter().map(DeviceNode::host);
+        let is: BTreeSet<&str> = own.chain(everywhere.iter().copied()).collect();
+        match should.get(&*device.name) {
+            None => differences
+                .push(format!("it names the device {}, which is none of this machine's: stale", device.name)),
+            Some(should) if *should != is => {
+                differences
+                    .push(format!("its device {} has other nodes than that GPU has now: stale", device.name));
+            }
+            Some(_) => {}
+        }
+        offered.extend(is);
+    }
+    let all: BTreeSet<&str> = should.values().flatten().copied().collect();
+    let missing: Vec<&str> = all.difference(&offered).copied().collect();
+    if !missing.is_empty() {
+        differences.push(format!("none of its devices has {}: stale", missing.join(", ")));
+    }
+    differences
+}

@@ -1,0 +1,15 @@
+//! The CDI spec as a file: made from what should be, and held against what is.
+
+mod check;
+mod siblings;
+mod text;
+
+pub use check::{Finding, check};
+pub use siblings::{is_read_by_engines, same_kind};
+pub use text::{Error, text};
+
+/// More than any spec has: 64 partitions make 60 KB.
+pub const LIMIT: usize = 4 << 20;
+
+/// Mode of the spec's file: everybody may read what engines offer.
+pub const MODE: u32 = 0o644;

@@ -1,0 +1,63 @@
+use std::path::{Path, PathBuf};
+
+use root::Root;
+use serde::Deserialize;
+
+use super::LIMIT;
+
+/// Where engines look unless they are told otherwise (CDI spec, "CDI JSON Specification", default folders).
+const FOLDERS: [&str; 3] = ["/etc/cdi", "/var/run/cdi", "/run/cdi"];
+
+/// Whether a spec at this path is loaded by engines that are configured as they come.
+#[must_use]
+pub fn is_read_by_engines(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| FOLDERS.iter().any(|known| Path::new(known) == folder))
+}
+
+#[derive(Deserialize)]
+struct OnlyKind {
+    kind: Option<String>,
+}
+
+/// Other specs of the same kind, in the default folders and beside `path`: two of a kind that name one device
+/// void both.
+#[must_use]
+pub fn same_kind(root: &Root, path: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut folders: Vec<&Path> = path.parent().into_iter().collect();
+    folders.extend(FOLDERS.iter().map(Path::new).filter(|folder| Some(*folder) != path.parent()));
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        // /var/run is a link to /run on most machines: one folder, not two.
+        let real = real_folder(root, folder);
+        if seen.contains(&real) {
+            continue;
+        }
+        for name in root.list(folder).unwrap_or_else(|_| Vec::new()) {
+            let file = folder.join(name);
+            if file != path && kind_of(root, &file).as_deref() == Some(kind) {
+                found.push(file);
+            }
+        }
+        seen.push(real);
+    }
+    found
+}
+
+fn real_folder(root: &Root, folder: &Path) -> PathBuf {
+    match (folder.strip_prefix("/var/run"), root.lstat("/var/run").map(|meta| meta.kind)) {
+        (Ok(rest), Ok(root::Kind::Link)) => Path::new("/run").join(rest),
+        _ => folder.to_owned(),
+    }
+}
+
+/// The kind of a spec; `None` for what is not read as one.
+fn kind_of(root: &Root, file: &Path) -> Option<String> {
+    // Engines load these two endings and no other.
+    if !matches!(file.extension()?.to_str()?, "json" | "yaml") {
+        return None;
+    }
+    // YAML reads JSON too.
+    let text = root.read_text(file, LIMIT).ok()?;
+    serde_yaml::from_str::<OnlyKind>(&text).ok()?.kind
+}

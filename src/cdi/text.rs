@@ -1,0 +1,62 @@
+use std::collections::BTreeSet;
+
+use allocation::cdi::{self, Edits};
+
+use crate::render;
+use crate::worker::cdi::{Node, Spec};
+
+/// What came out of the template is not what should be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Render(#[from] render::Error),
+    #[error("template {} gives a spec that cannot be read again: {source}", render::CDI)]
+    Parse { source: cdi::Error },
+    #[error("template {} gives a spec that is not valid CDI: {fault}", render::CDI)]
+    Invalid { fault: cdi::Fault },
+    #[error("template {} gives another spec than it was asked for: {difference}", render::CDI)]
+    Different { difference: String },
+}
+
+/// The spec's text, from its template: parsed again, valid CDI, and naming the devices and nodes that it was
+/// asked for, no other.
+///
+/// # Errors
+/// When the template does not give that.
+pub fn text(spec: &Spec) -> Result<String, Error> {
+    let text = render::render(render::CDI, spec)?;
+    let parsed = cdi::Spec::parse(&text).map_err(|source| Error::Parse { source })?;
+    if let Some(fault) = parsed.faults().into_iter().next() {
+        return Err(Error::Invalid { fault });
+    }
+    compare(spec, &parsed).map_err(|difference| Error::Different { difference })?;
+    Ok(text)
+}
+
+fn compare(spec: &Spec, parsed: &cdi::Spec<'_>) -> Result<(), String> {
+    let asked: Vec<&str> = spec.devices.iter().map(|device| device.name.as_str()).collect();
+    let given: Vec<&str> = parsed.devices.iter().map(|device| &*device.name).collect();
+    if asked != given || spec.kind != parsed.kind {
+        return Err(format!(
+            "{} with the devices {} and not {}",
+            parsed.kind,
+            given.join(", "),
+            asked.join(", ")
+        ));
+    }
+    let same = |nodes: &[Node], edits: &Edits<'_>| paths(nodes) == paths_of(edits);
+    if !same(&spec.common, &parsed.edits) {
+        return Err("the nodes that all devices have in common".to_owned());
+    }
+    let wrong =
+        spec.devices.iter().zip(&parsed.devices).find(|(asked, given)| !same(&asked.nodes, &given.edits));
+    wrong.map_or(Ok(()), |(device, _)| Err(format!("the nodes of device {}", device.name)))
+}
+
+fn paths(nodes: &[Node]) -> BTreeSet<&str> {
+    nodes.iter().map(|node| node.path.as_str()).collect()
+}
+
+fn paths_of<'a>(edits: &'a Edits<'_>) -> BTreeSet<&'a str> {
+    edits.device_nodes.iter().map(|node| &*node.path).collect()
+}

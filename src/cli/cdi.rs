@@ -1,0 +1,217 @@
+use std::path::{Path, PathBuf};
+
+use allocation::cdi::{DeviceNode, Spec};
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use root::{Attributes, Root, Written};
+use serde::Serialize;
+
+use super::Outcome;
+use super::output::{BAD, GOOD, print_text, styled};
+use super::session::{Session, absolute, caller};
+use super::table::Columns;
+use crate::cdi;
+use crate::facts::Facts;
+use crate::worker::selection::{is_off, select};
+use crate::worker::{self, cdi::KIND};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write the spec of the GPUs that containers may be given
+    Generate {
+        /// Write it here (a path of this machine, also with --root), or to stdout with -
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// List the devices that the spec names
+    List,
+    /// Check a spec: right by CDI's grammar, true of the machine now, alone for its kind
+    Validate {
+        /// The spec; the configured one unless given
+        file: Option<PathBuf>,
+    },
+}
+
+pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Generate { file } => generate(session, file.as_deref()),
+        Command::List => list(session),
+        Command::Validate { file } => validate(session, file.as_deref()),
+    }
+}
+
+#[derive(Serialize)]
+struct Generated {
+    schema_version: u32,
+    path: PathBuf,
+    changed: bool,
+    devices: Vec<String>,
+}
+
+fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    if is_off(&config) {
+        tracing::warn!("the configuration leaves AMD's GPUs alone (compute-runtime): no CDI spec is made");
+        return Ok(Outcome::Done);
+    }
+    let facts = Facts::read(&session.root);
+    let selection = select(&config, &facts)?;
+    session.warn_of_left_out(&selection);
+    let Some(spec) = worker::cdi::spec(&config, &selection, &facts.machine) else {
+        bail!(
+            "no CDI spec is made: a container can be given none of this machine's GPUs; rocworker detect says why"
+        );
+    };
+    let text = cdi::text(&spec)?;
+    let (root, path) = match file {
+        Some(path) if path == Path::new("-") => {
+            print_text(&text)?;
+            return Ok(Outcome::Done);
+        }
+        Some(path) => (&caller()?, real_folder(path)?),
+        None => (&session.root, config.cdi.path.clone()),
+    };
+    let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
+    let answer = Generated {
+        schema_version: 1,
+        path: root.shown(&path),
+        changed: written == Written::Changed,
+        devices: spec.devices.iter().map(|device| format!("{KIND}={}", device.name)).collect(),
+    };
+    session.format.print(&answer, || {
+        let what = if answer.changed { "written" } else { "already right, not touched" };
+        format!(
+            "{} {what}: {} GPUs under {} names\n",
+            answer.path.display(),
+            selection.gpus.len(),
+            spec.devices.len()
+        )
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// The caller's own path may go through links of the caller's; the last folder must be there.
+fn real_folder(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = absolute(path)?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        bail!("--file {} names no file", path.display());
+    };
+    let folder = folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
+    Ok(folder.join(name))
+}
+
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    nodes: Vec<String>,
+}
+
+fn list(session: &Session) -> anyhow::Result<Outcome> {
+    #[derive(Serialize)]
+    struct Answer {
+        schema_version: u32,
+        path: PathBuf,
+        devices: Vec<Listed>,
+    }
+    let path = session.config()?.cdi.path;
+    let shown = session.root.shown(&path);
+    let text = read(&session.root, &path)?;
+    let spec = Spec::parse(&text).with_context(|| format!("{}", shown.display()))?;
+    let everywhere = &spec.edits.device_nodes;
+    let devices = spec.devices.iter().map(|device| {
+        let nodes = device.edits.device_nodes.iter().chain(everywhere);
+        let nodes = nodes.map(DeviceNode::host).map(str::to_owned).collect();
+        Listed { name: format!("{}={}", spec.kind, device.name), nodes }
+    });
+    let answer = Answer { schema_version: 1, path: shown, devices: devices.collect() };
+    session.format.print(&answer, || {
+        let mut columns = Columns::new(&["DEVICE", "NODES"]);
+        for device in &answer.devices {
+            columns.row([device.name.clone().into(), nodes_in_short(&device.nodes).into()]);
+        }
+        columns.to_string()
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// As many as fit a line; `--output json` has them all.
+fn nodes_in_short(nodes: &[String]) -> String {
+    const MOST: usize = 4;
+    match nodes {
+        [first, second, .., last] if nodes.len() > MOST => {
+            format!("{first} {second} … {last} ({} nodes)", nodes.len())
+        }
+        nodes => nodes.join(" "),
+    }
+}
+
+fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
+    #[derive(Serialize)]
+    struct Answer {
+        schema_version: u32,
+        path: PathBuf,
+        valid: bool,
+        findings: Vec<String>,
+    }
+    let config = session.config()?;
+    let facts = Facts::read(&session.root);
+    let selection = select(&config, &facts)?;
+    let wanted = worker::cdi::spec(&config, &selection, &facts.machine);
+    let place = Place::of(session, file, &config.cdi.path)?;
+    let findings = match read(place.root(session), &place.path) {
+        Ok(text) => {
+            let findings = cdi::check(&session.root, place.among_engines(), &text, wanted.as_ref());
+            findings.iter().map(ToString::to_string).collect()
+        }
+        Err(error) => vec![format!("{error:#}")],
+    };
+    let path = place.root(session).shown(&place.path);
+    let answer = Answer { schema_version: 1, path, valid: findings.is_empty(), findings };
+    session.format.print(&answer, || {
+        let path = answer.path.display();
+        if answer.valid {
+            return format!("{} {path}: valid, true of this machine, alone for {KIND}\n", styled(GOOD, "✓"));
+        }
+        answer.findings.iter().map(|finding| format!("{} {path}: {finding}\n", styled(BAD, "✗"))).collect()
+    })?;
+    Ok(if answer.valid { Outcome::Done } else { Outcome::Findings })
+}
+
+/// Where a spec lies: beneath the session's Root, or somewhere else on the caller's machine.
+struct Place {
+    path: PathBuf,
+    elsewhere: Option<Root>,
+    /// Whether engines look there: then a neighbour of the same kind collides with it.
+    is_read_by_engines: bool,
+}
+
+impl Place {
+    fn of(session: &Session, file: Option<&Path>, configured: &Path) -> anyhow::Result<Self> {
+        let Some(file) = file else {
+            return Ok(Self { path: configured.to_owned(), elsewhere: None, is_read_by_engines: true });
+        };
+        let path = absolute(file)?;
+        let top = absolute(&session.root.shown("/"))?;
+        let (path, elsewhere) = match path.strip_prefix(&top) {
+            Ok(beneath) => (Path::new("/").join(beneath), None),
+            Err(_) => (path, Some(caller()?)),
+        };
+        let is_read_by_engines =
+            elsewhere.is_none() && (path == configured || cdi::is_read_by_engines(&path));
+        Ok(Self { path, elsewhere, is_read_by_engines })
+    }
+
+    fn root<'a>(&'a self, session: &'a Session) -> &'a Root {
+        self.elsewhere.as_ref().unwrap_or(&session.root)
+    }
+
+    /// The path to look for neighbours beside.
+    fn among_engines(&self) -> Option<&Path> {
+        self.is_read_by_engines.then_some(&self.path)
+    }
+}
+
+fn read(root: &Root, path: &Path) -> anyhow::Result<String> {
+    let bytes = root.read_trusted(path, cdi::LIMIT)?;
+    String::from_utf8(bytes).with_context(|| format!("{} is not text", root.shown(path).display()))
+}

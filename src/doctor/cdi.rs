@@ -1,0 +1,41 @@
+//! Whether engines are told the truth: the CDI spec against the machine as it is now.
+
+use super::check::{About, Check};
+use super::machine::Subject;
+use crate::cdi;
+use crate::worker;
+use crate::worker::selection::select;
+
+const NAME: &str = "cdi";
+const REMEDY: &str = "rocworker cdi generate";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    let path = &subject.config.cdi.path;
+    let about = || About::one(NAME, path.display().to_string());
+    if !subject.has_amd() {
+        return vec![about().skipped("there is no AMD GPU to describe")];
+    }
+    let Ok(selection) = select(subject.config, subject.facts) else {
+        return vec![about().skipped("the configuration names a GPU that is not there")];
+    };
+    let wanted = worker::cdi::spec(subject.config, &selection, &subject.facts.machine);
+    let text = match subject.root.read_trusted(path, cdi::LIMIT) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.is_not_found() && wanted.is_none() => {
+            return vec![about().skipped("not there, and there is no usable GPU to describe")];
+        }
+        Err(error) if error.is_not_found() => {
+            return vec![about().failed("not there: no engine and no wrapper finds a GPU", REMEDY)];
+        }
+        Err(error) => {
+            return vec![about().failed(error.to_string(), format!("put that right, then {REMEDY}"))];
+        }
+    };
+    let findings = cdi::check(subject.root, Some(path), &text, wanted.as_ref());
+    if findings.is_empty() {
+        return vec![about().ok("valid, true of this machine, alone for its kind")];
+    }
+    let remedy =
+        if wanted.is_some() { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
+    findings.iter().map(|finding| about().failed(finding.to_string(), remedy)).collect()
+}

@@ -1,0 +1,100 @@
+//! Real podman obeys the spec that rocworker writes: the container has the nodes of its request and no other, with
+//! the numbers of the machine, and may open them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use layout::Machine;
+use support::stage::{Stage, stdout};
+use support::{real, rootfs};
+
+/// Lists every GPU node with its number, and tries to open each.
+const LOOK: &str = r#"
+for node in $(find /dev/dri /dev/kfd -type c 2>/dev/null | sort); do
+    echo "$node $(stat -c '%t:%T' $node) $(head -c 0 $node 2>&1 && echo opened)"
+done"#;
+
+/// The program to run and its arguments up to the rootfs. Without CAP_SYS_RESOURCE podman may raise no limit, so
+/// that it is told to keep these.
+fn podman(stage: &Path) -> String {
+    let stage = stage.display();
+    format!(
+        "podman --root {stage}/podman --runroot {stage}/podman-run --cgroup-manager cgroupfs --storage-driver vfs \
+         --events-backend none run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
+    )
+}
+
+/// The nodes that a container saw, and that each could be opened as far as the device cgroup goes.
+#[track_caller]
+fn nodes(seen: &str) -> BTreeSet<String> {
+    let mut nodes = BTreeSet::new();
+    for line in seen.lines() {
+        let (node, outcome) = line.split_at(line.match_indices(' ').nth(1).unwrap().0);
+        // ENXIO: past the cgroup, to a driver that this kernel does not have.
+        assert!(outcome.contains("No such device or address"), "{line}");
+        nodes.insert(node.to_owned());
+    }
+    nodes
+}
+
+/// Card and render node of the demo machine's GPU with this index, as stat prints them: in hexadecimal.
+fn gpu(index: u32) -> [String; 2] {
+    // crates/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
+    let (card, render) = (1 + index, 129 + index);
+    [format!("/dev/dri/card{card} e2:{card:x}"), format!("/dev/dri/renderD{render} e2:{render:x}")]
+}
+
+fn expected(indexes: impl IntoIterator<Item = u32>) -> BTreeSet<String> {
+    // KFD's major in that machine is 241.
+    indexes.into_iter().flat_map(gpu).chain(["/dev/kfd f1:0".to_owned()]).collect()
+}
+
+#[test]
+fn real_podman_gives_a_container_exactly_the_gpus_that_it_names() {
+    if !real::require_root(&["podman", "runc", "unshare", "busybox"]) {
+        return;
+    }
+    let stage = Stage::set(&Machine::demo());
+    rootfs::lay_out(&stage.folder().join("rootfs"));
+    let look = stage.folder().join("rootfs/look");
+    fs::write(&look, LOOK).unwrap();
+    let rocworker = env!("CARGO_BIN_EXE_rocworker");
+    let runc = real::program("runc").unwrap();
+    for (device, indexes) in [
+        ("0", 0..1),
+        ("3", 3..4),
+        ("0000:03:00.0", 0..1),
+        ("0000:c1:00.0", 1..9),
+        ("GPU-5ca1ab1e00000001", 0..1),
+        ("all", 0..9),
+    ] {
+        let seen = stage.shell(&format!(
+            "{rocworker} cdi generate >&2; {rocworker} cdi validate >&2; \
+             {} --runtime {} --device amd.com/gpu={device} --rootfs {} /bin/sh /look",
+            podman(stage.folder()),
+            runc.display(),
+            stage.folder().join("rootfs").display(),
+        ));
+        assert_eq!(nodes(&stdout(&seen)), expected(indexes), "{device}");
+    }
+}
+
+#[test]
+fn real_detect_and_doctor_tell_of_the_running_machine() {
+    if !real::require_root(&["unshare"]) {
+        return;
+    }
+    let stage = Stage::set(&Machine::demo());
+    let rocworker = env!("CARGO_BIN_EXE_rocworker");
+    let answer = stdout(&stage.run(&[rocworker, "detect", "--output", "json"]));
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let usable = answer["gpus"].as_array().unwrap().iter().filter(|gpu| gpu["usable"] == true).count();
+    assert_eq!((usable, answer["kfd"]["major"].as_u64()), (9, Some(241)), "{answer:#}");
+}

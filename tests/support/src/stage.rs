@@ -1,0 +1,112 @@
+//! A laid-out machine put in the place of this one, for programs that know no `--root`: runc, podman, the wrapper,
+//! and rocworker on `/`.
+//!
+//! Everything happens in a mount namespace of its own, which goes with its last process: the machine's `sys`
+//! stands at /sys (with this machine's cgroups in it), a /dev of a few harmless nodes carries the machine's GPU
+//! nodes, and /etc and /run are copies on write. Needs root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use layout::{Machine, Nodes};
+use tempfile::TempDir;
+
+/// A machine that stands in for this one.
+#[derive(Debug)]
+pub struct Stage {
+    dir: TempDir,
+}
+
+/// Sets the stage. `$1` is its folder; what follows is the program to run there.
+const SET: &str = r#"
+set -e
+stage=$1; shift
+machine=$stage/machine
+mkdir -p "$machine/sys/fs/cgroup" "$stage/dev" "$stage/upper" "$stage/work"
+mount --rbind /sys/fs/cgroup "$machine/sys/fs/cgroup"
+mount --rbind "$machine/sys" /sys
+mount -t tmpfs none "$stage/upper"
+for folder in etc run; do
+    mkdir "$stage/upper/$folder" "$stage/upper/$folder.work"
+    mount -t overlay none -o "lowerdir=/$folder,upperdir=$stage/upper/$folder,workdir=$stage/upper/$folder.work" "/$folder"
+done
+# A link in /etc, as os-release is, must be replaced, not written through: it leads out of the overlay.
+if [ -d "$machine/etc" ]; then cp -a --remove-destination "$machine/etc/." /etc/; fi
+mount -t tmpfs none "$stage/dev"
+for node in null zero full random urandom tty fuse; do
+    touch "$stage/dev/$node"
+    mount --bind "/dev/$node" "$stage/dev/$node"
+done
+mkdir "$stage/dev/pts" "$stage/dev/shm" "$stage/dev/mqueue"
+mount --bind /dev/pts "$stage/dev/pts"
+mount -t tmpfs none "$stage/dev/shm"
+ln -s pts/ptmx "$stage/dev/ptmx"
+ln -s /proc/self/fd "$stage/dev/fd"
+cp -a "$machine/dev/." "$stage/dev/"
+mount --move "$stage/dev" /dev
+exec "$@"
+"#;
+
+impl Stage {
+    /// Lays the machine out with real device nodes. Their numbers are those of the sysfs that goes with them; no
+    /// driver of this kernel answers to them, so that opening one says ENXIO where the device cgroup lets it
+    /// through, and EPERM where it does not.
+    ///
+    /// # Panics
+    /// Where it cannot be laid out.
+    pub fn set(machine: &Machine) -> Self {
+        // Not beneath /dev, which is replaced.
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("machine");
+        fs::create_dir(&folder).unwrap();
+        machine.lay_out(&folder, Nodes::Real).unwrap();
+        Self { dir }
+    }
+
+    /// A folder that is there on the stage too, for what a test keeps between programs.
+    pub fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Puts a file into the machine: `etc/…` stands at /etc on the stage.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn put(&self, path: &str, content: &str) -> PathBuf {
+        let file = self.dir.path().join("machine").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        file
+    }
+
+    /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc and /run goes with it.
+    ///
+    /// # Panics
+    /// Where there is no unshare(1).
+    pub fn run(&self, argv: &[&str]) -> Output {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", SET, "stage"]);
+        command.arg(self.dir.path()).args(argv).output().unwrap()
+    }
+
+    /// As [`Stage::run`] with a shell's script, for steps that need the same stage.
+    ///
+    /// # Panics
+    /// As [`Stage::run`].
+    pub fn shell(&self, script: &str) -> Output {
+        self.run(&["sh", "-ec", script])
+    }
+}
+
+/// What a program said on stdout, when it ended well.
+///
+/// # Panics
+/// With both streams, when it did not.
+#[track_caller]
+pub fn stdout(output: &Output) -> String {
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\nstdout: {out}\nstderr: {err}", output.status);
+    out
+}

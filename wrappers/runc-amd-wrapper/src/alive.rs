@@ -1,0 +1,93 @@
+//! Whether a process is still the one that it was.
+//!
+//! A number alone does not say that: numbers are used again. A process is named by its number, the time
+//! at which it started and the boot that the time counts from.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// A process of this boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    /// Clock ticks after boot: field 22 of `/proc/PID/stat` (proc(5)).
+    pub start_time: u64,
+}
+
+impl Process {
+    /// The process with this number now, unless it has ended and only waits for its parent.
+    pub fn now(proc: &Path, pid: u32) -> Option<Self> {
+        let stat = std::fs::read(proc.join(pid.to_string()).join("stat")).ok()?;
+        // The second field is the command's name in parentheses, which may hold anything at all.
+        let after_name = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 1..))?;
+        let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
+        let state = fields.next()?;
+        let start_time = fields.nth(18)?.parse().ok()?;
+        (!matches!(state, "Z" | "X" | "x")).then_some(Self { pid, start_time })
+    }
+
+    pub fn is_alive(self, proc: &Path) -> bool {
+        Self::now(proc, self.pid) == Some(self)
+    }
+}
+
+/// The kernel's name for this boot (`/proc/sys/kernel/random/boot_id`).
+pub fn boot_id(proc: &Path) -> std::io::Result<String> {
+    let mut id = std::fs::read_to_string(proc.join("sys/kernel/random/boot_id"))?;
+    id.truncate(id.trim_end().len());
+    Ok(id)
+}
+
+/// What runc says of a container that it has made, in `ROOT/ID/state.json` (libcontainer, `BaseState`).
+#[derive(Deserialize)]
+struct State {
+    init_process_pid: u32,
+    init_process_start: u64,
+}
+
+/// The container's first process, as runc wrote it down; none before runc has made the container, and
+/// after it has deleted it.
+pub fn init_of(root: &Path, id: &str) -> Option<Process> {
+    let text = std::fs::read(root.join(id).join("state.json")).ok()?;
+    let state: State = serde_json::from_slice(&text).ok()?;
+    Some(Process { pid: state.init_process_pid, start_time: state.init_process_start })
+}
+
+/// Whether the container was created and never started: runc's fifo for `start` still stands there.
+pub fn waits_for_start(root: &Path, id: &str) -> bool {
+    root.join(id).join("exec.fifo").symlink_metadata().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_with_its_number() {
+        let proc = Path::new("/proc");
+        let own = Process::now(proc, std::process::id()).unwrap();
+        assert!(own.is_alive(proc));
+        assert!(!Process { start_time: own.start_time + 1, ..own }.is_alive(proc));
+        assert!(!Process { pid: u32::MAX, ..own }.is_alive(proc));
+    }
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_and_a_dead_one_does_not_live() {
+        let proc = tempfile::tempdir().unwrap();
+        let folder = proc.path().join("7");
+        std::fs::create_dir(&folder).unwrap();
+        let rest = "1 7 7 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        for (stat, expected) in [
+            (format!("7 (runc) S {rest}"), Some(4711)),
+            (format!("7 (a) Z 1) R {rest}"), Some(4711)),
+            (format!("7 (runc) Z {rest}"), None),
+            ("7 (runc) S 1".to_owned(), None),
+            ("nothing".to_owned(), None),
+        ] {
+            std::fs::write(folder.join("stat"), &stat).unwrap();
+            let found = Process::now(proc.path(), 7).map(|process| process.start_time);
+            assert_eq!(found, expected, "{stat}");
+        }
+    }
+}

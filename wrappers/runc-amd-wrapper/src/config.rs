@@ -1,0 +1,97 @@
+//! A bundle's `config.json`: read once, and put in its place again as a whole.
+//!
+//! What is not edited: a link, which would make of somebody's shared file a private one; a file of more
+//! than 16 MiB; and what is no regular file at all. These are only looked through for a request.
+
+use std::ffi::OsStr;
+use std::fs::{Metadata, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use allocation::request::Request;
+
+use crate::{open, scan};
+
+/// Real bundles have 10 to 60 KB.
+const LIMIT: u64 = 16 * 1024 * 1024;
+
+/// The file, and what it was when it was read.
+#[derive(Debug)]
+pub struct Config {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+    metadata: Metadata,
+}
+
+/// Where runc looks for a bundle's config: `--bundle` as it was given, from the working directory.
+pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
+    Path::new(OsStr::from_bytes(bundle.unwrap_or_default())).join("config.json")
+}
+
+/// Reads the file if it is one that can be edited.
+pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
+    let read = open::regular(&path).and_then(|(file, metadata)| {
+        let bytes = open::bytes(file, &metadata, LIMIT)?;
+        Ok((bytes, metadata))
+    });
+    match read {
+        Ok((bytes, metadata)) => Ok(Config { path, bytes, metadata }),
+        Err(error) => Err((path, error)),
+    }
+}
+
+/// Whether some string in the file asks for GPUs, whatever its length and shape; `None` where it cannot
+/// be read without taking something away from runc, as a fifo cannot, or cannot be read at all.
+pub fn asks(path: &Path) -> Option<bool> {
+    let (file, _) = open::regular_behind_links(path).ok()?;
+    scan::requests(file).ok().map(|requests| requests.iter().any(|request| is_asking(request)))
+}
+
+/// The same for bytes that are at hand.
+pub fn bytes_ask(bytes: &[u8]) -> bool {
+    scan::requests(bytes).is_ok_and(|requests| requests.iter().any(|request| is_asking(request)))
+}
+
+/// A request that cannot be understood asks for something.
+fn is_asking(request: &str) -> bool {
+    Request::from_env([request])
+        .map_or(true, |request| request.is_some_and(|request| request.asks_for_gpus()))
+}
+
+impl Config {
+    /// Puts the text in the file's place, with its mode and owner: whole or not at all. There is no
+    /// fsync, since a bundle does not outlive the machine's run.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn replace(&self, text: &str) -> Result<(), String> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let temporary = folder.join(format!(".config.json.rocworker.{}", std::process::id()));
+        self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path)).map_err(|error| {
+            // It may not even be there.
+            let _ = std::fs::remove_file(&temporary);
+            format!("writing {} with the GPUs in it failed: {error}", self.path.display())
+        })
+    }
+
+    fn write(&self, temporary: &Path, text: &str) -> io::Result<()> {
+        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary);
+        let mut file = match create() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Of an earlier process with this number, which was killed.
+                std::fs::remove_file(temporary)?;
+                create()?
+            }
+            created => created?,
+        };
+        let made = file.metadata()?;
+        let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
+        if (made.uid(), made.gid()) != (uid, gid) {
+            fchown(&file, Some(uid), Some(gid))?;
+        }
+        file.set_permissions(Permissions::from_mode(self.metadata.mode() & 0o7777))?;
+        file.write_all(text.as_bytes())
+    }
+}

@@ -1,0 +1,134 @@
+//! Which container a call is about, and what is known of it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use allocation::record::Record;
+
+use crate::alive::{self, Process};
+use crate::environment::Environment;
+use crate::paths::Paths;
+use crate::store::{Key, valid_id};
+
+/// A container: runc's state folder and its id there.
+#[derive(Debug)]
+pub struct Container<'a> {
+    root: PathBuf,
+    id: &'a str,
+}
+
+impl<'a> Container<'a> {
+    /// `None` where the id is one that runc refuses, or the folder's path no text.
+    pub fn of(
+        root: Option<&[u8]>,
+        id: &'a [u8],
+        environment: &Environment<'_>,
+        paths: &Paths,
+    ) -> Option<Self> {
+        Some(Self { root: state_root(root, environment, paths)?, id: valid_id(id)? })
+    }
+
+    pub fn key(&self) -> Key<'_> {
+        Key { root: &self.root, id: self.id }
+    }
+
+    /// Whether runc's state names a first process that lives: the container exists, and runc refuses to
+    /// make another one.
+    pub fn lives(&self, paths: &Paths) -> bool {
+        alive::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
+    }
+
+    /// Whether `runc delete` would end it without `--force`: it does not live, or was never started.
+    pub fn can_be_deleted(&self, paths: &Paths) -> bool {
+        !self.lives(paths) || alive::waits_for_start(&self.root, self.id)
+    }
+}
+
+/// Whether the container that a record is about still uses its GPUs: the process that made it lives, or
+/// the first process that runc wrote down for it does.
+pub fn is_in_use(record: &Record, paths: &Paths) -> bool {
+    creator_lives(record, paths)
+        || alive::init_of(Path::new(&record.root), &record.id).is_some_and(|init| init.is_alive(&paths.proc))
+}
+
+/// Whether the create that wrote the record still runs.
+pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
+    let creator = Process { pid: record.creator.pid, start_time: record.creator.start_time };
+    creator.is_alive(&paths.proc)
+        && alive::boot_id(&paths.proc).is_ok_and(|boot_id| boot_id == record.creator.boot_id)
+}
+
+/// runc's `--root`, made absolute as runc does; without it `/run/runc`, or for a user who is not root
+/// and in a user namespace `$XDG_RUNTIME_DIR/runc` (runc's `main.go` and `rootless_linux.go`).
+fn state_root(given: Option<&[u8]>, environment: &Environment<'_>, paths: &Paths) -> Option<PathBuf> {
+    if let Some(given) = given {
+        let given = Path::new(OsStr::from_bytes(given));
+        let absolute =
+            if given.is_absolute() { given.to_owned() } else { std::env::current_dir().ok()?.join(given) };
+        return Some(lexically_clean(&absolute));
+    }
+    let of_user = environment.get("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    match of_user {
+        Some(folder) if honours_xdg(environment, paths) => Some(Path::new(folder).join("runc")),
+        _ => Some(PathBuf::from("/run/runc")),
+    }
+}
+
+fn honours_xdg(environment: &Environment<'_>, paths: &Paths) -> bool {
+    environment.effective_user != 0
+        || in_user_namespace(&paths.proc) && environment.get("USER").is_none_or(|user| user != "root")
+}
+
+/// The first user namespace maps every id to itself.
+fn in_user_namespace(proc: &Path) -> bool {
+    std::fs::read_to_string(proc.join("self/uid_map"))
+        .is_ok_and(|map| !map.split_ascii_whitespace().eq(["0", "0", "4294967295"]))
+}
+
+/// Without `.`, `..` and doubled slashes, as Go's `filepath.Clean`: links are not looked at.
+fn lexically_clean(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => clean.push(name),
+            Component::ParentDir => drop(clean.pop()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_folder_is_the_one_that_runc_takes() {
+        let cwd = std::env::current_dir().unwrap();
+        let cwd = cwd.to_str().unwrap();
+        let under = |path: &str| format!("{cwd}{path}");
+        let proc = tempfile::tempdir().unwrap();
+        std::fs::create_dir(proc.path().join("self")).unwrap();
+        let paths = Paths { proc: proc.path().to_owned(), ..Paths::system() };
+        let (host, inside) = ("         0          0 4294967295\n", "0 100000 65536\n");
+        for (given, variables, user, map, expected) in [
+            (Some("/run/x"), &[][..], 0, host, "/run/x".to_owned()),
+            (Some("/run//./x/../y/"), &[], 0, host, "/run/y".to_owned()),
+            (Some("r/../s"), &[], 0, host, under("/s")),
+            (Some(""), &[], 0, host, under("")),
+            (None, &[], 0, host, "/run/runc".to_owned()),
+            (None, &["XDG_RUNTIME_DIR=/run/user/0"], 0, host, "/run/runc".to_owned()),
+            (None, &["XDG_RUNTIME_DIR=/run/user/7"], 7, host, "/run/user/7/runc".to_owned()),
+            (None, &["XDG_RUNTIME_DIR="], 7, host, "/run/runc".to_owned()),
+            (None, &["XDG_RUNTIME_DIR=/x"], 0, inside, "/x/runc".to_owned()),
+            (None, &["XDG_RUNTIME_DIR=/x", "USER=root"], 0, inside, "/run/runc".to_owned()),
+        ] {
+            std::fs::write(proc.path().join("self/uid_map"), map).unwrap();
+            let entries: Vec<&[u8]> = variables.iter().map(|v| v.as_bytes()).collect();
+            let environment = Environment { entries: &entries, effective_user: user };
+            let root = state_root(given.map(str::as_bytes), &environment, &paths).unwrap();
+            assert_eq!(root, Path::new(&expected), "{given:?} {variables:?} {user}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `create` and `run`: the bundle gets the GPUs that its container asks for.
+//!
+//! # What must never be hindered
+//! A container that asks for nothing starts as with plain runc, in whatever state the policy, the CDI
+//! spec, the records and its own bundle are; what went wrong is a warning in runc's log at most.
+//!
+//! # Bundles that are not edited
+//! A `config.json` that is a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
+//! (doubled keys, nested deeper than 128) is looked through for a request all the same, in bounded
+//! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
+//! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
+//! its bytes away from runc: it goes on to runc, with a warning.
+//!
+//! # The order
+//! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
+//! between leaves a record whose creator is dead, which the next decision clears away, or a bundle that
+//! has its GPUs already, to which a second pass adds nothing.
+
+use allocation::bundle::{Bundle, Injection};
+use allocation::cdi::Spec;
+use allocation::container::{is_concourse_resource, is_kubernetes};
+use allocation::policy::{Ask, Default, Policy, Setting};
+use allocation::record::{self, Creator, Record, RecordedGpu};
+use allocation::request::{Request, Selector};
+use allocation::selection::{Chosen, Inventory};
+
+use crate::alive::{self, Process};
+use crate::config::{self, Config};
+use crate::container::{Container, creator_lives};
+use crate::grant::{self, Examined};
+use crate::log::Log;
+use crate::paths::Paths;
+use crate::policy_file::PolicyFile;
+use crate::store::{Lock, Store};
+use crate::uses::Uses;
+use crate::{open, scan};
+
+/// More than a spec of 1,024 partitions.
+const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
+
+/// What a create needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Create<'a> {
+    pub bundle: Option<&'a [u8]>,
+    /// `None` where runc will refuse the id.
+    pub container: Option<&'a Container<'a>>,
+    pub paths: &'a Paths,
+    pub log: Log<'a>,
+}
+
+impl Create<'_> {
+    /// Does to the bundle what its container asks for.
+    ///
+    /// # Errors
+    /// The sentence that says why an explicit request cannot be met: runc must not be run.
+    pub fn prepare(&self, policy: &PolicyFile) -> Result<(), String> {
+        match policy {
+            PolicyFile::Absent => Ok(()),
+            PolicyFile::NotRoots(warning) => {
+                self.log.warn(warning);
+                Ok(())
+            }
+            PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason),
+            PolicyFile::Good(policy) if policy.says_nothing() => Ok(()),
+            PolicyFile::Good(policy) => self.prepare_under(policy),
+        }
+    }
+
+    /// For a bundle that cannot be edited: fails if a container asks in it for GPUs.
+    ///
+    /// # Errors
+    /// The reason, if it asks.
+    pub fn refuse_if_it_asks(&self, reason: &str) -> Result<(), String> {
+        let path = config::path_in(self.bundle);
+        match config::asks(&path) {
+            Some(true) => Err(format!("the container asks for GPUs, but {reason}")),
+            Some(false) => {
+                self.log.warn(&format!("{reason}; the container asks for no GPU and starts"));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn prepare_under(&self, policy: &Policy) -> Result<(), String> {
+        let config = match config::read(config::path_in(self.bundle)) {
+            Ok(config) => config,
+            Err((_, error)) if error.is_absent() => return Ok(()),
+            Err((path, error)) => {
+                let reason = format!("its {} {error}, and is not edited", path.display());
+                if matches!(error, open::Error::NotRegular | open::Error::Io(_)) && !error.is_link() {
+                    self.log.warn(&reason);
+                    return Ok(());
+                }
+                return self.refuse_if_it_asks(&reason);
+            }
+        };
+        if policy.default == Default::None && !scan::mentions(&config.bytes) {
+            return self.give_nothing();
+        }
+        let unreadable = |error: &dyn std::fmt::Display| {
+            let reason = format!("its {} cannot be edited: {error}", config.path.display());
+            if config::bytes_ask(&config.bytes) {
+                return Err(format!("the container asks for GPUs, but {reason}"));
+            }
+            self.log.warn(&format!("{reason}; the container asks for no GPU and starts"));
+            Ok(())
+        };
+        let text = match std::str::from_utf8(&config.bytes) {
+            Ok(text) => text,
+            Err(_) => return unreadable(&"it is not UTF-8"),
+        };
+        let bundle = match Bundle::parse(text) {
+            Ok(bundle) => bundle,
+            Err(error) => return unreadable(&error),
+        };
+        let request = Request::from_env(bundle.env()).map_err(|error| error.to_string())?;
+        let setting = Setting {
+            kubernetes: is_kubernetes(bundle.annotation_keys()),
+            concourse_resource: is_concourse_resource(bundle.env()),
+        };
+        match policy.ask(request.as_ref(), setting).map_err(|refusal| refusal.to_string())? {
+            Ask::Nothing => self.give_nothing(),
+            Ask::Explicit(request) => self.give(policy, &config, &bundle, Some(request)),
+            Ask::Default => {
+                if let Err(reason) = self.give(policy, &config, &bundle, None) {
+                    self.log.warn(&format!("the container starts without GPUs: {reason}"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A record that an earlier container of this id left would speak for this one.
+    fn give_nothing(&self) -> Result<(), String> {
+        let Some(container) = self.container else { return Ok(()) };
+        let store = Store::at(&self.paths.run);
+        if !matches!(store.read(container.key()), Ok(None)) && !container.lives(self.paths) {
+            store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// `request`: what must be met; `None`: the default, as far as it can be had.
+    fn give(
+        &self,
+        policy: &Policy,
+        config: &Config,
+        bundle: &Bundle<'_>,
+        request: Option<&Request>,
+    ) -> Result<(), String> {
+        let Some(container) = self.container else { return Ok(()) };
+        if let Some(doubt) = bundle.doubt() {
+            return Err(format!("its {} cannot be edited: {doubt}", config.path.display()));
+        }
+        let store = Store::at(&self.paths.run);
+        let lock =
+            store.lock().map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
+        if container.lives(self.paths) {
+            return Ok(());
+        }
+        let earlier = store.read(container.key()).ok().flatten().and_then(|text| Record::parse(&text).ok());
+        if earlier.as_ref().is_some_and(|record| self.is_own(record)) {
+            // Another copy of this wrapper was run before this one, in this very process.
+            return Ok(());
+        }
+        let spec_text =
+            open::roots_text(&self.paths.cdi, SPEC_LIMIT).map_err(|error| self.spec_fault(&error))?;
+        let spec = Spec::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
+        if let Some(fault) = spec.faults().first() {
+            return Err(self.spec_fault(fault));
+        }
+        let inventory = Inventory::new(policy, &spec);
+        let namespace =
+            bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
+        let setting = grant::Setting {
+            spec: &spec,
+            gpus_are_listed: policy.gpus.is_some(),
+            namespace: &namespace,
+            sys: &self.paths.sys,
+        };
+        let mut examined = Examined::default();
+        let mut chosen = match request {
+            Some(request) => self.choose(&inventory, request, earlier.as_ref(), &store, &lock)?,
+            None => {
+                let (there, missing) = inventory.all_that_is_there();
+                missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
+                there
+            }
+        };
+        setting.examine_common(&chosen, &mut examined)?;
+        match request {
+            Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
+            None => chosen.retain(|chosen| {
+                setting.examine(chosen, &mut examined).map_err(|reason| self.log.warn(&reason)).is_ok()
+            }),
+        }
+        if chosen.is_empty() {
+            drop(lock);
+            return self.give_nothing();
+        }
+        let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let edited =
+            bundle.inject(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
+        let record = self.record(container, &chosen, &injection)?;
+        store.write(&lock, container.key(), &record).map_err(|error| error.to_string())?;
+        edited.map_or(Ok(()), |text| config.replace(&text))
+    }
+
+    /// A create that failed after it had edited the bundle is mostly tried again with that bundle: for a
+    /// count it gets the same GPUs, not further ones.
+    fn choose<'i>(
+        &self,
+        inventory: &'i Inventory,
+        request: &Request,
+        earlier: Option<&Record>,
+        store: &Store,
+        lock: &Lock,
+    ) -> Result<Vec<Chosen<'i>>, String> {
+        let Request::Count(count) = request else {
+            return inventory.select(request, |_| 0).map_err(|refusal| refusal.to_string());
+        };
+        if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
+            let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
+            let same = inventory.select(&Request::Listed(same), |_| 0);
+            if let Ok(same) = same {
+                return Ok(same);
+            }
+        }
+        let uses = match self.container {
+            Some(container) => Uses::count(store, lock, container.key(), self.paths),
+            None => Uses::default(),
+        };
+        inventory.select(request, |gpu| uses.of(gpu)).map_err(|refusal| refusal.to_string())
+    }
+
+    fn is_own(&self, record: &Record) -> bool {
+        record.creator.pid == std::process::id() && creator_lives(record, self.paths)
+    }
+
+    fn record(
+        &self,
+        container: &Container<'_>,
+        chosen: &[Chosen<'_>],
+        injection: &Injection<'_>,
+    ) -> Result<String, String> {
+        let unknown = |what: &str| format!("what the container is given cannot be recorded: {what}");
+        let creator = Process::now(&self.paths.proc, std::process::id())
+            .ok_or_else(|| unknown("/proc does not show this process: mount it"))?;
+        let boot_id = alive::boot_id(&self.paths.proc)
+            .map_err(|error| unknown(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}")))?;
+        let root = container.key().root.to_str().ok_or_else(|| unknown("runc's --root is not UTF-8"))?;
+        let record = Record {
+            schema_version: record::SCHEMA_VERSION,
+            id: container.key().id.to_owned(),
+            root: root.to_owned(),
+            gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
+            gids: injection.gids.clone(),
+            env: injection.env.iter().map(|entry| (*entry).to_owned()).collect(),
+            creator: Creator { pid: creator.pid, start_time: creator.start_time, boot_id },
+        };
+        record.to_json().map_err(|error| unknown(&error.to_string()))
+    }
+
+    fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {
+        format!(
+            "the CDI spec {}: {fault}; `rocworker cdi generate` writes it, `rocworker cdi validate` says more",
+            self.paths.cdi.display()
+        )
+    }
+}

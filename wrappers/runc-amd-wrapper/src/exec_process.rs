@@ -1,0 +1,77 @@
+//! `exec --process FILE`: a process of its own, which sees nothing of what was edited into the bundle.
+//!
+//! containerd writes FILE into `/tmp`, where others can put a link or a hard link in its place. The file is
+//! therefore edited through the descriptor that was checked, and where a container has GPUs and FILE is not
+//! plainly the caller's own, the exec fails: somebody tampers with it, or the process would lack its groups.
+//! An exec without `--process` takes groups and environment from the bundle.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+
+use allocation::{process, record::Record};
+
+use crate::container::Container;
+use crate::open;
+use crate::paths::Paths;
+use crate::store::Store;
+
+const LIMIT: u64 = 16 * 1024 * 1024;
+
+/// Whether the container was given GPUs.
+pub fn has_record(container: &Container<'_>, paths: &Paths) -> bool {
+    !matches!(Store::at(&paths.run).read(container.key()), Ok(None))
+}
+
+/// Writes what `create` gave into the process file too.
+///
+/// # Errors
+/// The sentence that says why the process would not have what the container was given.
+pub fn prepare(
+    container: &Container<'_>,
+    file: &[u8],
+    effective_user: u32,
+    paths: &Paths,
+) -> Result<(), String> {
+    let record = match Store::at(&paths.run).read(container.key()) {
+        Ok(None) => return Ok(()),
+        Ok(Some(text)) => Record::parse(&text).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let id = container.key().id;
+    let record =
+        record.map_err(|error| format!("what the container {id} was given cannot be read: {error}"))?;
+    if record.gids.is_empty() && record.env.is_empty() {
+        return Ok(());
+    }
+    let path = Path::new(OsStr::from_bytes(file));
+    edit(path, &record, effective_user).map_err(|error| {
+        format!("the container {id} has GPUs, and the process file {} {error}", path.display())
+    })
+}
+
+fn edit(path: &Path, record: &Record, effective_user: u32) -> Result<(), String> {
+    let (file, metadata) = match open::regular_for_writing(path) {
+        // runc says so itself.
+        Err(error) if error.is_absent() => return Ok(()),
+        opened => opened.map_err(|error| error.to_string())?,
+    };
+    if metadata.uid() != effective_user {
+        return Err(format!("is user {}'s, not the caller's: it is not edited", metadata.uid()));
+    }
+    if metadata.nlink() != 1 {
+        return Err("has another hard link: it is not edited".to_owned());
+    }
+    let reader = file.try_clone().map_err(|error| format!("cannot be read: {error}"))?;
+    let text = open::bytes(reader, &metadata, LIMIT).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
+    let env: Vec<&str> = record.env.iter().map(String::as_str).collect();
+    let edited =
+        process::inject(&text, &record.gids, &env).map_err(|error| format!("cannot be edited: {error}"))?;
+    let Some(edited) = edited else { return Ok(()) };
+    let length = u64::try_from(edited.len()).map_err(|_| "is too long".to_owned())?;
+    file.write_all_at(edited.as_bytes(), 0)
+        .and_then(|()| file.set_len(length))
+        .map_err(|error| format!("cannot be written: {error}"))
+}

@@ -1,0 +1,33 @@
+//! runc with AMD's GPUs in it: everything of `runc-amd-wrapper` but its entry.
+//!
+//! The wrapper is called as runc is, by a person or a container engine. It reads runc's command line
+//! ([`args`]), edits the bundle of a container that asks for GPUs ([`create`]) or the file of a process that
+//! is started in one ([`exec_process`]), and names the real runc ([`runtime`]), which its entry then
+//! executes in its own place. [`wrap`] is the way through it. Without a policy of root's
+//! ([`policy_file`]) it does nothing but that.
+//!
+//! It runs for every container and every call of a machine, so it parses nothing that it need not.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it stands in for runc on the machine itself: there is no other root"
+)]
+
+pub mod alive;
+pub mod args;
+pub mod config;
+pub mod container;
+pub mod create;
+pub mod delete;
+pub mod environment;
+pub mod exec_process;
+pub mod grant;
+pub mod log;
+pub mod nodes;
+pub mod open;
+pub mod paths;
+pub mod policy_file;
+pub mod runtime;
+pub mod scan;
+pub mod store;
+pub mod uses;
+pub mod wrap;

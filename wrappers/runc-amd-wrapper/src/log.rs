@@ -1,0 +1,130 @@
+//! Warnings and errors, where a container engine looks for them: in the file that runc's `--log` names,
+//! in the format that `--log-format` names. An engine shows what stands there and, mostly, nothing else.
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::args::Global;
+
+/// runc's log, as this call's flags name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Log<'a> {
+    file: Option<&'a Path>,
+    json: bool,
+}
+
+impl<'a> Log<'a> {
+    /// An empty `--log` is none, as for runc.
+    pub fn of(global: &Global<'a>) -> Self {
+        Self {
+            file: global.log.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path))),
+            json: global.log_format == Some(b"json"),
+        }
+    }
+
+    /// Something was left out, and the container starts all the same. Without `--log` this goes to
+    /// stderr, where runc's own warnings then go.
+    pub fn warn(&self, sentence: &str) {
+        let line = self.line("warning", sentence);
+        match self.file {
+            Some(_) => self.append(&line),
+            None => to_stderr(&line),
+        }
+    }
+
+    /// The call fails: a sentence on stderr, and the same in the log.
+    pub fn fail(&self, sentence: &str) {
+        if self.file.is_some() {
+            self.append(&self.line("error", sentence));
+        }
+        to_stderr(&format!("runc-amd-wrapper: {sentence}\n"));
+    }
+
+    fn line(&self, level: &str, sentence: &str) -> String {
+        let time = rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
+        let message = format!("runc-amd-wrapper: {sentence}");
+        let message = serde_json::Value::String(message);
+        if self.json {
+            // logrus' JSONFormatter, whose keys stand in the order of the alphabet.
+            format!("{{\"level\":\"{level}\",\"msg\":{message},\"time\":\"{time}\"}}\n")
+        } else {
+            // logrus' TextFormatter where the output is no terminal.
+            format!("time=\"{time}\" level={level} msg={message}\n")
+        }
+    }
+
+    /// Opened as runc opens it. That a log cannot be written is no reason to stop a container.
+    fn append(&self, line: &str) {
+        let Some(path) = self.file else { return };
+        let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path);
+        if file.and_then(|mut file| file.write_all(line.as_bytes())).is_err() {
+            to_stderr(line);
+        }
+    }
+}
+
+fn to_stderr(text: &str) {
+    // Nothing is left to tell if even this fails.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Seconds since 1970 as `2026-11-21T07:13:46Z`.
+fn rfc3339(seconds: u64) -> String {
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    // Howard Hinnant's civil_from_days: eras of 400 years that begin on 1 March.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_rfc_3339() {
+        // Each from `date -u -d @N +%FT%TZ`.
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_795_245_226, "2026-11-21T07:13:46Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_sentence_stands_in_the_log_in_its_format() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let log_path = path.as_os_str().as_bytes();
+        let said = "no \"GPU\" in /dev\nhere";
+        Log::of(&Global { log: Some(log_path), log_format: Some(b"json"), root: None }).warn(said);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line: serde_json::Value = serde_json::from_str(text.strip_suffix('\n').unwrap()).unwrap();
+        assert_eq!(line["level"], "warning");
+        assert_eq!(line["msg"], format!("runc-amd-wrapper: {said}"));
+        assert!(line["time"].as_str().unwrap().ends_with('Z'));
+
+        std::fs::remove_file(&path).unwrap();
+        Log::of(&Global { log: Some(log_path), log_format: None, root: None }).fail(said);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(r#" level=error msg="runc-amd-wrapper: no \"GPU\" in /dev\nhere""#), "{text}");
+    }
+}

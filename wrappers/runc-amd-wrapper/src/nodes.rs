@@ -1,0 +1,152 @@
+//! Device nodes: what they are, and whether they are a GPU's.
+//!
+//! A CDI spec says paths, and paths can come to lead elsewhere. The numbers are therefore those of the
+//! node itself, and the kernel says what they stand for: `/sys/dev/char/MAJOR:MINOR` is a link to
+//! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
+//! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// AMD's PCI vendor id, as sysfs writes it.
+const AMD: &str = "0x1002";
+
+/// A character device node as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub major: u32,
+    pub minor: u32,
+    /// Permission bits alone.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// Whose node one has to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner<'a> {
+    /// The GPU that the policy names: its card's PCI address, and its render node.
+    Gpu { card: &'a str, render: Option<&'a str> },
+    /// Any GPU of AMD's.
+    AnyOfAmd,
+}
+
+/// Why a node cannot be given to a container.
+#[derive(Debug)]
+pub enum Error {
+    Unreadable { path: PathBuf, error: std::io::Error },
+    NotCharacterDevice(PathBuf),
+    NoNumber(PathBuf),
+    UnknownToKernel { path: PathBuf, major: u32, minor: u32 },
+    NotOfGpu { path: PathBuf, is: String, wanted: String },
+    NotAmds { path: PathBuf, is: String },
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const AGAIN: &str = "write the CDI spec again with `rocworker cdi generate`";
+        match self {
+            Self::Unreadable { path, error } => write!(
+                f,
+                "the device node {} cannot be examined: {error}; see whether amdgpu is loaded, then {AGAIN}",
+                path.display()
+            ),
+            Self::NotCharacterDevice(path) => {
+                write!(f, "{} is no character device and therefore no GPU's: {AGAIN}", path.display())
+            }
+            Self::NoNumber(path) => {
+                write!(f, "the device node {} has the number 0:0: {AGAIN}", path.display())
+            }
+            Self::UnknownToKernel { path, major, minor } => write!(
+                f,
+                "the device node {} has the number {major}:{minor}, which is no GPU to the kernel: {AGAIN}",
+                path.display()
+            ),
+            Self::NotOfGpu { path, is, wanted } => write!(
+                f,
+                "the device node {} belongs to {is}, not to {wanted} as the policy says: \
+                 run `rocworker apply` after a change of cards",
+                path.display()
+            ),
+            Self::NotAmds { path, is } => {
+                write!(f, "the device node {} belongs to {is}, which is not AMD's: {AGAIN}", path.display())
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Examines a node without opening it: opening a GPU's node wakes the GPU. A link is no node.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let metadata =
+            path.symlink_metadata().map_err(|error| Error::Unreadable { path: path.to_owned(), error })?;
+        if !metadata.file_type().is_char_device() {
+            return Err(Error::NotCharacterDevice(path.to_owned()));
+        }
+        let (major, minor) = numbers(metadata.rdev());
+        if (major, minor) == (0, 0) {
+            return Err(Error::NoNumber(path.to_owned()));
+        }
+        Ok(Self { major, minor, mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() })
+    }
+
+    /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
+    /// all GPUs share.
+    pub fn check(&self, path: &Path, owner: Owner<'_>, sys: &Path) -> Result<(), Error> {
+        let Self { major, minor, .. } = *self;
+        let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
+        let entry = sys.join(format!("dev/char/{major}:{minor}"));
+        let target = entry.read_link().map_err(|_| unknown())?;
+        let mut places = target.as_os_str().as_bytes().rsplit(|b| *b == b'/');
+        let mut place = || places.next().and_then(|place| std::str::from_utf8(place).ok()).unwrap_or("");
+        let (name, class, parent) = (place(), place(), place());
+        match (class, name, owner) {
+            ("kfd", "kfd", _) => Ok(()),
+            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(()),
+            ("drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
+                // The kernel names no card for a further partition: its render node's name must be the
+                // policy's, and any other node of it must have the name that its path says.
+                let named = if name.starts_with("render") { render } else { path.to_str() };
+                if named.and_then(|path| path.rsplit('/').next()) == Some(name) {
+                    Ok(())
+                } else {
+                    let wanted =
+                        render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
+                    Err(Error::NotOfGpu { path: path.to_owned(), is: format!("{parent} ({name})"), wanted })
+                }
+            }
+            ("drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
+                path: path.to_owned(),
+                is: format!("the card {parent}"),
+                wanted: format!("the card {card}"),
+            }),
+            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(()),
+            ("drm", _, Owner::AnyOfAmd) => {
+                let vendor = std::fs::read_to_string(entry.join("device/vendor")).map_err(|_| unknown())?;
+                if vendor.trim_end() == AMD {
+                    Ok(())
+                } else {
+                    let is = format!("the card {parent} of vendor {}", vendor.trim_end().escape_default());
+                    Err(Error::NotAmds { path: path.to_owned(), is })
+                }
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// `amdgpu_xcp.3` of newer kernels, `amdgpu_xcp_3` of older ones.
+fn is_partition(device: &str) -> bool {
+    let number = device.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// How Linux packs a device number for programs (glibc's and musl's `gnu_dev_major`, `gnu_dev_minor`).
+fn numbers(rdev: u64) -> (u32, u32) {
+    let low = |n: u64| u32::try_from(n & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+    (low((rdev >> 8 & 0xfff) | (rdev >> 32 & 0xffff_f000)), low((rdev & 0xff) | (rdev >> 12 & 0xffff_ff00)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+use super::*;
+use std::os::unix::fs::symlink;
+
+/// A sysfs with the given `dev/char` links, as the kernel lays them out.
+fn sysfs(links: &[(&str, &str)]) -> tempfile::TempDir {
+    let sys = tempfile::tempdir().unwrap();
+    let chars = sys.path().join("dev/char");
+    std::fs::create_dir_all(&chars).unwrap();
+    for (number, target) in links {
+        let device = chars.join(target);
+        std::fs::create_dir_all(&device).unwrap();
+        symlink(target, chars.join(number)).unwrap();
+    }
+    sys
+}
+
+fn node(major: u32, minor: u32) -> Node {
+    Node { major, minor, mode: 0o660, uid: 0, gid: 992 }
+}
+
+const CARD: &str = "0000:64:00.0";
+
+#[test]
+fn a_node_is_the_card_that_the_kernel_says() {
+    let sys = sysfs(&[
+        ("226:128", "../../devices/pci0000:00/0000:00:08.1/0000:64:00.0/drm/renderD128"),
+        ("226:129", "../../devices/pci0000:00/0000:00:01.1/0000:01:00.0/drm/renderD129"),
+        ("226:130", "../../devices/platform/amdgpu_xcp.1/drm/renderD130"),
+        ("226:131", "../../devices/platform/amdgpu_xcp_2/drm/renderD131"),
+        ("226:3", "../../devices/platform/amdgpu_xcp_2/drm/card3"),
+        ("226:132", "../../devices/platform/vgem/drm/renderD132"),
+        ("241:0", "../../devices/virtual/kfd/kfd"),
+        ("1:5", "../../devices/virtual/mem/zero"),
+    ]);
+    for (number, path, card, render, accepted) in [
+        ((226, 128), "/dev/dri/renderD128", CARD, "/dev/dri/renderD128", true),
+        ((226, 128), "/dev/dri/renderD128", "0000:01:00.0", "/dev/dri/renderD128", false),
+        ((226, 129), "/dev/dri/renderD128", CARD, "/dev/dri/renderD128", false),
+        ((226, 130), "/dev/dri/renderD130", CARD, "/dev/dri/renderD130", true),
+        ((226, 130), "/dev/dri/renderD130", CARD, "/dev/dri/renderD131", false),
+        ((226, 131), "/dev/dri/renderD131", CARD, "/dev/dri/renderD131", true),
+        ((226, 3), "/dev/dri/card3", CARD, "/dev/dri/renderD131", true),
+        ((226, 3), "/dev/dri/card4", CARD, "/dev/dri/renderD131", false),
+        ((226, 132), "/dev/dri/renderD132", CARD, "/dev/dri/renderD132", false),
+        ((241, 0), "/dev/kfd", CARD, "/dev/dri/renderD128", true),
+        ((1, 5), "/dev/dri/renderD128", CARD, "/dev/dri/renderD128", false),
+        ((1, 3), "/dev/dri/renderD128", CARD, "/dev/dri/renderD128", false),
+    ] {
+        let checked = node(number.0, number.1).check(
+            Path::new(path),
+            Owner::Gpu { card, render: Some(render) },
+            sys.path(),
+        );
+        assert_eq!(checked.is_ok(), accepted, "{number:?} {path} {card} {render}: {checked:?}");
+        if let Err(error) = checked {
+            assert!(error.to_string().contains(path), "{error}");
+        }
+    }
+}
+
+#[test]
+fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
+    let links = [
+        ("226:128", "../../devices/pci0000:00/0000:64:00.0/drm/renderD128"),
+        ("226:129", "../../devices/pci0000:00/0000:01:00.0/drm/renderD129"),
+        ("226:130", "../../devices/pci0000:00/0000:02:00.0/drm/renderD130"),
+        ("226:131", "../../devices/platform/amdgpu_xcp.1/drm/renderD131"),
+    ];
+    let sys = sysfs(&links);
+    for (name, vendor) in [("226:128", "0x1002\n"), ("226:129", "0x10de\n")] {
+        let device = sys.path().join("dev/char").join(name).join("device");
+        std::fs::create_dir(&device).unwrap();
+        std::fs::write(device.join("vendor"), vendor).unwrap();
+    }
+    for (minor, said) in [(128, None), (129, Some("0x10de")), (130, Some("226:130")), (131, None)] {
+        let path = format!("/dev/dri/renderD{minor}");
+        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, sys.path());
+        match said {
+            None => checked.unwrap(),
+            Some(said) => assert!(checked.unwrap_err().to_string().contains(said)),
+        }
+    }
+}
+
+#[test]
+fn only_a_character_device_is_a_node() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("renderD128");
+    std::fs::write(&file, "").unwrap();
+    let link = place.path().join("card1");
+    symlink("/dev/null", &link).unwrap();
+    assert!(matches!(Node::at(&file), Err(Error::NotCharacterDevice(_))));
+    assert!(matches!(Node::at(&link), Err(Error::NotCharacterDevice(_))));
+    assert!(matches!(Node::at(&place.path().join("none")), Err(Error::Unreadable { .. })));
+    let null = Node::at(Path::new("/dev/null")).unwrap();
+    assert_eq!((null.major, null.minor), (1, 3));
+}
+
+#[test]
+fn device_numbers_are_unpacked_as_the_c_library_packs_them() {
+    // makedev(major, minor), computed with Python's os.makedev.
+    for (rdev, expected) in [
+        (57_984, (226, 128)),
+        (130_816, (511, 0)),
+        (17_592_202_821_632, (4096, 4096)),
+        (1_114_370, (257, 258)),
+    ] {
+        assert_eq!(numbers(rdev), expected, "{rdev}");
+    }
+}

@@ -1,0 +1,34 @@
+//! The files that the wrapper knows, in one place, so that a test can pass others.
+
+use std::path::PathBuf;
+
+/// Where everything is.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// The policy: without it the wrapper is plain runc.
+    pub policy: PathBuf,
+    /// The CDI spec that says which nodes a GPU has.
+    pub cdi: PathBuf,
+    /// The folder of what lasts until the machine's next start: records, and their lock.
+    pub run: PathBuf,
+    /// sysfs, which says what a device node's numbers stand for.
+    pub sys: PathBuf,
+    /// proc, which says which processes live.
+    pub proc: PathBuf,
+    /// This program itself: never the runtime that it runs.
+    pub own: PathBuf,
+}
+
+impl Paths {
+    /// Those of a machine.
+    pub fn system() -> Self {
+        Self {
+            policy: PathBuf::from("/etc/rocworker/wrapper.json"),
+            cdi: PathBuf::from("/etc/cdi/amd.json"),
+            run: PathBuf::from("/run/rocworker"),
+            sys: PathBuf::from("/sys"),
+            proc: PathBuf::from("/proc"),
+            own: PathBuf::from("/proc/self/exe"),
+        }
+    }
+}

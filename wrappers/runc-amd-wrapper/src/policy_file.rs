@@ -1,0 +1,65 @@
+//! `/etc/rocworker/wrapper.json` as it stands on the machine.
+
+use std::path::{Path, PathBuf};
+
+use allocation::policy::Policy;
+use serde::Deserialize;
+
+use crate::open;
+
+/// More than a policy of a thousand GPUs.
+const LIMIT: u64 = 1024 * 1024;
+
+/// The policy's file.
+#[derive(Debug)]
+pub enum PolicyFile {
+    /// There is none: plain runc.
+    Absent,
+    /// Somebody else than root could have written it: plain runc, with this sentence as a warning.
+    NotRoots(String),
+    /// It is root's and cannot be used, for this reason: whatever asks for GPUs fails with it.
+    Broken(String),
+    Good(Policy),
+}
+
+/// Reads the policy whole.
+pub fn load(path: &Path) -> PolicyFile {
+    match open::roots_text(path, LIMIT) {
+        Err(error) if error.is_absent() => PolicyFile::Absent,
+        Err(error @ (open::Error::NotRoots(_) | open::Error::NotRegular)) => {
+            PolicyFile::NotRoots(not_roots(path, &error))
+        }
+        Err(error) if error.is_link() => PolicyFile::NotRoots(not_roots(path, &error)),
+        Err(error) => PolicyFile::Broken(broken(path, &error)),
+        Ok(text) => match Policy::parse(&text) {
+            Ok(policy) => PolicyFile::Good(policy),
+            Err(error) => PolicyFile::Broken(broken(path, &error)),
+        },
+    }
+}
+
+/// Only the runtime that the policy names: all that most of runc's subcommands need of it. `None` where
+/// it names none or is not to be believed; outer `None` where there is no policy of root's at all.
+pub fn runtime(path: &Path) -> Option<Option<PathBuf>> {
+    #[derive(Deserialize)]
+    struct File {
+        runtime: Option<PathBuf>,
+    }
+    let text = match open::roots_text(path, LIMIT) {
+        Ok(text) => text,
+        Err(open::Error::NotText | open::Error::TooLong { .. }) => return Some(None),
+        Err(_) => return None,
+    };
+    Some(serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime))
+}
+
+fn not_roots(path: &Path, error: &open::Error) -> String {
+    format!(
+        "the policy {} {error}, and is taken for none: `chown root:root` and `chmod 0644` a file that root wrote",
+        path.display()
+    )
+}
+
+fn broken(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("the policy {} cannot be used: {error}; `rocworker apply` writes it again", path.display())
+}

@@ -1,0 +1,180 @@
+//! The runtime that the wrapper stands in front of.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What execvp takes where PATH is not set, and the folders of programs for root.
+const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Counts the wrappers that have run one another. A runtime that is a script which runs `runc` from
+/// PATH, and with it this wrapper, would go round for ever without it.
+pub const DEPTH: &str = "RUNC_AMD_WRAPPER_DEPTH";
+const DEEPEST: u32 = 8;
+
+/// Why there is nothing to run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Error {
+    NotAbsolute(PathBuf),
+    NotExecutable(PathBuf),
+    Myself(PathBuf),
+    NoneOnPath(OsString),
+    TooDeep,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotAbsolute(path) => {
+                write!(f, "the policy's runtime {path:?} is not an absolute path: name the real runc by one")
+            }
+            Self::NotExecutable(path) => write!(
+                f,
+                "the policy's runtime {} is no program that can be run: install it, or set \"runtime\" to null",
+                path.display()
+            ),
+            Self::Myself(path) => write!(
+                f,
+                "the policy's runtime {} is this wrapper itself: name the real runc, or set \"runtime\" to null",
+                path.display()
+            ),
+            Self::NoneOnPath(path) => {
+                write!(f, "no runc but this wrapper itself is on the PATH {path:?}: install runc")
+            }
+            Self::TooDeep => write!(
+                f,
+                "{DEEPEST} wrappers have run one another: what is run as runc runs this wrapper again; \
+                 set \"runtime\" in the policy to the real runc"
+            ),
+        }
+    }
+}
+
+/// The depth to hand on to the runtime, from what this process was handed.
+pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, Error> {
+    let depth = depth
+        .and_then(OsStr::to_str)
+        .and_then(|text| text.parse::<u32>().ok())
+        .map_or(1, |n| n.saturating_add(1));
+    if depth > DEEPEST { Err(Error::TooDeep) } else { Ok(depth) }
+}
+
+/// The policy's runtime where it names one.
+pub fn named(path: &Path, own: &Path) -> Result<PathBuf, Error> {
+    if !path.is_absolute() {
+        return Err(Error::NotAbsolute(path.to_owned()));
+    }
+    let Some(metadata) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
+    match own.metadata() {
+        Ok(own) if same_file(&own, &metadata) => Err(Error::Myself(path.to_owned())),
+        _ => Ok(path.to_owned()),
+    }
+}
+
+/// The next `runc` on `path` behind this wrapper's own place there, so that several runtimes in a row
+/// each find the following one; where the wrapper's place is the last, or is not on PATH, the first.
+/// This wrapper under any name or link is never taken. Empty and relative folders are passed over.
+pub fn on_path(path: Option<&OsStr>, own: &Path) -> Result<PathBuf, Error> {
+    let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_ONE));
+    let own = own.metadata().ok();
+    let mut before = None;
+    let mut met_myself = false;
+    for folder in path.as_bytes().split(|b| *b == b':') {
+        if folder.first() != Some(&b'/') {
+            continue;
+        }
+        let candidate = Path::new(OsStr::from_bytes(folder)).join("runc");
+        let Some(metadata) = program(&candidate) else { continue };
+        if own.as_ref().is_some_and(|own| same_file(own, &metadata)) {
+            met_myself = true;
+        } else if met_myself {
+            return Ok(candidate);
+        } else if before.is_none() {
+            before = Some(candidate);
+        }
+    }
+    before.ok_or_else(|| Error::NoneOnPath(path.to_owned()))
+}
+
+fn program(path: &Path) -> Option<Metadata> {
+    path.metadata().ok().filter(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
+fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    /// Folders a, b, c, …; each holds what its letter stands for.
+    fn laid_out(kinds: &[&str]) -> (tempfile::TempDir, PathBuf, OsString) {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("wrapper");
+        std::fs::write(&own, "wrapper").unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut path = vec![OsString::new(), OsString::from("relative")];
+        for (n, kind) in kinds.iter().enumerate() {
+            let folder = place.path().join(n.to_string());
+            std::fs::create_dir(&folder).unwrap();
+            let runc = folder.join("runc");
+            match *kind {
+                "link to the wrapper" => symlink(&own, &runc).unwrap(),
+                "hard link to the wrapper" => std::fs::hard_link(&own, &runc).unwrap(),
+                "nothing" => {}
+                "folder" => std::fs::create_dir(&runc).unwrap(),
+                "runc" | "not executable" => {
+                    std::fs::write(&runc, "runc").unwrap();
+                    let mode = if *kind == "runc" { 0o755 } else { 0o644 };
+                    std::fs::set_permissions(&runc, std::fs::Permissions::from_mode(mode)).unwrap();
+                }
+                other => panic!("{other}"),
+            }
+            path.push(folder.into_os_string());
+        }
+        (place, own, path.join(OsStr::new(":")))
+    }
+
+    #[test]
+    fn the_runtime_is_the_next_runc_on_path_that_is_not_the_wrapper() {
+        for (kinds, expected) in [
+            (&["runc"][..], Some("0/runc")),
+            (&["link to the wrapper", "runc"], Some("1/runc")),
+            (&["runc", "link to the wrapper", "runc"], Some("2/runc")),
+            (&["runc", "link to the wrapper"], Some("0/runc")),
+            (&["link to the wrapper", "hard link to the wrapper", "nothing", "runc"], Some("3/runc")),
+            (&["folder", "not executable", "runc", "runc"], Some("2/runc")),
+            (&["link to the wrapper", "not executable"], None),
+            (&[], None),
+        ] {
+            let (place, own, path) = laid_out(kinds);
+            let expected =
+                expected.map(|name| place.path().join(name)).ok_or(Error::NoneOnPath(path.clone()));
+            assert_eq!(on_path(Some(&path), &own), expected, "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
+        let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
+        let at = |name: &str| place.path().join(name);
+        assert_eq!(named(&at("0/runc"), &own), Ok(at("0/runc")));
+        assert_eq!(named(&at("1/runc"), &own), Err(Error::Myself(at("1/runc"))));
+        assert_eq!(named(&at("2/runc"), &own), Err(Error::NotExecutable(at("2/runc"))));
+        assert_eq!(named(&at("3/runc"), &own), Err(Error::NotExecutable(at("3/runc"))));
+        assert_eq!(named(Path::new("runc"), &own), Err(Error::NotAbsolute("runc".into())));
+    }
+
+    #[test]
+    fn wrappers_that_run_one_another_come_to_an_end() {
+        assert_eq!(next_depth(None), Ok(1));
+        assert_eq!(next_depth(Some(OsStr::new("7"))), Ok(8));
+        assert_eq!(next_depth(Some(OsStr::new("8"))), Err(Error::TooDeep));
+        assert_eq!(next_depth(Some(OsStr::new("4294967295"))), Err(Error::TooDeep));
+        assert_eq!(next_depth(Some(OsStr::new("mud"))), Ok(1));
+    }
+}

@@ -1,0 +1,197 @@
+//! Whether a bundle may ask for GPUs, found without understanding it.
+//!
+//! Most containers ask for nothing and shall cost nothing: [`mentions`] looks for bytes without which no
+//! request can be written. And a bundle that is too long, a link, or no JSON that this program takes,
+//! starts as with plain runc unless it asks: [`requests`] reads any amount of bytes in bounded memory
+//! and gives back every string in it that is a request, whatever its place. That is more than runc would
+//! see in `process.env`, never less.
+
+use std::io::{self, Read};
+
+/// A request's variables, as they begin an entry of a container's environment.
+const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
+
+/// What is kept of one string: more than a request may have.
+const LONGEST: usize = 8192;
+/// How many requests are kept: a bundle that holds more asks in any case.
+const MOST: usize = 64;
+
+/// Whether the bundle can hold a request at all: both variables begin with `AMD_`, and JSON can hide
+/// letters only behind `\u`.
+pub fn mentions(bundle: &[u8]) -> bool {
+    any_after(bundle, b'M', |before, after| before == Some(b'A') && after.starts_with(b"D_"))
+        || any_after(bundle, b'\\', |_, after| after.first() == Some(&b'u'))
+}
+
+/// Whether `holds` is true of what stands around one of the places of `byte`.
+fn any_after(bytes: &[u8], byte: u8, holds: impl Fn(Option<u8>, &[u8]) -> bool) -> bool {
+    let mut rest = bytes;
+    let mut before = None;
+    while let Some(at) = position(rest, byte) {
+        let (front, back) = rest.split_at(at);
+        let Some((_, after)) = back.split_first() else { return false };
+        if holds(front.last().copied().or(before), after) {
+            return true;
+        }
+        before = Some(byte);
+        rest = after;
+    }
+    false
+}
+
+/// The first place of a byte, sixteen at a time: a comparison that the compiler turns into vectors.
+fn position(bytes: &[u8], byte: u8) -> Option<usize> {
+    let (chunks, rest) = bytes.as_chunks::<16>();
+    for (n, chunk) in chunks.iter().enumerate() {
+        if chunk.iter().fold(false, |any, b| any | (*b == byte)) {
+            return chunk.iter().position(|b| *b == byte).map(|at| n * 16 + at);
+        }
+    }
+    rest.iter().position(|b| *b == byte).map(|at| chunks.len() * 16 + at)
+}
+
+/// Every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
+///
+/// # Errors
+/// What reading gave.
+pub fn requests(mut text: impl Read) -> io::Result<Vec<String>> {
+    let mut scanner = Scanner::default();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match text.read(&mut buffer) {
+            Ok(0) => return Ok(scanner.found),
+            Ok(n) => buffer.iter().take(n).for_each(|byte| scanner.take(*byte)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scanner {
+    found: Vec<String>,
+    state: State,
+    string: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum State {
+    #[default]
+    Outside,
+    Inside,
+    Escape,
+    /// So many hexadecimal digits of a `\u` are read, and their value.
+    Hexadecimal(u8, u32),
+}
+
+impl Scanner {
+    fn take(&mut self, byte: u8) {
+        self.state = match (self.state, byte) {
+            (State::Outside, b'"') => {
+                self.string.clear();
+                State::Inside
+            }
+            (State::Outside, _) => State::Outside,
+            (State::Inside, b'"') => {
+                self.end();
+                State::Outside
+            }
+            (State::Inside, b'\\') => State::Escape,
+            (State::Inside, byte) => self.push(byte),
+            (State::Escape, b'u') => State::Hexadecimal(0, 0),
+            (State::Escape, byte) => self.push(byte),
+            (State::Hexadecimal(read, value), byte) => match char::from(byte).to_digit(16) {
+                Some(digit) if read == 3 => self.push(ascii(value * 16 + digit)),
+                Some(digit) => State::Hexadecimal(read + 1, value * 16 + digit),
+                None => State::Inside,
+            },
+        };
+    }
+
+    /// Keeps a byte while the string can still be a request.
+    fn push(&mut self, byte: u8) -> State {
+        let place = self.string.len();
+        let fits = VARIABLES.iter().any(|variable| {
+            let known = place.min(variable.len());
+            variable.get(..known) == self.string.get(..known)
+                && variable.get(place).is_none_or(|b| *b == byte)
+        });
+        if fits && place < LONGEST {
+            self.string.push(byte);
+        } else if !fits {
+            // No variable has a NUL in its name: from here on nothing fits.
+            self.string.clear();
+            self.string.push(0);
+        }
+        State::Inside
+    }
+
+    fn end(&mut self) {
+        let is_request = VARIABLES.iter().any(|variable| self.string.starts_with(variable));
+        if is_request && self.found.len() < MOST {
+            self.found.push(String::from_utf8_lossy(&self.string).into_owned());
+        }
+    }
+}
+
+/// Requests are ASCII: any other character is one that no request holds.
+fn ascii(code: u32) -> u8 {
+    u8::try_from(code).ok().filter(u8::is_ascii).unwrap_or(b'?')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_without_the_letters_of_a_request_is_passed_over() {
+        let padding = "x".repeat(40);
+        for (text, expected) in [
+            ("", false),
+            ("A", false),
+            (r#"{"env":["PATH=/bin","NVIDIA_VISIBLE_DEVICES=all"]}"#, false),
+            ("AMDGPU AM AMMD AMD", false),
+            ("AMD_", true),
+            ("AMAMD_", true),
+            (r#"["\n\\"]"#, false),
+            (r#"["\u0041MD"]"#, true),
+            (r#"["\\u0041"]"#, true),
+        ] {
+            for text in [text.to_owned(), format!("{padding}{text}"), format!("{text}{padding}")] {
+                assert_eq!(mentions(text.as_bytes()), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_string_that_is_a_request_is_found_however_it_is_written() {
+        for (text, expected) in [
+            (
+                r#"["AMD_VISIBLE_DEVICES=0,1","AMD_GPU_COUNT=2"]"#,
+                &["AMD_VISIBLE_DEVICES=0,1", "AMD_GPU_COUNT=2"][..],
+            ),
+            (r#"["\u0041MD_\u0056ISIBLE_DEVICES=\u0030"]"#, &["AMD_VISIBLE_DEVICES=0"]),
+            (r#"["\u0041MD_GPU_COUNT\u003D1"]"#, &["AMD_GPU_COUNT=1"]),
+            (r#"["x\"AMD_GPU_COUNT=1"]"#, &[]),
+            (r#"["XAMD_GPU_COUNT=1","AMD_GPU_COUNTS=1","AMD_GPU_COUNT"]"#, &[]),
+            (r#"["\\","AMD_GPU_COUNT=1"]"#, &["AMD_GPU_COUNT=1"]),
+            (r#"["AMD_VISIBLE_DEVICES=\u00e9"]"#, &["AMD_VISIBLE_DEVICES=?"]),
+            (r#"["AMD_VISIBLE_DEVICES=../..""#, &["AMD_VISIBLE_DEVICES=../.."]),
+            ("no JSON \"AMD_GPU_COUNT=1", &[]),
+        ] {
+            assert_eq!(requests(text.as_bytes()).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hundred_megabytes_are_read_in_bounded_memory() {
+        let filler = std::io::repeat(b'x').take(100 << 20);
+        let text = b"{\"a\":\"".as_slice().chain(filler).chain(b"\",\"e\":\"AMD_GPU_COUNT=1\"}".as_slice());
+        assert_eq!(requests(text).unwrap(), ["AMD_GPU_COUNT=1"]);
+        let endless = b"\"AMD_VISIBLE_DEVICES="
+            .as_slice()
+            .chain(std::io::repeat(b'0').take(1 << 20))
+            .chain(b"\"".as_slice());
+        assert_eq!(requests(endless).unwrap().concat().len(), LONGEST);
+    }
+}

@@ -1,0 +1,131 @@
+//! What happens between the caller and runc.
+
+use std::path::PathBuf;
+
+use crate::args::{self, Call, Command, Reading};
+use crate::container::Container;
+use crate::create::Create;
+use crate::environment::Environment;
+use crate::log::Log;
+use crate::paths::Paths;
+use crate::policy_file::{self, PolicyFile};
+use crate::{delete, exec_process, runtime};
+
+/// What is to be done in the end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Run this program in this process's place, with the arguments as they came and with
+    /// [`runtime::DEPTH`] set to `depth`.
+    Run { runtime: PathBuf, depth: u32 },
+    /// Exit 1: the sentence is said.
+    Fail,
+}
+
+/// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
+/// `arguments` are those after the program's name.
+pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Verdict {
+    let reading = args::read(arguments);
+    let log = Log::of(&reading.global());
+    let wrapper = Wrapper { environment, paths, log };
+    match wrapper.prepare(&reading) {
+        Ok((runtime, depth)) => Verdict::Run { runtime, depth },
+        Err(sentence) => {
+            log.fail(&sentence);
+            Verdict::Fail
+        }
+    }
+}
+
+struct Wrapper<'a> {
+    environment: &'a Environment<'a>,
+    paths: &'a Paths,
+    log: Log<'a>,
+}
+
+impl Wrapper<'_> {
+    fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
+        let depth =
+            runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
+        let policys_runtime = match reading {
+            Reading::Certain(Call {
+                command: Command::Create { bundle, id } | Command::Run { bundle, id },
+                global,
+            }) => {
+                let container = Container::of(global.root, id, self.environment, self.paths);
+                let create = Create {
+                    bundle: *bundle,
+                    container: container.as_ref(),
+                    paths: self.paths,
+                    log: self.log,
+                };
+                let policy = policy_file::load(&self.paths.policy);
+                create.prepare(&policy)?;
+                match policy {
+                    PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
+                    // Whatever else is wrong with it, the same runtime has to serve all calls.
+                    PolicyFile::Broken(_) => policy_file::runtime(&self.paths.policy).flatten(),
+                    PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
+                }
+            }
+            reading => match policy_file::runtime(&self.paths.policy) {
+                None => None,
+                Some(runtime) => {
+                    self.prepare_other(reading)?;
+                    runtime
+                }
+            },
+        };
+        let runtime = match policys_runtime {
+            Some(path) => runtime::named(&path, &self.paths.own),
+            None => runtime::on_path(self.environment.get("PATH"), &self.paths.own),
+        };
+        runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
+    }
+
+    /// Under a policy of root's: everything but a create or run that is clear.
+    fn prepare_other(&self, reading: &Reading<'_>) -> Result<(), String> {
+        match reading {
+            Reading::Certain(call) => {
+                let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
+                match call.command {
+                    Command::Exec { process: Some(file), id } if !file.is_empty() => match container(id) {
+                        Some(container) => exec_process::prepare(
+                            &container,
+                            file,
+                            self.environment.effective_user,
+                            self.paths,
+                        ),
+                        None => Ok(()),
+                    },
+                    Command::Delete { force, id } => {
+                        if let Some(container) = container(id) {
+                            delete::forget(&container, force, self.paths, &self.log);
+                        }
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Reading::Doubtful(calls) => calls.iter().try_for_each(|call| self.refuse_in_doubt(call)),
+        }
+    }
+
+    /// One of several meanings: fails if GPUs depend on which one it is.
+    fn refuse_in_doubt(&self, call: &Call<'_>) -> Result<(), String> {
+        const DOUBT: &str = "a flag on runc's command line is not known to this version of the wrapper, so that it is \
+                             not certain which container is meant: write the flag as --flag=value, or update the wrapper";
+        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
+        match call.command {
+            Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
+                Create { bundle, container: None, paths: self.paths, log: self.log }.refuse_if_it_asks(DOUBT)
+            }
+            Command::Exec { process: Some(_), id }
+                if container(id)
+                    .is_some_and(|container| exec_process::has_record(&container, self.paths)) =>
+            {
+                Err(format!("a container with GPUs may be meant, but {DOUBT}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

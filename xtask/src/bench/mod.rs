@@ -1,0 +1,103 @@
+//! `cargo xtask bench`: each budget of the design as a ratio taken in one run, on the machine that runs it.
+
+mod bundle;
+mod detect;
+mod machine;
+mod programs;
+mod report;
+mod timing;
+mod wrapper;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::{repository, wrapper_build};
+use report::Report;
+
+/// What the command line asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    /// Timed runs of each program in each situation of the wrapper; a tenth of it for detect.
+    runs: usize,
+    wrapper: Option<PathBuf>,
+    rocworker: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self { runs: 2_000, wrapper: None, rocworker: None };
+        let mut rest = arguments.iter();
+        while let Some(name) = rest.next() {
+            let value = rest.next().ok_or_else(|| Refusal::new(format!("{name} needs a value")))?;
+            match name.as_str() {
+                "--runs" => {
+                    options.runs = value.parse().ok().filter(|runs| *runs >= 10).ok_or_else(|| {
+                        Refusal::new(format!("--runs {value}: give a number of at least 10"))
+                    })?;
+                }
+                "--wrapper" => options.wrapper = Some(program(value)?),
+                "--rocworker" => options.rocworker = Some(program(value)?),
+                _ => return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn program(given: &str) -> Result<PathBuf> {
+    std::fs::canonicalize(given).map_err(|error| Refusal::new(format!("{given}: {error}")))
+}
+
+/// Measures, prints, and fails when an enforced budget is over or could not be measured.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
+    let wrapper = options.wrapper.map_or_else(wrapper_build::build, Ok)?;
+    let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
+    let shims = programs::build(work.path())?;
+
+    let mut report = Report::default();
+    wrapper::measure(&wrapper, &shims, work.path(), options.runs, &mut report)?;
+    detect::measure(&rocworker, work.path(), (options.runs / 10).max(10), &mut report)?;
+
+    println!("\n{}", report::about_this_machine()?);
+    println!("{} runs of each program in each situation of the wrapper; p50.\n", options.runs);
+    println!("{report}");
+    let failed = report.failed();
+    if !failed.is_empty() {
+        bail!("over an enforced budget, or not measured: {}", failed.join("; "));
+    }
+    Ok(())
+}
+
+fn build_rocworker() -> Result<PathBuf> {
+    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker"]).run()?;
+    Ok(repository::target().join("release/rocworker"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options> {
+        Options::parse(&arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_have_defaults_and_a_program_that_is_not_there_is_refused_by_name() {
+        assert_eq!(parse(&[]).unwrap(), Options { runs: 2_000, wrapper: None, rocworker: None });
+        let given = parse(&["--runs", "50", "--wrapper", "/proc/self/exe"]).unwrap();
+        assert_eq!((given.runs, given.wrapper.is_some()), (50, true));
+        for wrong in
+            [&["--runs"][..], &["--runs", "3"], &["--runs", "x"], &["--wrapper", "/not/there"], &["x", "y"]]
+        {
+            let error = parse(wrong).unwrap_err();
+            assert!(
+                error.is::<Refusal>() && error.to_string().contains(wrong[0].trim_start_matches("--wrapper"))
+            );
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repository;
+
+/// A program with its arguments and what is added to its environment; never a shell's line.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    argv: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+    folder: PathBuf,
+}
+
+impl Command {
+    /// Runs at the top of the repository unless [`Command::inside`] says otherwise.
+    pub(crate) fn new<A: AsRef<OsStr>>(argv: impl IntoIterator<Item = A>) -> Self {
+        let argv = argv.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+        Self { argv, environment: Vec::new(), folder: repository::top().to_owned() }
+    }
+
+    pub(crate) fn arguments<A: AsRef<OsStr>>(mut self, more: impl IntoIterator<Item = A>) -> Self {
+        self.argv.extend(more.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    pub(crate) fn environment(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub(crate) fn inside(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// The argv as a person would type it; only for reading.
+    pub(crate) fn shown(&self) -> String {
+        self.argv.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Says the command, then runs it on this process's own streams.
+    pub(crate) fn run(&self) -> Result<()> {
+        println!("$ {}", self.shown());
+        let output = self.expression()?.run().with_context(|| format!("starting `{}`", self.shown()))?;
+        if !output.status.success() {
+            bail!("`{}` ended with {}", self.shown(), output.status);
+        }
+        Ok(())
+    }
+
+    /// Runs it in silence; what it writes to stderr is shown only in the error.
+    pub(crate) fn read(&self) -> Result<String> {
+        let expression = self.expression()?.stdout_capture().stderr_capture();
+        let output = expression.run().with_context(|| format!("starting `{}`", self.shown()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("`{}` ended with {}: {}", self.shown(), output.status, said.trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no text", self.shown()))
+    }
+
+    /// What it printed, whatever it ended with: for a program whose exit code is a part of its answer.
+    pub(crate) fn read_whatever_it_ends_with(&self) -> Result<String> {
+        let expression = self.expression()?.stdout_capture().stderr_capture();
+        let output = expression.run().with_context(|| format!("starting `{}`", self.shown()))?;
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no text", self.shown()))
+    }
+
+    /// Whether it ran and ended with 0; both streams are dropped.
+    pub(crate) fn succeeds(&self) -> bool {
+        self.read().is_ok()
+    }
+
+    fn expression(&self) -> Result<duct::Expression> {
+        let (program, arguments) = self.argv.split_first().context("a command without a program")?;
+        let mut expression = duct::cmd(program, arguments).dir(&self.folder).unchecked();
+        for (name, value) in &self.environment {
+            expression = expression.env(name, value);
+        }
+        Ok(expression)
+    }
+}

@@ -1,0 +1,22 @@
+use std::fmt;
+
+/// Nothing was tried: the arguments are wrong, or the machine lacks what was not to be installed. Exit code 2.
+#[derive(Debug)]
+pub(crate) struct Refusal(String);
+
+impl Refusal {
+    /// The sentence says what is missing and what to do about it.
+    // An anyhow::Error, because every caller returns one.
+    #[expect(clippy::new_ret_no_self, reason = "a refusal is only ever made to be returned as an error")]
+    pub(crate) fn new(sentence: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(sentence.into()))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,188 @@
+//! Installs what is missing, after asking.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+
+use super::exporter;
+use super::needs::Missing;
+use super::privilege::Privilege;
+
+/// What the caller said about installing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    Given,
+    Ask,
+}
+
+/// Installs what this machine lacks.
+///
+/// # Errors
+/// A [`Refusal`] when the answer is no, or when there is nobody to ask.
+pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result<()> {
+    let missing = Missing::on_this_machine()?;
+    if missing.is_nothing() {
+        println!("everything that the tests need is installed");
+        return Ok(());
+    }
+    println!("the tests need what is not here yet:");
+    missing.lines().iter().for_each(|line| println!("  {line}"));
+    let commands = commands(&missing, *privilege);
+    agree(consent, &missing, &commands)?;
+    for command in &commands {
+        Command::new(&command.argv).run().or_else(|error| command.forgive(error))?;
+    }
+    if missing.exporter {
+        exporter::unpack()?;
+    }
+    let still = Missing::on_this_machine()?;
+    let left: Vec<String> = still.without_the_target().lines();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("these are still missing after the installation: {}", left.join("; "))))
+}
+
+/// One command of the installation.
+#[derive(Debug, PartialEq, Eq)]
+struct Installation {
+    argv: Vec<String>,
+    /// What happens without it, for the one that can be done without.
+    otherwise: Option<&'static str>,
+}
+
+impl Installation {
+    fn new(argv: Vec<String>) -> Self {
+        Self { argv, otherwise: None }
+    }
+
+    fn forgive(&self, error: anyhow::Error) -> Result<()> {
+        let otherwise = self.otherwise.ok_or(error)?;
+        println!("`{}` failed: {otherwise}", self.argv.join(" "));
+        Ok(())
+    }
+}
+
+/// What would be run, in order; no shell reads any of it.
+fn commands(missing: &Missing, privilege: Privilege) -> Vec<Installation> {
+    let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+    let mut commands = Vec::new();
+    if !missing.packages.is_empty() || missing.exporter {
+        commands.push(Installation::new(privilege.as_root(&[&apt[..], &["update"]].concat())));
+    }
+    if !missing.packages.is_empty() {
+        let install = ["install", "--yes", "--no-install-recommends"];
+        commands.push(Installation::new(
+            privilege.as_root(&[&apt[..], &install[..], &missing.packages[..]].concat()),
+        ));
+    }
+    for component in &missing.components {
+        commands.push(Installation::new(owned(&["rustup", "component", "add", component])));
+    }
+    if let Some(target) = &missing.target {
+        let argv = owned(&["rustup", "target", "add", target]);
+        let otherwise = Some("the wrapper will be linked statically against glibc instead");
+        commands.push(Installation { argv, otherwise });
+    }
+    if missing.nextest {
+        commands.push(Installation::new(owned(&["cargo", "install", "cargo-nextest", "--locked"])));
+    }
+    commands
+}
+
+fn owned(argv: &[&str]) -> Vec<String> {
+    argv.iter().map(ToString::to_string).collect()
+}
+
+fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Result<()> {
+    if consent == Consent::Given || in_ci(std::env::var("CI").ok().as_deref()) {
+        return Ok(());
+    }
+    println!("this would be run:");
+    commands.iter().for_each(|command| println!("  {}", command.argv.join(" ")));
+    if missing.exporter {
+        println!("  apt-get download {}, unpacked into {}", exporter::PACKAGE, exporter::folder().display());
+    }
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Refusal::new(
+            "there is no terminal to ask on: run `cargo xtask test --yes` to install the above",
+        ));
+    }
+    print!("install it? [y/N] ");
+    std::io::stdout().flush().context("writing the question")?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).context("reading the answer")?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "nothing was installed and nothing was run; `cargo test` runs what an ordinary user can",
+    ))
+}
+
+/// Whether `CI` says that nobody is there to ask.
+fn in_ci(value: Option<&str>) -> bool {
+    value.is_some_and(|value| !matches!(value, "" | "0" | "false"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argvs(missing: &Missing, privilege: Privilege) -> Vec<String> {
+        commands(missing, privilege).iter().map(|command| command.argv.join(" ")).collect()
+    }
+
+    #[test]
+    fn packages_are_installed_at_once_without_recommendations_after_one_update() {
+        let missing = Missing { packages: vec!["runc", "crun"], ..Missing::default() };
+        assert_eq!(
+            argvs(&missing, Privilege::Sudo),
+            [
+                "sudo env DEBIAN_FRONTEND=noninteractive apt-get update",
+                "sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends runc crun",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_rusts_own_is_installed_by_the_user_who_asked() {
+        let missing = Missing {
+            components: vec!["rustfmt"],
+            target: Some("x86_64-unknown-linux-musl".into()),
+            nextest: true,
+            ..Missing::default()
+        };
+        assert_eq!(
+            argvs(&missing, Privilege::Sudo),
+            [
+                "rustup component add rustfmt",
+                "rustup target add x86_64-unknown-linux-musl",
+                "cargo install cargo-nextest --locked",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_target_that_cannot_be_had_is_forgiven() {
+        let missing =
+            Missing { target: Some("t".into()), nextest: true, packages: vec!["runc"], ..Missing::default() };
+        let forgiven: Vec<bool> = commands(&missing, Privilege::Root)
+            .iter()
+            .map(|command| command.forgive(anyhow::anyhow!("refused")).is_ok())
+            .collect();
+        assert_eq!(forgiven, [false, false, true, false]);
+    }
+
+    #[test]
+    fn ci_is_believed_unless_it_is_empty_or_says_no() {
+        let cases = [(None, false), (Some(""), false), (Some("false"), false), (Some("0"), false)];
+        for (value, expected) in cases.into_iter().chain([(Some("true"), true), (Some("1"), true)]) {
+            assert_eq!(in_ci(value), expected, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
+
+mod exporter;
+mod install;
+mod needs;
+mod privilege;
+mod real;
+mod step;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::{repository, wrapper_build};
+use privilege::Privilege;
+use step::Steps;
+
+/// Runs the checks in order; the first that fails ends the run.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let consent = match arguments {
+        [] => install::Consent::Ask,
+        [yes] if yes == "--yes" => install::Consent::Given,
+        _ => return Err(Refusal::new("`cargo xtask test` takes --yes and nothing else")),
+    };
+    let privilege = Privilege::of_this_process()?;
+    let started = Instant::now();
+    let mut steps = Steps::default();
+
+    // Not a step: declining is no failure of a check.
+    install::what_is_missing(consent, &privilege)?;
+
+    steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
+    steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
+    steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
+    let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
+    let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
+    steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
+
+    let ran = clean_file("real-components-ran.txt")?;
+    let tests = Tests { privilege, wrapper, oracle, ran };
+    steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
+    let remedy = "tests/real-components.txt says how the list is kept";
+    steps.run("real components", remedy, || real::check(&tests.ran, &tests.names()?))?;
+
+    println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
+    Ok(())
+}
+
+/// The crate of the oracle has a workspace of its own, so cargo has to be told of it each time.
+fn oracle_manifest() -> PathBuf {
+    repository::top().join("tests/cdi-oracle/Cargo.toml")
+}
+
+fn formatting() -> Result<()> {
+    Command::new(["cargo", "fmt", "--all", "--check"]).run()?;
+    Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([oracle_manifest()]).run()
+}
+
+fn lints() -> Result<()> {
+    Command::new(["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        .run()
+}
+
+fn documentation() -> Result<()> {
+    Command::new(["cargo", "doc", "--locked", "--workspace", "--no-deps"])
+        .environment("RUSTDOCFLAGS", "-D warnings")
+        .run()
+}
+
+fn doc_examples() -> Result<()> {
+    Command::new(["cargo", "test", "--locked", "--workspace", "--doc"]).run()
+}
+
+/// Builds the oracle by running its own tests: one that accepts everything would judge nothing.
+fn oracle() -> Result<PathBuf> {
+    let target = repository::target().join("cdi-oracle");
+    let cargo = |subcommand| {
+        Command::new(["cargo", subcommand, "--locked", "--manifest-path"])
+            .arguments([oracle_manifest()])
+            .environment("CARGO_TARGET_DIR", &target)
+    };
+    cargo("clippy").arguments(["--all-targets", "--", "-D", "warnings"]).run()?;
+    cargo("test").run()?;
+    Ok(target.join("debug/cdi-oracle"))
+}
+
+/// A path below the target folder at which nothing of an earlier run is left.
+fn clean_file(name: &str) -> Result<PathBuf> {
+    let path = repository::target().join("xtask").join(name);
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
+    std::fs::write(&path, "").with_context(|| format!("emptying {}", path.display()))?;
+    Ok(path)
+}
+
+/// The workspace's tests, and what they are told by the environment.
+struct Tests {
+    privilege: Privilege,
+    wrapper: PathBuf,
+    oracle: PathBuf,
+    /// Each test of a real component adds its name here once it has found what it needs.
+    ran: PathBuf,
+}
+
+impl Tests {
+    fn run(&self) -> Result<()> {
+        let nextest = ["cargo", "nextest", "run", "--locked", "--workspace", "--profile", "ci"];
+        self.told(Command::new(nextest).arguments(["--run-ignored", "all"])).run()
+    }
+
+    /// Every test of the workspace, the ignored among them, as nextest names them.
+    fn names(&self) -> Result<Vec<String>> {
+        let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
+        real::names_of_tests(&self.told(Command::new(nextest).arguments(["--run-ignored", "all"])).read()?)
+    }
+
+    fn told(&self, command: Command) -> Command {
+        let path = search_path();
+        let command = self.privilege.run_tests_as_root(command, &path);
+        command
+            .environment("PATH", &path)
+            .environment("ROCWORKER_FULL", "1")
+            .environment("ROCWORKER_RAN", &self.ran)
+            .environment("ROCWORKER_WRAPPER", &self.wrapper)
+            .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
+    }
+}
+
+/// This process's PATH, with what was unpacked beside the build, and with the sbin folders that hold runc
+/// and that Debian leaves out of an ordinary user's PATH.
+fn search_path() -> OsString {
+    let mut folders = vec![exporter::folder()];
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&own));
+    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
+    // A folder with a colon in its name cannot be on a PATH at all, so it was not on this one.
+    std::env::join_paths(folders).unwrap_or(own)
+}

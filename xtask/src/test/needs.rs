@@ -1,0 +1,151 @@
+//! What the tests need beyond a Rust toolchain, and which of it is missing.
+
+use std::collections::BTreeSet;
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::wrapper_build;
+
+use super::exporter;
+
+/// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
+/// only recommended by it and recommendations are not installed.
+const PACKAGES: &[(&str, &str)] = &[
+    ("runc", "the runtime that the wrapper stands in front of"),
+    ("crun", "podman's default runtime"),
+    ("podman", "an engine that reads CDI specs itself"),
+    ("conmon", "podman's monitor of a container"),
+    ("uidmap", "podman without root"),
+    ("slirp4netns", "podman without root"),
+    ("fuse-overlayfs", "podman without root"),
+    ("netavark", "podman's networks"),
+    ("aardvark-dns", "podman's networks"),
+    ("busybox-static", "what runs inside the containers"),
+    ("pciutils", "lspci reads the laid-out PCI folders"),
+    ("pci.ids", "the names that lspci prints"),
+    ("strace", "counts system calls"),
+    ("util-linux", "unshare and nsenter"),
+    ("kmod", "reads module information"),
+    ("libcap2-bin", "takes capabilities away from a test's process"),
+];
+
+const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
+
+/// What is not there yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(crate) packages: Vec<&'static str>,
+    pub(crate) components: Vec<&'static str>,
+    pub(crate) target: Option<String>,
+    pub(crate) nextest: bool,
+    pub(crate) exporter: bool,
+}
+
+impl Missing {
+    /// Looks at this machine; changes nothing.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no dpkg to ask.
+    pub(crate) fn on_this_machine() -> anyhow::Result<Self> {
+        let target = wrapper_build::musl_target();
+        let lacks = |subcommand| !Command::new(["cargo", subcommand, "--version"]).succeeds();
+        Ok(Self {
+            packages: packages_without(&installed_packages()?),
+            components: COMPONENTS.iter().filter(|(_, sub)| lacks(sub)).map(|(name, _)| *name).collect(),
+            target: (!wrapper_build::is_installed(&target)).then_some(target),
+            nextest: lacks("nextest"),
+            exporter: !exporter::is_there(),
+        })
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same without the Rust target, which is not needed where glibc can be linked statically.
+    pub(crate) fn without_the_target(self) -> Self {
+        Self { target: None, ..self }
+    }
+
+    /// A line for each missing thing, and what it is for.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for name in &self.packages {
+            let purpose =
+                PACKAGES.iter().find(|(known, _)| known == name).map_or("", |(_, purpose)| *purpose);
+            lines.push(format!("package {name}: {purpose}"));
+        }
+        lines.extend(self.components.iter().map(|name| format!("Rust component {name}")));
+        if let Some(target) = &self.target {
+            lines.push(format!("Rust target {target}: the wrapper as it ships"));
+        }
+        if self.nextest {
+            lines.push("cargo-nextest: runs the tests".to_owned());
+        }
+        if self.exporter {
+            lines.push(format!(
+                "{}: reads the laid-out machines (unpacked, not installed)",
+                exporter::PACKAGE
+            ));
+        }
+        lines
+    }
+}
+
+/// dpkg's answer, a line a package that it has heard of. It ends with 1 when there is one it has not.
+fn installed_packages() -> anyhow::Result<BTreeSet<String>> {
+    if which::which("dpkg-query").is_err() {
+        return Err(Refusal::new(
+            "there is no dpkg-query here: `cargo xtask test` installs what it needs on Debian (12 or later) and \
+             Ubuntu (24.04 or later); on this machine `cargo test` runs what needs no real components",
+        ));
+    }
+    let names = PACKAGES.iter().map(|(name, _)| *name);
+    let query = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\\n"];
+    Ok(read_dpkg(&Command::new(query).arguments(names).read_whatever_it_ends_with()?))
+}
+
+/// The packages that are installed in a dpkg-query answer of `NAME STATUS` lines.
+fn read_dpkg(answer: &str) -> BTreeSet<String> {
+    answer
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, status)| *status == "installed")
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+fn packages_without(installed: &BTreeSet<String>) -> Vec<&'static str> {
+    PACKAGES.iter().map(|(name, _)| *name).filter(|name| !installed.contains(*name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_there_only_when_dpkg_says_installed() {
+        let answer = "runc installed\npodman config-files\ncrun not-installed\nstrace half-configured\n";
+        let missing = packages_without(&read_dpkg(answer));
+        assert!(!missing.contains(&"runc"));
+        for name in ["podman", "crun", "strace", "kmod"] {
+            assert!(missing.contains(&name), "{name}");
+        }
+        assert_eq!(missing.len(), PACKAGES.len() - 1);
+    }
+
+    #[test]
+    fn each_missing_thing_is_a_line_that_says_what_it_is_for() {
+        let missing = Missing {
+            packages: vec!["runc"],
+            components: vec!["clippy"],
+            target: Some("x86_64-unknown-linux-musl".into()),
+            nextest: true,
+            exporter: true,
+        };
+        let lines = missing.lines();
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines[0], "package runc: the runtime that the wrapper stands in front of");
+        assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
+    }
+}

@@ -1,0 +1,75 @@
+//! What it takes to install a package and to make a device node.
+
+use std::ffi::OsStr;
+
+use anyhow::Result;
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+
+/// How this process gets root's rights for the few commands that need them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Privilege {
+    Root,
+    Sudo,
+}
+
+impl Privilege {
+    /// # Errors
+    /// A [`Refusal`] for an ordinary user on a machine without sudo.
+    pub(crate) fn of_this_process() -> Result<Self> {
+        if nix::unistd::geteuid().is_root() {
+            return Ok(Self::Root);
+        }
+        if which::which("sudo").is_ok() {
+            return Ok(Self::Sudo);
+        }
+        Err(Refusal::new(
+            "the tests of real components make device nodes, mounts and containers, which takes root, and there is \
+             no sudo here: run `cargo xtask test` as root, or `cargo test` for what an ordinary user can run",
+        ))
+    }
+
+    /// The argv that runs this one as root.
+    pub(crate) fn as_root(self, argv: &[&str]) -> Vec<String> {
+        let own = match self {
+            Self::Root => None,
+            Self::Sudo => Some("sudo"),
+        };
+        own.into_iter().chain(argv.iter().copied()).map(str::to_owned).collect()
+    }
+
+    /// Lets the test programs, and them alone, run as root: cargo and its files stay the user's.
+    pub(crate) fn run_tests_as_root(self, command: Command, path: &OsStr) -> Command {
+        match self {
+            Self::Root => command,
+            // sudo sets a PATH of its own even where it keeps the rest of the environment.
+            Self::Sudo => {
+                let runner = format!("sudo --preserve-env env PATH={}", path.to_string_lossy());
+                command.environment(&runner_variable(std::env::consts::ARCH), runner)
+            }
+        }
+    }
+}
+
+/// The variable by which cargo and nextest learn what to start a test program with.
+fn runner_variable(architecture: &str) -> String {
+    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", architecture.to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sudo_stands_before_the_argv_only_for_an_ordinary_user() {
+        assert_eq!(Privilege::Root.as_root(&["apt-get", "update"]), ["apt-get", "update"]);
+        assert_eq!(Privilege::Sudo.as_root(&["apt-get", "update"]), ["sudo", "apt-get", "update"]);
+    }
+
+    #[test]
+    fn the_runner_variable_is_spelt_as_cargo_reads_it() {
+        assert_eq!(runner_variable("x86_64"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER");
+        assert_eq!(runner_variable("aarch64"), "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER");
+    }
+}
