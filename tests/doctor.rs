@@ -37,10 +37,17 @@ fn doctor_beneath(root: &Path) -> (i32, Value) {
     (output.status.code().unwrap(), answer)
 }
 
-fn doctor(machine: &Machine) -> (i32, Value) {
+/// The machine with the CDI spec that `cdi generate` makes of it, if it makes one.
+fn laid_out(machine: &Machine) -> tempfile::TempDir {
     let root = scratch();
     machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    doctor_beneath(root.path())
+    let generate = Command::new(PROGRAM).arg("--root").arg(root.path()).args(["cdi", "generate"]).output();
+    generate.unwrap();
+    root
+}
+
+fn doctor(machine: &Machine) -> (i32, Value) {
+    doctor_beneath(laid_out(machine).path())
 }
 
 fn checks(answer: &Value) -> &[Value] {
@@ -117,6 +124,7 @@ fn a_machine_in_order_passes_every_check_with_evidence() {
         ("groups", "render", "gid 992"),
         ("user_namespace", "/dev/dri/renderD128", "render (992) as an additional group"),
         ("configuration", "gpu-device-ids", "every usable one: GPU 0"),
+        ("cdi", "/etc/cdi/amd.json", "true of this machine"),
     ] {
         assert_check(find(&answer, name, subject), "ok", evidence, "");
     }
@@ -319,8 +327,7 @@ fn each_fault_is_found_with_its_evidence_and_its_remedy() {
 #[test]
 fn a_gpu_that_detect_calls_unusable_never_leaves_doctor_content() {
     for (machine, _) in faults() {
-        let root = scratch();
-        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        let root = laid_out(&machine);
         let unusable = detect_beneath(Path::new(PROGRAM), root.path())["gpus"]
             .as_array()
             .unwrap()
@@ -330,6 +337,15 @@ fn a_gpu_that_detect_calls_unusable_never_leaves_doctor_content() {
         let content = answer["failed"] == 0 && answer["warnings"] == 0;
         assert!(!(unusable && content), "{answer:#}");
     }
+}
+
+#[test]
+fn a_machine_without_a_cdi_spec_is_told_how_to_get_one() {
+    let root = scratch();
+    good().lay_out(root.path(), Nodes::Recorded).unwrap();
+    let (code, answer) = doctor_beneath(root.path());
+    assert_eq!(code, 3);
+    assert_check(find(&answer, "cdi", "/etc/cdi/amd.json"), "failed", "not there", "rocworker cdi generate");
 }
 
 #[test]
@@ -408,8 +424,7 @@ fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_
 
 #[test]
 fn sixty_four_partitions_are_checked_one_by_one_and_shown_together() {
-    let root = scratch();
-    with_groups(Machine::instinct(8, 8)).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let root = laid_out(&with_groups(Machine::instinct(8, 8)));
     let (code, answer) = doctor_beneath(root.path());
     assert_eq!(code, 0, "{answer:#}");
     let render_nodes =
@@ -422,9 +437,8 @@ fn sixty_four_partitions_are_checked_one_by_one_and_shown_together() {
 
 #[test]
 fn the_table_says_what_is_wrong_and_below_it_what_to_do() {
-    let root = scratch();
     let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", device(226, 128, 992, 0o666));
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let root = laid_out(&machine);
     let output = run(root.path(), &[]);
     assert_eq!(output.status.code(), Some(3));
     insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
@@ -432,13 +446,13 @@ fn the_table_says_what_is_wrong_and_below_it_what_to_do() {
 
 #[test]
 fn nothing_beneath_the_root_is_written_and_a_broken_config_is_refused_with_its_line() {
-    let root = scratch();
-    let machine =
-        good().put("/etc/rocworker/config.yaml", "compute-runtime: hip\n").put("/etc/x", Entry::Directory);
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let machine = good().put("/etc/cdi", Entry::Directory).put("/etc/rocworker/config.yaml", "tag: a\n");
+    let root = laid_out(&machine);
+    let config = root.path().join("etc/rocworker/config.yaml");
+    fs::write(&config, "compute-runtime: hip\n").unwrap();
     let stamps = || -> Vec<_> {
         let folders =
-            ["", "etc", "etc/rocworker", "dev", "sys", "proc"].map(|folder| root.path().join(folder));
+            ["", "etc", "etc/cdi", "etc/rocworker", "sys", "proc"].map(|folder| root.path().join(folder));
         let there = folders.iter().filter_map(|folder| fs::metadata(folder).ok());
         there.map(|stat| (stat.ctime(), stat.ctime_nsec())).collect()
     };
@@ -447,7 +461,7 @@ fn nothing_beneath_the_root_is_written_and_a_broken_config_is_refused_with_its_l
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("config.yaml:1") && stderr.lines().count() == 1, "{stderr}");
-    fs::write(root.path().join("etc/rocworker/config.yaml"), "compute-runtime: auto\n").unwrap();
+    fs::write(&config, "compute-runtime: auto\n").unwrap();
     assert_eq!(run(root.path(), &[]).status.code(), Some(0));
     assert_eq!(stamps(), before);
 }
