@@ -23,7 +23,7 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     for concern in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
         let name = concern.first().map_or("", |check| check.name);
-        writeln!(text, "{}", styled(HEADING, name)).ok();
+        writeln!(text, "{}", styled(HEADING, name.replace('_', " "))).ok();
         let alike = alike(concern);
         let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
         for checks in &alike {
@@ -47,9 +47,12 @@ fn alike(concern: &[Check]) -> Vec<Vec<&Check>> {
     groups
 }
 
+/// Those of one kind, whose names differ only from the first digit on, in the same state.
 fn is_alike(a: &Check, b: &Check) -> bool {
-    a.subject.is_some()
-        && b.subject.is_some()
+    let kind =
+        |check: &Check| check.subject.as_ref()?.split(|c: char| c.is_ascii_digit()).next().map(str::to_owned);
+    kind(a).is_some()
+        && kind(a) == kind(b)
         && (a.status, &a.evidence, &a.remedy) == (b.status, &b.evidence, &b.remedy)
 }
 

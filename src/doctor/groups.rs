@@ -65,6 +65,9 @@ pub(crate) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
 
 pub(crate) fn check(subject: &Subject<'_>) -> Vec<Check> {
     let groups = &subject.groups;
+    if !subject.has_amd() {
+        return vec![About::all(NAME).skipped("there is no AMD GPU whose nodes they would own")];
+    }
     if let Err(reason) = &groups.known {
         return vec![About::all(NAME).warning(
             format!("the names of groups are not known: {reason}"),

@@ -4,7 +4,7 @@ use amdgpu::{Gpu, Problem};
 use root::Root;
 
 use super::check::{About, Check};
-use super::machine::{Subject, name_of};
+use super::machine::{Subject, gpus, name_of};
 
 const NAME: &str = "kfd";
 
@@ -24,7 +24,7 @@ fn topology(subject: &Subject<'_>) -> Check {
     match &subject.facts.machine.kfd.topology {
         Ok(()) => {
             let known = subject.facts.amd().filter(|gpu| gpu.kfd_node.is_some()).count();
-            about.ok(format!("it has {known} GPU nodes of render nodes that sysfs names"))
+            about.ok(format!("it knows {}", gpus(known)))
         }
         Err(reason) if !subject.facts.machine.amdgpu.loaded => {
             about.failed(format!("there is none: {reason}"), "it comes with amdgpu: see to the driver first")

@@ -64,18 +64,18 @@ impl<'a> Subject<'a> {
         cards
     }
 
-    /// Each node of AMD's once: KFD's, then each GPU's.
+    /// Each node of AMD's once: KFD's, then the render nodes, then the card nodes.
     pub(crate) fn nodes(&self) -> Vec<(Role, &'a DeviceNode)> {
         if !self.has_amd() {
             return Vec::new();
         }
         let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];
-        for gpu in self.facts.amd().filter(|gpu| !self.is_left_outside(gpu)) {
-            let of_gpu = [(Role::Render, gpu.render.as_ref()), (Role::Card, gpu.card.as_ref())];
-            for (role, node) in of_gpu.into_iter().filter_map(|(role, node)| Some((role, node?))) {
-                if !nodes.iter().any(|(_, known)| known.path == node.path) {
-                    nodes.push((role, node));
-                }
+        let inside = || self.facts.amd().filter(|gpu| !self.is_left_outside(gpu));
+        let renders = inside().filter_map(|gpu| Some((Role::Render, gpu.render.as_ref()?)));
+        let cards = inside().filter_map(|gpu| Some((Role::Card, gpu.card.as_ref()?)));
+        for (role, node) in renders.chain(cards) {
+            if !nodes.iter().any(|(_, known)| known.path == node.path) {
+                nodes.push((role, node));
             }
         }
         nodes
@@ -89,6 +89,11 @@ impl<'a> Subject<'a> {
             && gpu.driver.as_deref() == Some("amdgpu")
             && gpu.render.as_ref().is_some_and(missing)
     }
+}
+
+/// `1 GPU`, `8 GPUs`.
+pub(crate) fn gpus(count: usize) -> String {
+    if count == 1 { "1 GPU".to_owned() } else { format!("{count} GPUs") }
 }
 
 /// What a GPU is called where a sentence is about it.

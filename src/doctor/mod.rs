@@ -49,7 +49,7 @@ const CONCERNS: [(&str, Examine); 10] = [
     ("kfd", kfd::check),
     ("nodes", nodes::check),
     ("groups", groups::check),
-    ("user namespace", user_namespace::check),
+    ("user_namespace", user_namespace::check),
     ("configuration", selection::check),
     ("cdi", cdi::check),
 ];

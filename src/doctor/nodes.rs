@@ -54,11 +54,11 @@ fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFaul
             "see to the driver first: without sysfs nobody knows what the node is".to_owned()
         }
         NodeFault::Unreadable(_) => "run rocworker as root".to_owned(),
-        _ => {
+        fault => {
+            let first =
+                if matches!(fault, NodeFault::Missing(_)) { "" } else { "remove what stands there, then " };
             let subsystem = if role == Role::Kfd { "kfd" } else { "drm" };
-            format!(
-                "remove what stands there, then udevadm trigger --action=add --subsystem-match={subsystem}"
-            )
+            format!("{first}udevadm trigger --action=add --subsystem-match={subsystem}")
         }
     }
 }

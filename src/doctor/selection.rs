@@ -1,7 +1,7 @@
 //! Whether the GPUs that the configuration means are there and usable.
 
 use super::check::{About, Check};
-use super::machine::{Subject, name_of};
+use super::machine::{Subject, gpus, name_of};
 use crate::config::ComputeRuntime;
 use crate::worker::selection;
 
@@ -20,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     let names: Vec<String> = selection.gpus.iter().map(|gpu| name_of(gpu)).collect();
     let chosen = match (selection.gpus.len(), selection.listed) {
         (0, _) => none(subject, about),
-        (count @ 9.., _) => about.ok(format!("containers may be given {count} GPUs")),
+        (count @ 9.., _) => about.ok(format!("containers may be given {}", gpus(count))),
         (_, false) => about.ok(format!("containers may be given every usable one: {}", names.join(", "))),
         (_, true) => about.ok(format!("containers may be given {}", names.join(", "))),
     };

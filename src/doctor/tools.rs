@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::check::{About, Check};
+use super::machine::gpus;
 use crate::command::Programs;
 use crate::facts::Facts;
 
@@ -54,10 +55,10 @@ impl Tool {
             return about.warning(format!("its answer is not understood: {start:?}"), by_hand);
         };
         if theirs == ours {
-            return about.ok(format!("lists {theirs} GPUs, as rocworker does"));
+            return about.ok(format!("lists {}, as rocworker does", gpus(theirs)));
         }
         about.warning(
-            format!("lists {theirs} GPUs, and rocworker finds {ours} that amdgpu drives"),
+            format!("lists {}, and rocworker finds {ours} that amdgpu drives", gpus(theirs)),
             "compare with rocworker detect: an old tool does not know partitions, a container hides nodes; \
              when neither is so, send a report",
         )
@@ -82,7 +83,6 @@ fn amd_smi(answer: &Value) -> Option<usize> {
 mod tests {
     use super::super::Status;
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// The checks of rocm-smi and amd-smi, answered by stand-ins that print what they are given.
     #[allow(clippy::disallowed_methods, reason = "the test makes the programs that are then run")]
@@ -90,9 +90,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for (name, script) in [("rocm-smi", rocm_smi), ("amd-smi", amd_smi)] {
             let Some(script) = script else { continue };
-            let file = dir.path().join(name);
-            std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let text = dir.path().join("text");
+            std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+            // Not written in place: a test that forks meanwhile would inherit the descriptor, and the kernel
+            // runs no file that is open for writing (ETXTBSY).
+            let installed =
+                std::process::Command::new("install").arg(text).arg(dir.path().join(name)).status().unwrap();
+            assert!(installed.success());
         }
         let programs = Programs::in_folders(dir.path());
         TOOLS.map(|tool| tool.check(Some(&programs), ours))
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn a_tool_that_counts_otherwise_fails_or_babbles_is_a_warning_with_what_it_said() {
         for (script, part) in [
-            (rocm(r#"{"card0": {}}"#), "lists 1 GPUs, and rocworker finds 2 that amdgpu drives"),
+            (rocm(r#"{"card0": {}}"#), "lists 1 GPU, and rocworker finds 2 that amdgpu drives"),
             (rocm("WARNING: No JSON data to report"), "not understood: \"WARNING"),
             (rocm("[]"), "not understood: \"[]"),
             (

@@ -11,7 +11,7 @@ use super::groups::is_unmapped;
 use super::machine::{Role, Subject};
 use super::nodes;
 
-const NAME: &str = "user namespace";
+const NAME: &str = "user_namespace";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     // A node that is not there has been told of among the nodes.

@@ -1,7 +1,7 @@
 //! What stands around this machine, and what follows from it for everything below.
 
 use super::check::{About, Check};
-use super::machine::Subject;
+use super::machine::{Subject, gpus};
 use super::passthrough;
 use crate::host;
 
@@ -32,14 +32,12 @@ fn passed_in(subject: &Subject<'_>) -> Option<Check> {
     let outside = driven.iter().filter(|gpu| subject.is_left_outside(gpu)).count();
     let about = About::one(NAME, "passthrough");
     let first = *driven.first()?;
-    let (all, inside) = (driven.len(), driven.len() - outside);
+    let (all, inside) = (gpus(driven.len()), driven.len() - outside);
     if inside > 0 {
-        return Some(
-            about.ok(format!("sysfs shows {all} GPUs of amdgpu, and {inside} of them stand in /dev")),
-        );
+        return Some(about.ok(format!("sysfs shows {all} of amdgpu, and {inside} of them here in /dev")));
     }
     Some(about.failed(
-        format!("sysfs shows {all} GPUs of amdgpu, and none of them stands in /dev: the driver is there, the passthrough is not"),
+        format!("sysfs shows {all} of amdgpu, and none of them in /dev: the driver is there, the passthrough is not"),
         passthrough::of_gpu(subject, first),
     ))
 }

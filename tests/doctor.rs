@@ -1,0 +1,467 @@
+//! `doctor` on laid-out machines: what is wrong is found, named, and comes with what to do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, runs the program, and writes the configuration that it is given"
+)]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
+use serde_json::Value;
+use support::captures;
+use support::detect::{detect_beneath, scratch};
+
+const ADDRESS: &str = "0000:03:00.0";
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
+
+fn run(root: &Path, arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("--root").arg(root).arg("doctor").args(arguments).output().unwrap()
+}
+
+/// The exit code and the answer.
+fn doctor_beneath(root: &Path) -> (i32, Value) {
+    let output = run(root, &["--output", "json"]);
+    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
+    (output.status.code().unwrap(), answer)
+}
+
+/// The machine with the CDI spec that `cdi generate` makes of it, if it makes one.
+fn laid_out(machine: &Machine) -> tempfile::TempDir {
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let generate = Command::new(PROGRAM).arg("--root").arg(root.path()).args(["cdi", "generate"]).output();
+    generate.unwrap();
+    root
+}
+
+fn doctor(machine: &Machine) -> (i32, Value) {
+    doctor_beneath(laid_out(machine).path())
+}
+
+fn checks(answer: &Value) -> &[Value] {
+    answer["checks"].as_array().unwrap()
+}
+
+/// The check of that name and subject (an empty one: without).
+#[track_caller]
+fn find<'a>(answer: &'a Value, name: &str, subject: &str) -> &'a Value {
+    let is_it = |check: &&Value| check["name"] == name && check["subject"].as_str().unwrap_or("") == subject;
+    let found: Vec<_> = checks(answer).iter().filter(is_it).collect();
+    let [only] = found.as_slice() else {
+        panic!("{} checks {name:?} {subject:?} in {answer:#}", found.len())
+    };
+    only
+}
+
+#[track_caller]
+fn assert_check(check: &Value, status: &str, evidence: &str, remedy: &str) {
+    assert_eq!(check["status"], status, "{check:#}");
+    assert!(check["evidence"].as_str().unwrap().contains(evidence), "{evidence:?}: {check:#}");
+    let said = check["remedy"].as_str().unwrap_or("");
+    assert!(said.contains(remedy) && said.is_empty() == remedy.is_empty(), "{remedy:?}: {check:#}");
+}
+
+fn card(address: &str, card: u32, render: u32) -> Gpu {
+    Gpu::amd(address, 0x7448).card(card).render(render).attribute("product_name", "AMD Radeon PRO W7900")
+}
+
+fn node(address: &str, render: u32) -> KfdNode {
+    KfdNode::gpu(7000 + render, 0x7448, 110_000).at(address).render(render)
+}
+
+fn kfd() -> Kfd {
+    Kfd::new(511).node(KfdNode::cpu(16)).node(node(ADDRESS, 128))
+}
+
+fn with_groups(machine: Machine) -> Machine {
+    machine.put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
+}
+
+/// One W7900, with which nothing is wrong.
+fn good() -> Machine {
+    let module = Module::new("amdgpu").srcversion("5AC1AB1E5AC1AB1E5AC1AB1");
+    with_groups(Machine::new().module(module).gpu(card(ADDRESS, 0, 128)).kfd(kfd()))
+}
+
+/// Two W7900 on the host, inside an LXD container.
+fn lxd() -> Machine {
+    let second = "0000:83:00.0";
+    with_groups(Machine::new())
+        .module(Module::new("amdgpu"))
+        .gpu(card(ADDRESS, 0, 128))
+        .gpu(card(second, 1, 129))
+        .kfd(kfd().node(node(second, 129)))
+        .put("/dev/lxd/sock", "")
+}
+
+#[test]
+fn a_machine_in_order_passes_every_check_with_evidence() {
+    let (code, answer) = doctor(&good());
+    assert_eq!((code, &answer["failed"], &answer["warnings"]), (0, &0.into(), &0.into()), "{answer:#}");
+    assert_eq!(answer["schema_version"], 1);
+    for (name, subject, evidence) in [
+        ("virtualization", "", "nothing says"),
+        ("pci", ADDRESS, "AMD Radeon PRO W7900 (1002:7448)"),
+        ("driver", "amdgpu", "srcversion 5AC1AB1E5AC1AB1E5AC1AB1"),
+        ("driver", ADDRESS, "bound to amdgpu"),
+        ("blacklist", "", "keeps amdgpu out"),
+        ("kfd", "topology", "knows 1 GPU"),
+        ("kfd", "/dev/kfd", "511:0, as sysfs and /proc/devices say"),
+        ("nodes", "/dev/kfd", "root:render 0660"),
+        ("nodes", "/dev/dri/renderD128", "root:render 0660"),
+        ("groups", "render", "gid 992"),
+        ("user_namespace", "/dev/dri/renderD128", "render (992) as an additional group"),
+        ("configuration", "gpu-device-ids", "every usable one: GPU 0"),
+        ("cdi", "/etc/cdi/amd.json", "true of this machine"),
+    ] {
+        assert_check(find(&answer, name, subject), "ok", evidence, "");
+    }
+    assert_check(find(&answer, "tools", "rocm-smi"), "skipped", "reads a Root", "");
+}
+
+#[test]
+fn the_machine_of_the_verification_report_is_in_order_and_its_nvidia_card_is_left_alone() {
+    let (code, answer) = doctor(&with_groups(captures::phoenix_beside_rtx4080()));
+    assert_eq!((code, &answer["failed"]), (0, &0.into()), "{answer:#}");
+    assert_check(find(&answer, "pci", "0000:64:00.0"), "ok", "1002:15bf", "");
+    assert_check(find(&answer, "pci", "0000:09:00.0"), "skipped", "never touched", "");
+}
+
+/// Name, subject, status, part of the evidence, part of the remedy.
+type Finding = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+fn device(major: u32, minor: u32, gid: u32, mode: u32) -> Device {
+    Device::new(major, minor, gid).mode(mode)
+}
+
+fn faults() -> Vec<(Machine, Vec<Finding>)> {
+    let render = "/dev/dri/renderD128";
+    let unloaded = || with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()));
+    vec![
+        (
+            unloaded(),
+            vec![
+                ("driver", "amdgpu", "failed", "not loaded", "modprobe amdgpu"),
+                ("driver", ADDRESS, "failed", "no driver is bound", "dmesg"),
+                ("kfd", "topology", "failed", "there is none", "driver first"),
+                ("user_namespace", "", "skipped", "no node", ""),
+            ],
+        ),
+        (
+            unloaded().put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n").put(
+                "/lib/modules/6.8.0-45-generic/modules.dep",
+                "kernel/drivers/gpu/drm/radeon/radeon.ko.zst: kernel/amdgpu.ko\n",
+            ),
+            vec![("driver", "amdgpu", "failed", "modules.dep names no amdgpu", "linux-modules-extra")],
+        ),
+        (
+            unloaded().put("/etc/modprobe.d/no-gpu.conf", "# why\n\nblacklist amdgpu\n"),
+            vec![(
+                "blacklist",
+                "/etc/modprobe.d/no-gpu.conf:3",
+                "failed",
+                "blacklist amdgpu",
+                "remove the line",
+            )],
+        ),
+        (
+            good().put("/lib/modprobe.d/no-gpu.conf", "install amdgpu /bin/false\n"),
+            vec![("blacklist", "/lib/modprobe.d/no-gpu.conf:1", "warning", "next boot", "remove the line")],
+        ),
+        (
+            good().put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset quiet\n"),
+            vec![("blacklist", "/proc/cmdline", "warning", "nomodeset", "update-grub")],
+        ),
+        (
+            good()
+                .put("/lib/modprobe.d/a.conf", "blacklist amdgpu\n")
+                .put("/etc/modprobe.d/a.conf", "# nothing\n"),
+            vec![("blacklist", "", "ok", "neither", "")],
+        ),
+        (
+            with_groups(
+                Machine::new()
+                    .module(Module::new("amdgpu"))
+                    .gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
+            ),
+            vec![
+                ("driver", ADDRESS, "warning", "bound to vfio-pci", "virtual machine"),
+                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
+            ],
+        ),
+        (
+            with_groups(
+                Machine::new()
+                    .module(Module::new("amdgpu"))
+                    .gpu(Gpu::amd(ADDRESS, 0x7448).card(0))
+                    .kfd(kfd()),
+            ),
+            vec![("driver", ADDRESS, "failed", "did not finish", "firmware")],
+        ),
+        (
+            good().remove(render),
+            vec![(
+                "nodes",
+                render,
+                "failed",
+                "is not there",
+                "udevadm trigger --action=add --subsystem-match=drm",
+            )],
+        ),
+        (
+            good().remove("/dev/kfd"),
+            vec![("nodes", "/dev/kfd", "failed", "is not there", "--subsystem-match=kfd")],
+        ),
+        (
+            good().remove("/dev/dri/card0"),
+            vec![("nodes", "/dev/dri/card0", "warning", "is not there", "udevadm")],
+        ),
+        (
+            good().put(render, device(226, 129, 992, 0o660)),
+            vec![("nodes", render, "failed", "226:129, and sysfs says 226:128", "remove")],
+        ),
+        (
+            good().put(render, device(226, 128, 992, 0o666)),
+            vec![
+                ("nodes", render, "warning", "open to every user of this host", "MODE=\"0660\""),
+                ("user_namespace", render, "ok", "anybody", ""),
+            ],
+        ),
+        (
+            good().put(render, device(226, 128, 0, 0o660)),
+            vec![
+                ("nodes", render, "warning", "root:root 0660: only root", "GROUP=\"render\""),
+                ("user_namespace", render, "failed", "group is root (0)", "KERNEL==\"renderD*\""),
+            ],
+        ),
+        (
+            good().put("/dev/kfd", device(511, 0, 992, 0o600)),
+            vec![
+                ("nodes", "/dev/kfd", "warning", "its group may not open it", "KERNEL==\"kfd\""),
+                ("user_namespace", "/dev/kfd", "failed", "may not read and write", "KERNEL==\"kfd\""),
+            ],
+        ),
+        (
+            good().put("/dev/dri/card0", device(226, 0, 0, 0o600)),
+            vec![("user_namespace", "/dev/dri/card0", "warning", "group is root", "GROUP=\"video\"")],
+        ),
+        (
+            good().put("/proc/devices", "Character devices:\n  1 mem\n241 kfd\n\nBlock devices:\n511 kfd\n"),
+            vec![("kfd", "/dev/kfd", "failed", "511:0, and /proc/devices has kfd as 241", "udevadm trigger")],
+        ),
+        (
+            good().put(render, device(226, 128, 109, 0o660)),
+            vec![
+                ("groups", render, "warning", "109 has no name", "groupadd --system --gid 109 render"),
+                ("nodes", render, "ok", "root:gid 109 0660", ""),
+                ("user_namespace", render, "ok", "gid 109", ""),
+            ],
+        ),
+        (
+            good().put("/etc/group", "video:x:44:\n"),
+            vec![("groups", "render", "warning", "not in /etc/group", "groupadd --system render")],
+        ),
+        (good().remove("/etc/group"), vec![("groups", "", "warning", "not known", "install")]),
+        (
+            good().kfd(Kfd::new(511).node(KfdNode::cpu(16))),
+            vec![("kfd", "GPU 0", "failed", "KFD does not know render minor 128", "firmware")],
+        ),
+        (
+            good().kfd(kfd().node(node(ADDRESS, 128))),
+            vec![("kfd", "GPU 0", "failed", "nodes [1, 2] all name render minor 128", "report")],
+        ),
+        (
+            good().put("/etc/rocworker/config.yaml", "gpu-device-ids: [0000:64:00.0]\n"),
+            vec![(
+                "configuration",
+                "gpu-device-ids",
+                "failed",
+                "config.yaml:1: gpu-device-ids names",
+                "write all",
+            )],
+        ),
+        (
+            good().remove(render).put("/etc/rocworker/config.yaml", "gpu-device-ids: 0\n"),
+            vec![
+                ("configuration", "GPU 0", "warning", "left out", "take it out"),
+                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
+            ],
+        ),
+        (
+            good().put("/sys/class/kfd/kfd/topology/nodes/2/properties", "not a node\n"),
+            vec![("pci", "", "warning", "KFD node 2", "report")],
+        ),
+    ]
+}
+
+#[test]
+fn each_fault_is_found_with_its_evidence_and_its_remedy() {
+    for (machine, findings) in faults() {
+        let (code, answer) = doctor(&machine);
+        for (name, subject, status, evidence, remedy) in findings {
+            assert_check(find(&answer, name, subject), status, evidence, remedy);
+        }
+        let failed = checks(&answer).iter().filter(|check| check["status"] == "failed").count();
+        let warnings = checks(&answer).iter().filter(|check| check["status"] == "warning").count();
+        assert_eq!((&answer["failed"], &answer["warnings"]), (&failed.into(), &warnings.into()));
+        assert_eq!(code, if failed > 0 { 3 } else { 0 }, "{answer:#}");
+        for check in checks(&answer) {
+            let wrong = matches!(check["status"].as_str(), Some("failed" | "warning"));
+            assert_eq!(check["remedy"].is_string(), wrong, "{check:#}");
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_detect_calls_unusable_never_leaves_doctor_content() {
+    for (machine, _) in faults() {
+        let root = laid_out(&machine);
+        let unusable = detect_beneath(Path::new(PROGRAM), root.path())["gpus"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|gpu| gpu["usable"] == false);
+        let (_, answer) = doctor_beneath(root.path());
+        let content = answer["failed"] == 0 && answer["warnings"] == 0;
+        assert!(!(unusable && content), "{answer:#}");
+    }
+}
+
+#[test]
+fn a_machine_without_a_cdi_spec_is_told_how_to_get_one() {
+    let root = scratch();
+    good().lay_out(root.path(), Nodes::Recorded).unwrap();
+    let (code, answer) = doctor_beneath(root.path());
+    assert_eq!(code, 3);
+    assert_check(find(&answer, "cdi", "/etc/cdi/amd.json"), "failed", "not there", "rocworker cdi generate");
+}
+
+#[test]
+fn no_amd_gpu_is_a_warning_and_a_failure_where_rocm_is_wanted() {
+    let nvidia = Machine::new().gpu(Gpu::nvidia("0000:01:00.0", 0x2704));
+    let rocm = nvidia.clone().put("/etc/rocworker/config.yaml", "compute-runtime: rocm\n");
+    for (machine, code, status) in [(nvidia, 0, "warning"), (rocm, 3, "failed")] {
+        let (found, answer) = doctor(&machine);
+        assert_eq!(found, code, "{answer:#}");
+        assert_check(find(&answer, "pci", ""), status, "no AMD GPU", "compute-runtime: none");
+        assert_check(find(&answer, "nodes", ""), "skipped", "no AMD GPU", "");
+        assert_check(find(&answer, "driver", "amdgpu"), "skipped", "no AMD GPU", "");
+    }
+}
+
+#[test]
+fn where_rocworker_has_nothing_to_do_everything_is_skipped_with_that_reason() {
+    for runtime in ["cuda", "none"] {
+        let config = format!("compute-runtime: {runtime}\n");
+        let (code, answer) = doctor(&good().remove("/dev/kfd").put("/etc/rocworker/config.yaml", config));
+        assert_eq!(code, 0);
+        assert!(checks(&answer).len() > 5, "{answer:#}");
+        for check in checks(&answer) {
+            assert_check(check, "skipped", &format!("compute-runtime is {runtime}"), "");
+        }
+    }
+}
+
+#[test]
+fn inside_lxd_a_missing_passthrough_is_told_from_a_missing_driver() {
+    let (code, answer) = doctor(&lxd().remove("/dev/dri/card1").remove("/dev/dri/renderD129"));
+    assert_eq!(code, 0, "one of two is somebody's choice: {answer:#}");
+    assert_check(find(&answer, "virtualization", "passthrough"), "ok", "2 GPUs of amdgpu, and 1 of them", "");
+    assert_check(find(&answer, "nodes", "GPU 1"), "skipped", "not passed into this container", "");
+    assert_check(find(&answer, "blacklist", ""), "skipped", "the host loads the driver", "");
+
+    let none = lxd().remove("/dev/dri").put("/etc/group", "render:x:110:\n");
+    let (code, answer) = doctor(&none);
+    assert_eq!(code, 3);
+    let remedy = "lxc config device add CONTAINER gpu0 gpu pci=0000:03:00.0 gid=110 mode=0660";
+    assert_check(find(&answer, "virtualization", "passthrough"), "failed", "the passthrough is not", remedy);
+
+    let (_, answer) = doctor(&lxd().remove("/dev/kfd"));
+    let remedy =
+        "lxc config device add CONTAINER kfd unix-char source=/dev/kfd path=/dev/kfd gid=992 mode=0660";
+    assert_check(find(&answer, "nodes", "/dev/kfd"), "failed", "is not there", remedy);
+
+    let no_driver =
+        with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()).put("/dev/lxd/sock", ""));
+    let (code, answer) = doctor(&no_driver);
+    assert_eq!(code, 3);
+    assert_check(find(&answer, "driver", "amdgpu"), "failed", "not loaded", "on the host");
+    assert!(checks(&answer).iter().all(|check| check["subject"] != "passthrough"), "{answer:#}");
+}
+
+#[test]
+fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_namespace() {
+    let render = "/dev/dri/renderD128";
+    for (gid, nodes, namespace) in
+        [(0, "only root can open it", "group is root (0)"), (65534, "does not map", "not mapped")]
+    {
+        let (code, answer) = doctor(&lxd().put(render, device(226, 128, gid, 0o660)));
+        assert_eq!(code, 3);
+        let remedy = "lxc config device set CONTAINER DEVICE gid=992 mode=0660";
+        assert_check(find(&answer, "nodes", render), "warning", nodes, remedy);
+        assert_check(find(&answer, "user_namespace", render), "failed", namespace, remedy);
+    }
+    let incus = lxd().remove("/dev/lxd").put("/dev/incus/sock", "").remove("/dev/kfd");
+    let (_, answer) = doctor(&incus);
+    assert_check(find(&answer, "nodes", "/dev/kfd"), "failed", "is not there", "incus config device add");
+    let docker = lxd().remove("/dev/lxd").put("/.dockerenv", "").remove("/dev/dri");
+    let (_, answer) = doctor(&docker);
+    let passthrough = find(&answer, "virtualization", "passthrough");
+    assert_check(passthrough, "failed", "passthrough", "--device /dev/kfd --device /dev/dri/renderD128");
+}
+
+#[test]
+fn sixty_four_partitions_are_checked_one_by_one_and_shown_together() {
+    let root = laid_out(&with_groups(Machine::instinct(8, 8)));
+    let (code, answer) = doctor_beneath(root.path());
+    assert_eq!(code, 0, "{answer:#}");
+    let render_nodes =
+        |check: &&Value| check["name"] == "nodes" && check["subject"].as_str().unwrap().contains("renderD");
+    assert_eq!(checks(&answer).iter().filter(render_nodes).count(), 64);
+    let table = String::from_utf8(run(root.path(), &[]).stdout).unwrap();
+    assert!(table.lines().count() < 60, "{table}");
+    assert!(table.contains("/dev/dri/renderD128 and 63 more  root:render 0660"), "{table}");
+}
+
+#[test]
+fn the_table_says_what_is_wrong_and_below_it_what_to_do() {
+    let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", device(226, 128, 992, 0o666));
+    let root = laid_out(&machine);
+    let output = run(root.path(), &[]);
+    assert_eq!(output.status.code(), Some(3));
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+}
+
+#[test]
+fn nothing_beneath_the_root_is_written_and_a_broken_config_is_refused_with_its_line() {
+    let machine = good().put("/etc/cdi", Entry::Directory).put("/etc/rocworker/config.yaml", "tag: a\n");
+    let root = laid_out(&machine);
+    let config = root.path().join("etc/rocworker/config.yaml");
+    fs::write(&config, "compute-runtime: hip\n").unwrap();
+    let stamps = || -> Vec<_> {
+        let folders =
+            ["", "etc", "etc/cdi", "etc/rocworker", "sys", "proc"].map(|folder| root.path().join(folder));
+        let there = folders.iter().filter_map(|folder| fs::metadata(folder).ok());
+        there.map(|stat| (stat.ctime(), stat.ctime_nsec())).collect()
+    };
+    let before = stamps();
+    let output = run(root.path(), &[]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("config.yaml:1") && stderr.lines().count() == 1, "{stderr}");
+    fs::write(&config, "compute-runtime: auto\n").unwrap();
+    assert_eq!(run(root.path(), &[]).status.code(), Some(0));
+    assert_eq!(stamps(), before);
+}
