@@ -50,7 +50,9 @@ pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
         Err(open::Error::NotText | open::Error::TooLong { .. }) => return Some(None),
         Err(_) => return None,
     };
-    Some(serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime))
+    let runtime = serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime);
+    // A relative one makes the whole policy unusable, and with that it names none.
+    Some(runtime.filter(|path| path.is_absolute()))
 }
 
 fn not_roots(path: &Path, error: &open::Error) -> String {

@@ -371,9 +371,13 @@ fn the_policys_runtime_serves_every_call() {
     std::fs::write(&other, "").unwrap();
     set_mode(&other, 0o755);
     let on_path = stage.path("bin/runc");
-    for (runtime, expected) in
-        [(json!(null), Some(&on_path)), (json!(other), Some(&other)), (json!("/none"), None)]
-    {
+    for (runtime, expected) in [
+        (json!(null), Some(&on_path)),
+        (json!(other), Some(&other)),
+        (json!("runc"), Some(&on_path)),
+        (json!(7), Some(&on_path)),
+        (json!("/none"), None),
+    ] {
         let mut policy = policy("all", "none");
         policy["runtime"] = runtime.clone();
         stage.write("wrapper.json", policy.to_string());
