@@ -66,7 +66,7 @@ impl std::fmt::Display for Error {
             Self::NotOfGpu { path, is, wanted } => write!(
                 f,
                 "the device node {} belongs to {is}, not to {wanted} as the policy says: \
-                 run `rocworker apply` after a change of cards",
+                 run `rocworker cdi generate` after a change of cards",
                 path.display()
             ),
             Self::NotAmds { path, is } => {

@@ -63,5 +63,8 @@ fn not_roots(path: &Path, error: &open::Error) -> String {
 }
 
 fn broken(path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("the policy {} cannot be used: {error}; `rocworker apply` writes it again", path.display())
+    format!(
+        "the policy {} cannot be used: {error}; correct it as docs/wrapper.md describes it",
+        path.display()
+    )
 }

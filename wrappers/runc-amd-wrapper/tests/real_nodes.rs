@@ -1,16 +1,18 @@
 //! What the wrapper writes into a bundle, from real device nodes, and what it says where it cannot.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
 
-mod real;
 mod stage;
 
 use stage::{Outcome, Stage, config, policy, renders, spec};
+use support::real;
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 
 #[test]
 fn real_a_request_counts_however_its_letters_are_written() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("all", "none");
     for (from, to) in [
@@ -33,7 +35,9 @@ fn real_a_request_counts_however_its_letters_are_written() {
 
 #[test]
 fn real_all_that_is_not_edited_stays_byte_for_byte() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("all", "none");
     let odd = "{ \"x\\u0079\" : 1.000e+02 ,\n\t\"linux\":{ \"netDevices\" :{\"eth0\":{ }}, \"memoryPolicy\":null},\
@@ -51,7 +55,9 @@ fn real_all_that_is_not_edited_stays_byte_for_byte() {
 
 #[test]
 fn real_a_path_that_is_another_device_already_is_refused_by_name() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("all", "none");
     let with = |major: u32, minor: u32| {
@@ -75,7 +81,9 @@ fn failed_with(outcome: &Outcome, part: &str) -> bool {
 
 #[test]
 fn real_a_node_that_is_not_the_gpu_it_should_be_is_never_given() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     type Make = fn(&Stage, &std::path::Path);
     let states: [(&str, Make, &str); 6] = [
         ("gone", |_, node| std::fs::remove_file(node).unwrap(), "cannot be examined"),
@@ -117,7 +125,9 @@ fn real_a_node_that_is_not_the_gpu_it_should_be_is_never_given() {
 
 #[test]
 fn real_without_kfd_no_gpu_is_given() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("all", "all");
     std::fs::remove_file(stage.path("dev/kfd")).unwrap();
@@ -130,7 +140,9 @@ fn real_without_kfd_no_gpu_is_given() {
 
 #[test]
 fn real_a_gpu_of_the_policy_that_the_spec_lost_fails_a_request_and_not_the_default() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("all", "all");
     stage.write("amd.json", spec(&[("1", 129)]).to_string());
@@ -143,7 +155,9 @@ fn real_a_gpu_of_the_policy_that_the_spec_lost_fails_a_request_and_not_the_defau
 
 #[test]
 fn real_a_count_prefers_what_the_fewest_have_and_gives_a_second_try_the_same() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     stage.policy("count", "none");
     stage.write_record("other", 0, &[], true);
@@ -165,7 +179,9 @@ fn real_a_count_prefers_what_the_fewest_have_and_gives_a_second_try_the_same() {
 
 #[test]
 fn real_what_is_given_is_what_the_node_and_the_policy_say() {
-    let Some(_) = real::require(&["root", "mknod"]) else { return };
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
     let stage = Stage::with_nodes();
     let mut without_list = policy("all", "none");
     without_list["gpus"] = serde_json::Value::Null;

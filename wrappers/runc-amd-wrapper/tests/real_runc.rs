@@ -7,13 +7,13 @@
 )]
 
 mod machine;
-mod real;
 
 use std::path::Path;
+use support::real;
 
 use machine::{CONCOURSE, Like, Machine, Program, RENDER, SHOW};
 
-const NEEDS: &[&str] = &["root", "runc", "unshare", "nsenter", "busybox"];
+const NEEDS: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 
 fn show<'a>(env: &'a [&'a str]) -> Like<'a> {
     Like { args: SHOW, env, ..Like::default() }
@@ -35,7 +35,9 @@ fn config_of(bundle: &Path) -> String {
 
 #[test]
 fn real_a_container_sees_the_nodes_of_its_request_and_no_others() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     for (n, (default, env, gpus)) in [
         ("none", &[][..], &[][..]),
@@ -75,7 +77,9 @@ fn real_a_container_sees_the_nodes_of_its_request_and_no_others() {
 
 #[test]
 fn real_a_task_in_concourses_user_namespace_opens_a_node_of_group_render() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "all");
     let like = Like { args: SHOW, mapping: CONCOURSE, ..Like::default() };
@@ -97,7 +101,9 @@ fn real_a_task_in_concourses_user_namespace_opens_a_node_of_group_render() {
 
 #[test]
 fn real_exec_with_a_process_file_has_what_create_gave() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "all");
     let like = Like { args: &["sleep", "1000"], mapping: CONCOURSE, ..Like::default() };
@@ -139,7 +145,9 @@ fn real_exec_with_a_process_file_has_what_create_gave() {
 
 #[test]
 fn real_an_argument_named_create_is_none() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "all");
     let bundle = machine.bundle("b", Like { args: &["sleep", "1000"], ..Like::default() });
@@ -157,7 +165,9 @@ fn real_an_argument_named_create_is_none() {
 
 #[test]
 fn real_a_group_that_the_container_does_not_map_fails_a_request_and_not_the_default() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "all");
     let mapping: &[(u32, u32, u32)] = &[(0, 65534, 1), (1, 1, 900)];
@@ -181,7 +191,9 @@ fn real_a_group_that_the_container_does_not_map_fails_a_request_and_not_the_defa
 
 #[test]
 fn real_a_refusal_stands_on_stderr_and_in_runcs_log_in_its_format() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "none");
     let bundle = machine.bundle("b", show(&["AMD_VISIBLE_DEVICES=../.."]));
@@ -210,7 +222,9 @@ fn real_a_refusal_stands_on_stderr_and_in_runcs_log_in_its_format() {
 
 #[test]
 fn real_without_a_policy_of_roots_it_is_plain_runc() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     let bundle = machine.bundle("b", show(&["AMD_VISIBLE_DEVICES=all"]));
     let before = config_of(&bundle);
@@ -247,7 +261,9 @@ fn real_without_a_policy_of_roots_it_is_plain_runc() {
 
 #[test]
 fn real_a_second_create_adds_nothing_to_the_bundle_of_the_first() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "none");
     let bundle = machine.bundle("b", show(&["AMD_GPU_COUNT=2"]));
@@ -272,7 +288,9 @@ fn real_a_second_create_adds_nothing_to_the_bundle_of_the_first() {
 
 #[test]
 fn real_a_count_takes_the_gpus_that_the_fewest_living_containers_have() {
-    let Some(_) = real::require(NEEDS) else { return };
+    if !real::require_root(NEEDS) {
+        return;
+    }
     let machine = Machine::new();
     machine.policy("all", "none");
     let sleeping = Like { args: &["sleep", "1000"], env: &["AMD_GPU_COUNT=1"], ..Like::default() };

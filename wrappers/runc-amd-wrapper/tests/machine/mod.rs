@@ -166,7 +166,7 @@ impl Machine {
 
     /// Runs the wrapper with these arguments behind `--root R`.
     pub(crate) fn wrapper(&self, arguments: &[&str]) -> Said {
-        self.call(env!("CARGO_BIN_EXE_runc-amd-wrapper"), arguments)
+        self.call(&Program::Wrapper.path(), arguments)
     }
 
     /// The same with plain runc.
@@ -188,14 +188,14 @@ impl Machine {
         let bundle = bundle.to_str().unwrap();
         let create = ["create", "--bundle", bundle, id];
         let mut child = self
-            .command(program.path(), &create)
+            .command(&program.path(), &create)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let status = child.wait().unwrap();
         if status.success() {
-            let started = self.call(program.path(), &["start", id]);
+            let started = self.call(&program.path(), &["start", id]);
             assert!(started.status.success(), "{started:?}");
         }
         // The container has the other ends of both until it ends.
@@ -208,9 +208,9 @@ impl Machine {
     /// A container that stays until it is deleted.
     pub(crate) fn start_sleeping(&self, program: Program, bundle: &Path, id: &str) {
         let create = ["create", "--bundle", bundle.to_str().unwrap(), id];
-        let status = self.command(program.path(), &create).status().unwrap();
+        let status = self.command(&program.path(), &create).status().unwrap();
         assert!(status.success());
-        let started = self.call(program.path(), &["start", id]);
+        let started = self.call(&program.path(), &["start", id]);
         assert!(started.status.success(), "{started:?}");
     }
 
@@ -255,10 +255,12 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    fn path(self) -> &'static str {
+    /// The wrapper as it ships, where `cargo xtask test` has built it; else the build of these tests.
+    fn path(self) -> String {
         match self {
-            Self::Wrapper => env!("CARGO_BIN_EXE_runc-amd-wrapper"),
-            Self::Runc => "runc",
+            Self::Wrapper => std::env::var("ROCWORKER_WRAPPER")
+                .unwrap_or_else(|_| env!("CARGO_BIN_EXE_runc-amd-wrapper").to_owned()),
+            Self::Runc => "runc".to_owned(),
         }
     }
 }

@@ -102,7 +102,7 @@ fn a_gpu_of_the_policy_is_found_by_its_place_and_never_replaced_by_another() {
     let unplaced = SPEC.replace("0000:64:00.0", "card-a").replace("0000:c1:00.0", "card-b");
     let gpus = format!("[{},{}]", listed(0, "0000:64:00.0", 128), listed(1, "0000:c1:00.0", 129));
     let gone_sentence = "the GPU 0 (0000:64:00.0, renderD128) of the policy is not in the CDI spec, so it is gone \
-                         or not usable: see rocworker detect, then rocworker apply";
+                         or not usable: see rocworker detect, then rocworker cdi generate";
     let table = [
         (SPEC, "0", Ok(vec![0])),
         (&renumbered, "0", Ok(vec![0])),
