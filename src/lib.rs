@@ -14,4 +14,5 @@ pub mod facts;
 pub mod host;
 pub mod names;
 pub mod render;
+pub mod report;
 pub mod worker;

@@ -7,6 +7,7 @@ mod detect;
 mod doctor;
 mod manual;
 mod output;
+mod report;
 mod session;
 mod table;
 mod tags;
@@ -69,6 +70,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::man(),
         Command::Doctor => doctor::run(&session),
+        Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
     }
 }
