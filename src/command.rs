@@ -39,8 +39,8 @@ pub struct Output {
 pub enum Error {
     #[error("{0} is not installed: it is in no folder of PATH")]
     NotFound(String),
-    #[error("cannot run {argv}: {source}")]
-    Start { argv: String, source: std::io::Error },
+    #[error("cannot run {argv}: {cause}")]
+    Start { argv: String, cause: std::io::Error },
     /// `said`: the last line of its stderr, in front of it a colon; empty when it wrote none.
     #[error("{argv} ended with {status}{said}")]
     Failed { argv: String, status: std::process::ExitStatus, said: String },
@@ -95,7 +95,7 @@ enum Failure {
 impl Failure {
     fn of(self, argv: String, limit: Duration) -> Error {
         match self {
-            Self::Start(source) => Error::Start { argv, source },
+            Self::Start(cause) => Error::Start { argv, cause },
             Self::Status(status, stderr) => Error::Failed { argv, status, said: said(&stderr) },
             Self::TimedOut => Error::TimedOut { argv, limit },
         }

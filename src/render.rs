@@ -14,10 +14,10 @@ const BUILT_IN: [(&str, &str); 1] = [(CDI, include_str!("../templates/cdi/amd.js
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
-#[error("template {name}: {source}")]
+#[error("template {name}: {cause}")]
 pub struct Error {
     name: &'static str,
-    source: minijinja::Error,
+    cause: minijinja::Error,
 }
 
 /// Renders a template. A name that the template uses and `context` lacks is an error, and what stands between
@@ -26,7 +26,7 @@ pub struct Error {
 /// # Errors
 /// When there is no such template, or it does not fit its context.
 pub fn render(name: &'static str, context: impl Serialize) -> Result<String, Error> {
-    let failed = |source| Error { name, source };
+    let failed = |cause| Error { name, cause };
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(

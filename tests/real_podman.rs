@@ -87,6 +87,45 @@ fn real_podman_gives_a_container_exactly_the_gpus_that_it_names() {
 }
 
 #[test]
+fn real_podman_with_the_wrapper_as_its_runtime_gives_what_the_environment_asks_for() {
+    let Some(wrapper) =
+        real::require_root_and_built("ROCWORKER_WRAPPER", &["podman", "runc", "unshare", "busybox"])
+    else {
+        return;
+    };
+    let stage = Stage::set(&Machine::demo());
+    rootfs::lay_out(&stage.folder().join("rootfs"));
+    fs::write(stage.folder().join("rootfs/look"), LOOK).unwrap();
+    stage.put(
+        "etc/rocworker/wrapper.json",
+        r#"{"schema_version":1,"requests":"all","default":"none","sharing":"shared"}"#,
+    );
+    let run = |environment: &str| {
+        stage.shell(&format!(
+            "{} cdi generate >&2; {} --runtime {} {environment} --rootfs {} /bin/sh /look",
+            env!("CARGO_BIN_EXE_rocworker"),
+            podman(stage.folder()),
+            wrapper.display(),
+            stage.folder().join("rootfs").display(),
+        ))
+    };
+    for (environment, indexes) in [
+        ("--env AMD_VISIBLE_DEVICES=2", 2..3),
+        ("--env AMD_VISIBLE_DEVICES=all", 0..9),
+        ("--env AMD_VISIBLE_DEVICES=0000:c1:00.0", 1..9),
+        ("--env AMD_GPU_COUNT=1", 0..1),
+    ] {
+        assert_eq!(nodes(&stdout(&run(environment))), expected(indexes), "{environment}");
+    }
+    for environment in ["", "--env AMD_VISIBLE_DEVICES=none", "--env NVIDIA_VISIBLE_DEVICES=all"] {
+        assert_eq!(stdout(&run(environment)), "", "{environment}");
+    }
+    let refused = run("--env AMD_VISIBLE_DEVICES=17");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("there is no GPU") && said.contains("17"), "{said}");
+}
+
+#[test]
 fn real_detect_and_doctor_tell_of_the_running_machine() {
     if !real::require_root(&["unshare"]) {
         return;

@@ -10,8 +10,8 @@ use crate::worker::cdi::{Node, Spec};
 pub enum Error {
     #[error(transparent)]
     Render(#[from] render::Error),
-    #[error("template {} gives a spec that cannot be read again: {source}", render::CDI)]
-    Parse { source: cdi::Error },
+    #[error("template {} gives a spec that cannot be read again: {cause}", render::CDI)]
+    Parse { cause: cdi::Error },
     #[error("template {} gives a spec that is not valid CDI: {fault}", render::CDI)]
     Invalid { fault: cdi::Fault },
     #[error("template {} gives another spec than it was asked for: {difference}", render::CDI)]
@@ -25,7 +25,7 @@ pub enum Error {
 /// When the template does not give that.
 pub fn text(spec: &Spec) -> Result<String, Error> {
     let text = render::render(render::CDI, spec)?;
-    let parsed = cdi::Spec::parse(&text).map_err(|source| Error::Parse { source })?;
+    let parsed = cdi::Spec::parse(&text).map_err(|cause| Error::Parse { cause })?;
     if let Some(fault) = parsed.faults().into_iter().next() {
         return Err(Error::Invalid { fault });
     }

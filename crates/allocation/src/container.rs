@@ -1,12 +1,15 @@
 //! What kind of container this is, as far as it decides about GPUs.
 
+/// What CRI-O writes into every container's bundle (server/container_create.go). Its prefix alone tells
+/// nothing: podman has borrowed `io.kubernetes.cri-o.Created`, `.TTY` and others for every container of its
+/// own, and `.SandboxID` for those in a podman pod.
+const CRI_O: &str = "io.kubernetes.cri-o.SandboxName";
+
 /// Whether these annotations are those of a Kubernetes container: containerd's CRI plugin writes
-/// `io.kubernetes.cri.*` into every bundle, CRI-O `io.kubernetes.cri-o.*`. There the scheduler decides
-/// who has which GPU.
+/// `io.kubernetes.cri.*` into every bundle, CRI-O its sandbox's name. There the scheduler decides who has
+/// which GPU.
 pub fn is_kubernetes<'k>(annotation_keys: impl IntoIterator<Item = &'k str>) -> bool {
-    annotation_keys
-        .into_iter()
-        .any(|key| key.starts_with("io.kubernetes.cri.") || key.starts_with("io.kubernetes.cri-o."))
+    annotation_keys.into_iter().any(|key| key.starts_with("io.kubernetes.cri.") || key == CRI_O)
 }
 
 /// Whether this environment is that of a Concourse get, put or check container, which has no use for a GPU.
@@ -32,11 +35,13 @@ mod tests {
 
     #[test]
     fn tells_kubernetes_containers_by_their_annotations() {
-        let table: [(&[&str], bool); 6] = [
+        let table: [(&[&str], bool); 7] = [
             (&[], false),
             (&["org.opencontainers.image.title"], false),
             (&["io.kubernetes.cri.container-type"], true),
-            (&["a", "io.kubernetes.cri-o.ContainerType"], true),
+            (&["a", "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxName"], true),
+            // What podman 4.3 writes.
+            (&["io.container.manager", "io.kubernetes.cri-o.Created", "io.kubernetes.cri-o.TTY"], false),
             (&["io.kubernetes.criminal"], false),
             (&["x.io.kubernetes.cri.sandbox-id"], false),
         ];

@@ -130,6 +130,10 @@ impl<'a> Scanner<'a> {
         Self { text, at: offset, depth: 0 }
     }
 
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -327,6 +331,11 @@ impl<'a> Scanner<'a> {
 pub(crate) fn write_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
+    if !text.bytes().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -341,6 +350,19 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
         }
     }
     out.push('"');
+}
+
+/// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
+/// core::fmt for each.
+pub(crate) fn write_number(out: &mut String, number: u32) {
+    let mut power = 1_u32;
+    while number / power >= 10 {
+        power *= 10;
+    }
+    while power > 0 {
+        out.push(char::from_digit(number / power % 10, 10).unwrap_or('0'));
+        power /= 10;
+    }
 }
 
 #[cfg(test)]

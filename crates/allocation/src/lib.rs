@@ -14,6 +14,7 @@
 //! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
 
 pub mod bundle;
+mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod gids;

@@ -174,6 +174,10 @@ impl Policy {
         struct Version {
             schema_version: Option<u64>,
         }
+        // serde would take a list for a struct, by the order of its fields.
+        if text.trim_start().starts_with('[') {
+            return Err(Error::Malformed(serde_json::Error::custom("a list where an object must be")));
+        }
         let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
         if let Some(newer) = version.schema_version.filter(|version| *version > u64::from(SCHEMA_VERSION)) {
             return Err(Error::Newer(newer));
@@ -300,3 +304,6 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
 fn invalid(key: &str, problem: &str) -> Error {
     Error::Invalid { key: key.to_owned(), problem: problem.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

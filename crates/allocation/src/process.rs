@@ -16,6 +16,9 @@ pub fn inject(text: &str, gids: &[u32], env: &[&str]) -> Result<Option<String>, 
     let mut scanner = Scanner::new(text);
     let mut doubt = Doubt::default();
     let mut process = Process::default();
+    if scanner.peek()? != b'{' {
+        return Err(Error::Syntax { offset: scanner.offset(), expected: "an object" });
+    }
     let root = process.read(&mut scanner, &mut doubt, "")?;
     scanner.finish()?;
     if let Some(error) = doubt.0 {
@@ -23,6 +26,9 @@ pub fn inject(text: &str, gids: &[u32], env: &[&str]) -> Result<Option<String>, 
     }
     let mut splices = Splices::default();
     let members = process.extend(text, gids, env, &mut splices, "")?;
-    splices.extend(Place::Here(root), Brackets::Object, members.as_str());
+    splices.extend(Place::Here(root), Brackets::Object, members.0);
     Ok(splices.apply(text))
 }
+
+#[cfg(test)]
+mod tests;

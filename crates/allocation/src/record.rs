@@ -111,3 +111,6 @@ impl Record {
         serde_json::to_string(self).map(|line| line + "\n")
     }
 }
+
+#[cfg(test)]
+mod tests;

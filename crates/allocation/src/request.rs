@@ -149,7 +149,7 @@ impl Request {
         }
         let mut named = Vec::new();
         let mut asked = 0_u32;
-        for part in value.split(',').map(str::trim) {
+        for part in value.split(',').map(trim) {
             let (first, last) = match range(part)? {
                 Some(range) => range,
                 None => {
@@ -213,7 +213,11 @@ fn bounded<'v>(variable: &'static str, value: &'v str) -> Result<&'v str, Error>
     if value.len() > LONGEST_VALUE {
         return Err(Error::TooLong { variable, bytes: value.len() });
     }
-    Ok(value.trim_matches([' ', '\t']))
+    Ok(trim(value))
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
 }
 
 fn bounded_sum(asked: u32, more: u32) -> Result<u32, Error> {
@@ -280,3 +284,6 @@ fn is_uuid(text: &str) -> bool {
         && text.len() <= LONGEST_UUID
         && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
+
+#[cfg(test)]
+mod tests;

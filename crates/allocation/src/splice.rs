@@ -19,39 +19,49 @@ pub(crate) enum Brackets {
 }
 
 impl Brackets {
-    fn around(self, members: &str) -> String {
+    fn pair(self) -> (&'static str, &'static str) {
         match self {
-            Self::Object => format!("{{{members}}}"),
-            Self::Array => format!("[{members}]"),
+            Self::Object => ("{", "}"),
+            Self::Array => ("[", "]"),
         }
     }
+}
+
+/// What is to stand at a place. In three parts, so that long lists are not copied for their brackets.
+#[derive(Debug)]
+struct Splice {
+    span: Span,
+    before: &'static str,
+    text: String,
+    after: &'static str,
 }
 
 /// Edits that are yet to be made, at places that do not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Splices {
-    edits: Vec<(Span, String)>,
+    edits: Vec<Splice>,
 }
 
 impl Splices {
-    pub(crate) fn replace(&mut self, span: Span, with: String) {
-        self.edits.push((span, with));
+    pub(crate) fn replace(&mut self, span: Span, text: String) {
+        self.edits.push(Splice { span, before: "", text, after: "" });
     }
 
     /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
     /// commas between them. Returned is the value that is yet to be given to the parent if there is no
     /// container, None if there is one, or nothing to add.
-    pub(crate) fn extend(&mut self, place: Place, brackets: Brackets, members: &str) -> Option<String> {
+    pub(crate) fn extend(&mut self, place: Place, brackets: Brackets, members: String) -> Option<String> {
         if members.is_empty() {
             return None;
         }
+        let (before, after) = brackets.pair();
         match place {
-            Place::Absent => return Some(brackets.around(members)),
-            Place::Null(span) => self.replace(span, brackets.around(members)),
+            Place::Absent => return Some([before, &members, after].concat()),
+            Place::Null(span) => self.edits.push(Splice { span, before, text: members, after }),
             Place::Here(container) => {
-                let comma = if container.empty { "" } else { "," };
-                let tail = Span { start: container.tail, end: container.tail };
-                self.replace(tail, format!("{comma}{members}"));
+                let span = Span { start: container.tail, end: container.tail };
+                let before = if container.empty { "" } else { "," };
+                self.edits.push(Splice { span, before, text: members, after: "" });
             }
         }
         None
@@ -63,13 +73,15 @@ impl Splices {
             return None;
         }
         // An addition behind a container's last member begins where the replacement of that member ends.
-        self.edits.sort_by_key(|(span, _)| (span.start, span.end));
-        let added: usize = self.edits.iter().map(|(_, with)| with.len()).sum();
+        self.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        let added: usize = self.edits.iter().map(|edit| edit.text.len() + 2).sum();
         let mut out = String::with_capacity(text.len() + added);
         let mut from = 0;
-        for (span, with) in &self.edits {
+        for Splice { span, before, text: with, after } in &self.edits {
             out.push_str(text.get(from..span.start).unwrap_or_default());
-            out.push_str(with);
+            for part in [before, with.as_str(), after] {
+                out.push_str(part);
+            }
             from = span.end;
         }
         out.push_str(text.get(from..).unwrap_or_default());
@@ -77,9 +89,9 @@ impl Splices {
     }
 }
 
-/// Members of an object that is to be extended or made.
+/// Members of an object that is to be extended or made, as JSON with commas between them.
 #[derive(Debug, Default)]
-pub(crate) struct Members(String);
+pub(crate) struct Members(pub(crate) String);
 
 impl Members {
     pub(crate) fn add(&mut self, key: &str, value: Option<String>) {
@@ -91,9 +103,5 @@ impl Members {
             self.0.push(':');
             self.0.push_str(&value);
         }
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
     }
 }

@@ -30,13 +30,13 @@ pub enum Error {
         address: String,
     },
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}", path.display())]
     Io {
         /// What was attempted, as a verb: "write", "make the device node".
         action: &'static str,
         /// The path on this machine, not inside the one laid out.
         path: PathBuf,
         /// What the kernel answered.
-        source: io::Error,
+        cause: io::Error,
     },
 }

@@ -96,5 +96,5 @@ fn record(inside: &str, device: Device) -> Value {
 }
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
-    move |source| Error::Io { action, path: path.to_owned(), source }
+    move |cause| Error::Io { action, path: path.to_owned(), cause }
 }

@@ -1,4 +1,3 @@
-use std::io;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -7,12 +6,12 @@ use nix::errno::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {}", path.display(), errno.desc())]
     Io {
         /// The verb: `open`, `read`, `list`, …
         action: &'static str,
         path: PathBuf,
-        source: io::Error,
+        errno: Errno,
     },
     /// More bytes than the reader is prepared to take.
     #[error("{} is larger than {limit} bytes: that is not what belongs there", path.display())]
@@ -39,13 +38,13 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(action: &'static str, path: PathBuf, errno: Errno) -> Self {
-        Self::Io { action, path, source: errno.into() }
+        Self::Io { action, path, errno }
     }
 
     /// The same error under the verb of what the caller asked for.
     pub(crate) fn during(self, verb: &'static str) -> Self {
         match self {
-            Self::Io { path, source, .. } => Self::Io { action: verb, path, source },
+            Self::Io { path, errno, .. } => Self::Io { action: verb, path, errno },
             other => other,
         }
     }
@@ -53,13 +52,13 @@ impl Error {
     /// Whether nothing stood at the path.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Io { errno: Errno::ENOENT, .. })
     }
 
     /// Whether the kernel refused for want of a right (EACCES, EPERM). KFD answers so for a GPU that the
     /// device cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
     #[must_use]
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+        matches!(self, Self::Io { errno: Errno::EACCES | Errno::EPERM, .. })
     }
 }

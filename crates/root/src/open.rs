@@ -1,4 +1,3 @@
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -100,7 +99,7 @@ pub(crate) fn read_up_to(
             Ok(n) => bytes.extend_from_slice(chunk.get(..n).unwrap_or(&chunk)),
             Err(Errno::EINTR) => {}
             Err(errno) => {
-                return Err(Error::Io { action: "read", path: shown(), source: io::Error::from(errno) });
+                return Err(Error::io("read", shown(), errno));
             }
         }
         if bytes.len() > limit {

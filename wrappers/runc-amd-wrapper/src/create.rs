@@ -60,7 +60,7 @@ impl Create<'_> {
                 self.log.warn(warning);
                 Ok(())
             }
-            PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason),
+            PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
             PolicyFile::Good(policy) if policy.says_nothing() => Ok(()),
             PolicyFile::Good(policy) => self.prepare_under(policy),
         }
@@ -70,16 +70,22 @@ impl Create<'_> {
     ///
     /// # Errors
     /// The reason, if it asks.
-    pub fn refuse_if_it_asks(&self, reason: &str) -> Result<(), String> {
-        let path = config::path_in(self.bundle);
-        match config::asks(&path) {
-            Some(true) => Err(format!("the container asks for GPUs, but {reason}")),
-            Some(false) => {
-                self.log.warn(&format!("{reason}; the container asks for no GPU and starts"));
-                Ok(())
-            }
+    pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
+        match config::asks(&config::path_in(self.bundle)) {
+            Some(asks) => self.goes_without(reason, asks, default),
             None => Ok(()),
         }
+    }
+
+    /// Without GPUs, for this reason: an error if it asks for some, a warning if it should have had some.
+    fn goes_without(&self, reason: &str, asks: bool, default: Default) -> Result<(), String> {
+        if asks {
+            return Err(format!("the container asks for GPUs, but {reason}"));
+        }
+        if default == Default::All {
+            self.log.warn(&format!("the container asks for no GPU and starts without, since {reason}"));
+        }
+        Ok(())
     }
 
     fn prepare_under(&self, policy: &Policy) -> Result<(), String> {
@@ -92,7 +98,7 @@ impl Create<'_> {
                     self.log.warn(&reason);
                     return Ok(());
                 }
-                return self.refuse_if_it_asks(&reason);
+                return self.refuse_if_it_asks(&reason, policy.default);
             }
         };
         if policy.default == Default::None && !scan::mentions(&config.bytes) {
@@ -100,11 +106,7 @@ impl Create<'_> {
         }
         let unreadable = |error: &dyn std::fmt::Display| {
             let reason = format!("its {} cannot be edited: {error}", config.path.display());
-            if config::bytes_ask(&config.bytes) {
-                return Err(format!("the container asks for GPUs, but {reason}"));
-            }
-            self.log.warn(&format!("{reason}; the container asks for no GPU and starts"));
-            Ok(())
+            self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)
         };
         let text = match std::str::from_utf8(&config.bytes) {
             Ok(text) => text,
@@ -134,8 +136,10 @@ impl Create<'_> {
     /// A record that an earlier container of this id left would speak for this one.
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
-        let store = Store::at(&self.paths.run);
-        if !matches!(store.read(container.key()), Ok(None)) && !container.lives(self.paths) {
+        let store = Store::of(self.paths);
+        if let Ok(Some(_)) = store.read(container.key())
+            && !container.lives(self.paths)
+        {
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
         }
         Ok(())
@@ -153,7 +157,7 @@ impl Create<'_> {
         if let Some(doubt) = bundle.doubt() {
             return Err(format!("its {} cannot be edited: {doubt}", config.path.display()));
         }
-        let store = Store::at(&self.paths.run);
+        let store = Store::of(self.paths);
         let lock =
             store.lock().map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
         if container.lives(self.paths) {
@@ -164,8 +168,8 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text =
-            open::roots_text(&self.paths.cdi, SPEC_LIMIT).map_err(|error| self.spec_fault(&error))?;
+        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
+            .map_err(|error| self.spec_fault(&error))?;
         let spec = Spec::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
         if let Some(fault) = spec.faults().first() {
             return Err(self.spec_fault(fault));
@@ -177,7 +181,7 @@ impl Create<'_> {
             spec: &spec,
             gpus_are_listed: policy.gpus.is_some(),
             namespace: &namespace,
-            sys: &self.paths.sys,
+            paths: self.paths,
         };
         let mut examined = Examined::default();
         let mut chosen = match request {

@@ -11,7 +11,7 @@ use crate::store::Store;
 /// refuses to delete without `--force`, and for one that is just being created. A record that stays by
 /// mistake is cleared away by the next decision.
 pub fn forget(container: &Container<'_>, force: bool, paths: &Paths, log: &Log<'_>) {
-    let store = Store::at(&paths.run);
+    let store = Store::of(paths);
     let Ok(Some(text)) = store.read(container.key()) else { return };
     let being_created = Record::parse(&text).is_ok_and(|record| creator_lives(&record, paths));
     if force || (!being_created && container.can_be_deleted(paths)) {

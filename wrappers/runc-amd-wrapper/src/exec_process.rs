@@ -21,7 +21,7 @@ const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// Whether the container was given GPUs.
 pub fn has_record(container: &Container<'_>, paths: &Paths) -> bool {
-    !matches!(Store::at(&paths.run).read(container.key()), Ok(None))
+    !matches!(Store::of(paths).read(container.key()), Ok(None))
 }
 
 /// Writes what `create` gave into the process file too.
@@ -34,7 +34,7 @@ pub fn prepare(
     effective_user: u32,
     paths: &Paths,
 ) -> Result<(), String> {
-    let record = match Store::at(&paths.run).read(container.key()) {
+    let record = match Store::of(paths).read(container.key()) {
         Ok(None) => return Ok(()),
         Ok(Some(text)) => Record::parse(&text).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

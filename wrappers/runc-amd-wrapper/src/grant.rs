@@ -10,6 +10,7 @@ use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
 use crate::nodes::{Node, Owner};
+use crate::paths::Paths;
 
 /// What decides about a node besides itself.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ pub struct Setting<'a> {
     /// Whether the policy lists its GPUs: each node must then be the listed card's.
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
-    pub sys: &'a Path,
+    pub paths: &'a Paths,
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
@@ -72,7 +73,7 @@ impl<'a> Setting<'a> {
 
     fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<Seen, String> {
         let path = Path::new(wanted.host());
-        let mut node = Node::at(path).map_err(|error| error.to_string())?;
+        let mut node = Node::at(path, &self.paths.dev).map_err(|error| error.to_string())?;
         let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen.gpu));
         match checked.next() {
             Some(Err(error)) if !checked.any(|checked| checked.is_ok()) => return Err(error),
@@ -93,9 +94,13 @@ impl<'a> Setting<'a> {
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
-                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.sys)
+                node.check(
+                    path,
+                    Owner::Gpu { card: &card.to_string(), render: Some(&render) },
+                    &self.paths.sys,
+                )
             }
-            None => node.check(path, Owner::AnyOfAmd, self.sys),
+            None => node.check(path, Owner::AnyOfAmd, &self.paths.sys),
         };
         checked.map_err(|error| error.to_string())
     }

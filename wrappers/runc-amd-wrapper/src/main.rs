@@ -4,7 +4,9 @@
 //! Arguments and environment go on to runc as the kernel handed them over, whatever their bytes, but for
 //! one variable that counts how many wrappers ran one another.
 #![no_main]
-#![allow(unsafe_code, reason = "the one file that talks to C: argv and environ in, execve out")]
+#![allow(unsafe_code, reason = "it talks to C: argv and environ in, execve out")]
+
+mod arena;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,6 +17,9 @@ use runc_amd_wrapper::log::Log;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::runtime::DEPTH;
 use runc_amd_wrapper::wrap::{Verdict, wrap};
+
+#[global_allocator]
+static MEMORY: arena::Arena = arena::Arena::new();
 
 unsafe extern "C" {
     static environ: *const *const c_char;

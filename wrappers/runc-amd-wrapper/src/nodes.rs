@@ -66,7 +66,7 @@ impl std::fmt::Display for Error {
             Self::NotOfGpu { path, is, wanted } => write!(
                 f,
                 "the device node {} belongs to {is}, not to {wanted} as the policy says: \
-                 run `rocworker apply` after a change of cards",
+                 run `rocworker cdi generate` after a change of cards",
                 path.display()
             ),
             Self::NotAmds { path, is } => {
@@ -78,9 +78,13 @@ impl std::fmt::Display for Error {
 
 impl Node {
     /// Examines a node without opening it: opening a GPU's node wakes the GPU. A link is no node.
-    pub fn at(path: &Path) -> Result<Self, Error> {
-        let metadata =
-            path.symlink_metadata().map_err(|error| Error::Unreadable { path: path.to_owned(), error })?;
+    ///
+    /// `dev` is the folder that `/dev` is.
+    pub fn at(path: &Path, dev: &Path) -> Result<Self, Error> {
+        let metadata = path
+            .strip_prefix("/dev")
+            .map_or_else(|_| path.symlink_metadata(), |name| dev.join(name).symlink_metadata())
+            .map_err(|error| Error::Unreadable { path: path.to_owned(), error })?;
         if !metadata.file_type().is_char_device() {
             return Err(Error::NotCharacterDevice(path.to_owned()));
         }

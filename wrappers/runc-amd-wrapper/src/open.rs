@@ -32,8 +32,8 @@ pub enum Error {
     NotRegular,
     /// It is longer than what is read of such a file.
     TooLong { limit: u64 },
-    /// Somebody else than root could have written it; with how.
-    NotRoots(String),
+    /// Somebody else than its owner-to-be could have written it; with how.
+    Foreign(String),
     /// It is not UTF-8.
     NotText,
 }
@@ -45,7 +45,7 @@ impl std::fmt::Display for Error {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::NotRegular => f.write_str("is no regular file"),
             Self::TooLong { limit } => write!(f, "is longer than {limit} bytes"),
-            Self::NotRoots(how) => write!(f, "is not root's alone: {how}"),
+            Self::Foreign(how) => write!(f, "is not root's alone: {how}"),
             Self::NotText => f.write_str("is not UTF-8 text"),
         }
     }
@@ -113,21 +113,21 @@ pub fn bytes(file: File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Err
     }
 }
 
-/// Reads a text that only root can have written: a regular file, owned by user 0, which neither its
-/// group nor others may write. Inside a user namespace user 0 is that namespace's root.
-pub fn roots_text(path: &Path, limit: u64) -> Result<String, Error> {
+/// Reads a text that only its owner can have written: a regular file of `owner`'s, which neither its group
+/// nor others may write. On a machine that is user 0; inside a user namespace, that namespace's root.
+pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     let (file, metadata) = regular(path)?;
-    belongs_to_root(&metadata)?;
+    check_owner(&metadata, owner)?;
     String::from_utf8(bytes(file, &metadata, limit)?).map_err(|_| Error::NotText)
 }
 
-/// Owner 0, and no write bit for group or others.
-pub fn belongs_to_root(metadata: &Metadata) -> Result<(), Error> {
-    if metadata.uid() != 0 {
-        return Err(Error::NotRoots(format!("its owner is user {}", metadata.uid())));
+/// The owner, and no write bit for group or others.
+pub fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), Error> {
+    if metadata.uid() != owner {
+        return Err(Error::Foreign(format!("its owner is user {}", metadata.uid())));
     }
     if metadata.mode() & 0o022 != 0 {
-        return Err(Error::NotRoots(format!("its mode {:04o} lets others write", metadata.mode() & 0o7777)));
+        return Err(Error::Foreign(format!("its mode {:04o} lets others write", metadata.mode() & 0o7777)));
     }
     Ok(())
 }

@@ -13,10 +13,14 @@ pub struct Paths {
     pub run: PathBuf,
     /// sysfs, which says what a device node's numbers stand for.
     pub sys: PathBuf,
+    /// The folder of device nodes.
+    pub dev: PathBuf,
     /// proc, which says which processes live.
     pub proc: PathBuf,
     /// This program itself: never the runtime that it runs.
     pub own: PathBuf,
+    /// Whose the policy, the CDI spec and the records have to be: root's, user 0.
+    pub owner: u32,
 }
 
 impl Paths {
@@ -27,8 +31,10 @@ impl Paths {
             cdi: PathBuf::from("/etc/cdi/amd.json"),
             run: PathBuf::from("/run/rocworker"),
             sys: PathBuf::from("/sys"),
+            dev: PathBuf::from("/dev"),
             proc: PathBuf::from("/proc"),
             own: PathBuf::from("/proc/self/exe"),
+            owner: 0,
         }
     }
 }

@@ -23,10 +23,10 @@ pub enum PolicyFile {
 }
 
 /// Reads the policy whole.
-pub fn load(path: &Path) -> PolicyFile {
-    match open::roots_text(path, LIMIT) {
+pub fn load(path: &Path, owner: u32) -> PolicyFile {
+    match open::trusted_text(path, LIMIT, owner) {
         Err(error) if error.is_absent() => PolicyFile::Absent,
-        Err(error @ (open::Error::NotRoots(_) | open::Error::NotRegular)) => {
+        Err(error @ (open::Error::Foreign(_) | open::Error::NotRegular)) => {
             PolicyFile::NotRoots(not_roots(path, &error))
         }
         Err(error) if error.is_link() => PolicyFile::NotRoots(not_roots(path, &error)),
@@ -40,17 +40,19 @@ pub fn load(path: &Path) -> PolicyFile {
 
 /// Only the runtime that the policy names: all that most of runc's subcommands need of it. `None` where
 /// it names none or is not to be believed; outer `None` where there is no policy of root's at all.
-pub fn runtime(path: &Path) -> Option<Option<PathBuf>> {
+pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
     #[derive(Deserialize)]
     struct File {
         runtime: Option<PathBuf>,
     }
-    let text = match open::roots_text(path, LIMIT) {
+    let text = match open::trusted_text(path, LIMIT, owner) {
         Ok(text) => text,
         Err(open::Error::NotText | open::Error::TooLong { .. }) => return Some(None),
         Err(_) => return None,
     };
-    Some(serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime))
+    let runtime = serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime);
+    // A relative one makes the whole policy unusable, and with that it names none.
+    Some(runtime.filter(|path| path.is_absolute()))
 }
 
 fn not_roots(path: &Path, error: &open::Error) -> String {
@@ -61,5 +63,8 @@ fn not_roots(path: &Path, error: &open::Error) -> String {
 }
 
 fn broken(path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("the policy {} cannot be used: {error}; `rocworker apply` writes it again", path.display())
+    format!(
+        "the policy {} cannot be used: {error}; correct it as docs/wrapper.md describes it",
+        path.display()
+    )
 }

@@ -17,7 +17,6 @@ const DEEPEST: u32 = 8;
 /// Why there is nothing to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
-    NotAbsolute(PathBuf),
     NotExecutable(PathBuf),
     Myself(PathBuf),
     NoneOnPath(OsString),
@@ -27,9 +26,6 @@ pub enum Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotAbsolute(path) => {
-                write!(f, "the policy's runtime {path:?} is not an absolute path: name the real runc by one")
-            }
             Self::NotExecutable(path) => write!(
                 f,
                 "the policy's runtime {} is no program that can be run: install it, or set \"runtime\" to null",
@@ -61,11 +57,8 @@ pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, Error> {
     if depth > DEEPEST { Err(Error::TooDeep) } else { Ok(depth) }
 }
 
-/// The policy's runtime where it names one.
+/// The policy's runtime where it names one, by an absolute path.
 pub fn named(path: &Path, own: &Path) -> Result<PathBuf, Error> {
-    if !path.is_absolute() {
-        return Err(Error::NotAbsolute(path.to_owned()));
-    }
     let Some(metadata) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
     match own.metadata() {
         Ok(own) if same_file(&own, &metadata) => Err(Error::Myself(path.to_owned())),
@@ -166,7 +159,6 @@ mod tests {
         assert_eq!(named(&at("1/runc"), &own), Err(Error::Myself(at("1/runc"))));
         assert_eq!(named(&at("2/runc"), &own), Err(Error::NotExecutable(at("2/runc"))));
         assert_eq!(named(&at("3/runc"), &own), Err(Error::NotExecutable(at("3/runc"))));
-        assert_eq!(named(Path::new("runc"), &own), Err(Error::NotAbsolute("runc".into())));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! and gives back every string in it that is a request, whatever its place. That is more than runc would
 //! see in `process.env`, never less.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, Read};
 
 /// A request's variables, as they begin an entry of a container's environment.
 const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
@@ -39,15 +39,11 @@ fn any_after(bytes: &[u8], byte: u8, holds: impl Fn(Option<u8>, &[u8]) -> bool) 
     false
 }
 
-/// The first place of a byte, sixteen at a time: a comparison that the compiler turns into vectors.
+/// The first place of a byte. `skip_until` is the one safe way to the C library's memchr.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
-    let (chunks, rest) = bytes.as_chunks::<16>();
-    for (n, chunk) in chunks.iter().enumerate() {
-        if chunk.iter().fold(false, |any, b| any | (*b == byte)) {
-            return chunk.iter().position(|b| *b == byte).map(|at| n * 16 + at);
-        }
-    }
-    rest.iter().position(|b| *b == byte).map(|at| chunks.len() * 16 + at)
+    let mut rest = bytes;
+    let skipped = rest.skip_until(byte).ok()?;
+    skipped.checked_sub(1).filter(|last| bytes.get(*last) == Some(&byte))
 }
 
 /// Every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
@@ -60,7 +56,7 @@ pub fn requests(mut text: impl Read) -> io::Result<Vec<String>> {
     loop {
         match text.read(&mut buffer) {
             Ok(0) => return Ok(scanner.found),
-            Ok(n) => buffer.iter().take(n).for_each(|byte| scanner.take(*byte)),
+            Ok(n) => scanner.take(buffer.get(..n).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -85,7 +81,23 @@ enum State {
 }
 
 impl Scanner {
-    fn take(&mut self, byte: u8) {
+    fn take(&mut self, mut bytes: &[u8]) {
+        loop {
+            if matches!(self.state, State::Outside) {
+                let Some(quote) = position(bytes, b'"') else { return };
+                bytes = bytes.get(quote..).unwrap_or_default();
+            } else if matches!(self.state, State::Inside) && self.is_no_request() {
+                let end = position(bytes, b'"').unwrap_or(bytes.len());
+                let end = bytes.get(..end).and_then(|inside| position(inside, b'\\')).unwrap_or(end);
+                bytes = bytes.get(end..).unwrap_or_default();
+            }
+            let Some((byte, rest)) = bytes.split_first() else { return };
+            self.take_one(*byte);
+            bytes = rest;
+        }
+    }
+
+    fn take_one(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             (State::Outside, b'"') => {
                 self.string.clear();
@@ -119,11 +131,15 @@ impl Scanner {
         if fits && place < LONGEST {
             self.string.push(byte);
         } else if !fits {
-            // No variable has a NUL in its name: from here on nothing fits.
+            // No variable begins with a NUL: from here on nothing fits.
             self.string.clear();
             self.string.push(0);
         }
         State::Inside
+    }
+
+    fn is_no_request(&self) -> bool {
+        self.string.first() == Some(&0)
     }
 
     fn end(&mut self) {

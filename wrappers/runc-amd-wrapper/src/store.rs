@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::open;
+use crate::paths::Paths;
 
 /// The longest record that is read.
 const LIMIT: u64 = 256 * 1024;
@@ -70,6 +71,7 @@ impl Error {
 pub struct Store {
     run: PathBuf,
     records: PathBuf,
+    owner: u32,
 }
 
 /// While it is held, no other wrapper decides who gets which GPU.
@@ -77,9 +79,9 @@ pub struct Store {
 pub struct Lock(#[allow(dead_code, reason = "the lock goes with the file")] File);
 
 impl Store {
-    /// The folder under `run` (`/run/rocworker`), whether it is there or not.
-    pub fn at(run: &Path) -> Self {
-        Self { run: run.to_owned(), records: run.join("records") }
+    /// The folder under `paths.run`, whether it is there or not.
+    pub fn of(paths: &Paths) -> Self {
+        Self { run: paths.run.clone(), records: paths.run.join("records"), owner: paths.owner }
     }
 
     /// Makes the folders, mode 0700, where they are missing, checks that they are root's alone, and waits
@@ -90,7 +92,7 @@ impl Store {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::io("the folder", folder)(error));
                 }
-                _ => trusted(folder)?,
+                _ => self.trusted(folder)?,
             }
         }
         let path = self.run.join("lock");
@@ -104,11 +106,11 @@ impl Store {
     pub fn read(&self, key: Key<'_>) -> Result<Option<String>, Error> {
         let path = self.records.join(key.file_name());
         let record = |error| Error::File { what: "the record", path: path.clone(), error };
-        match open::roots_text(&path, LIMIT) {
+        match open::trusted_text(&path, LIMIT, self.owner) {
             Err(error) if error.is_absent() => Ok(None),
             read => {
-                trusted(&self.run)?;
-                trusted(&self.records)?;
+                self.trusted(&self.run)?;
+                self.trusted(&self.records)?;
                 read.map(Some).map_err(record)
             }
         }
@@ -146,16 +148,18 @@ impl Store {
         let entries = std::fs::read_dir(&self.records).map_err(Error::io("the folder", &self.records))?;
         let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
         let records = paths.filter(|path| !path.as_os_str().as_bytes().ends_with(b"~"));
-        Ok(records.filter_map(|path| open::roots_text(&path, LIMIT).ok().map(|text| (path, text))).collect())
+        Ok(records
+            .filter_map(|path| open::trusted_text(&path, LIMIT, self.owner).ok().map(|text| (path, text)))
+            .collect())
     }
-}
 
-/// A folder, no link, that is root's and that nobody else may write.
-fn trusted(folder: &Path) -> Result<(), Error> {
-    let error = |error| Error::File { what: "the folder", path: folder.to_owned(), error };
-    let metadata =
-        open::folder(folder).and_then(|file| file.metadata()).map_err(|e| error(open::Error::Io(e)))?;
-    open::belongs_to_root(&metadata).map_err(error)
+    /// A folder, no link, that is root's and that nobody else may write.
+    fn trusted(&self, folder: &Path) -> Result<(), Error> {
+        let error = |error| Error::File { what: "the folder", path: folder.to_owned(), error };
+        let metadata =
+            open::folder(folder).and_then(|file| file.metadata()).map_err(|e| error(open::Error::Io(e)))?;
+        open::check_owner(&metadata, self.owner).map_err(error)
+    }
 }
 
 #[cfg(test)]
@@ -163,8 +167,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-    fn is_root(path: &Path) -> bool {
-        path.metadata().unwrap().uid() == 0
+    fn store_in(place: &Path, run: &Path) -> Store {
+        let owner = place.metadata().unwrap().uid();
+        Store::of(&Paths { run: run.to_owned(), owner, ..Paths::system() })
     }
 
     fn key(id: &str) -> Key<'_> {
@@ -191,10 +196,7 @@ mod tests {
     #[test]
     fn a_record_is_kept_until_it_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        if !is_root(place.path()) {
-            return;
-        }
-        let store = Store::at(&place.path().join("run"));
+        let store = store_in(place.path(), &place.path().join("run"));
         assert!(store.read(key("c1")).unwrap().is_none());
         let lock = store.lock().unwrap();
         store.write(&lock, key("c1"), "old").unwrap();
@@ -211,9 +213,6 @@ mod tests {
     #[test]
     fn a_folder_that_somebody_else_may_have_made_holds_no_records() {
         let place = tempfile::tempdir().unwrap();
-        if !is_root(place.path()) {
-            return;
-        }
         let elsewhere = place.path().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         let link = place.path().join("link");
@@ -221,14 +220,14 @@ mod tests {
         let open = place.path().join("open");
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
-        let foreign = place.path().join("foreign");
-        std::fs::create_dir(&foreign).unwrap();
-        std::os::unix::fs::chown(&foreign, Some(12345), None).unwrap();
         let missing = place.path().join("missing/run");
-        for folder in [&link, &open, &foreign, &missing] {
-            let said = Store::at(folder).lock().unwrap_err().to_string();
+        for folder in [&link, &open, &missing] {
+            let said = store_in(place.path(), folder).lock().unwrap_err().to_string();
             assert!(said.contains(folder.to_str().unwrap()), "{said}");
         }
+        let mut strangers = store_in(place.path(), &elsewhere);
+        strangers.owner += 1;
+        assert!(strangers.lock().unwrap_err().to_string().contains("its owner is user"));
         assert!(!elsewhere.join("records").exists());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use allocation::policy::Default;
+
 use crate::args::{self, Call, Command, Reading};
 use crate::container::Container;
 use crate::create::Create;
@@ -58,16 +60,18 @@ impl Wrapper<'_> {
                     paths: self.paths,
                     log: self.log,
                 };
-                let policy = policy_file::load(&self.paths.policy);
+                let policy = policy_file::load(&self.paths.policy, self.paths.owner);
                 create.prepare(&policy)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
                     // Whatever else is wrong with it, the same runtime has to serve all calls.
-                    PolicyFile::Broken(_) => policy_file::runtime(&self.paths.policy).flatten(),
+                    PolicyFile::Broken(_) => {
+                        policy_file::runtime(&self.paths.policy, self.paths.owner).flatten()
+                    }
                     PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
                 }
             }
-            reading => match policy_file::runtime(&self.paths.policy) {
+            reading => match policy_file::runtime(&self.paths.policy, self.paths.owner) {
                 None => None,
                 Some(runtime) => {
                     self.prepare_other(reading)?;
@@ -117,7 +121,8 @@ impl Wrapper<'_> {
         let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
             Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
-                Create { bundle, container: None, paths: self.paths, log: self.log }.refuse_if_it_asks(DOUBT)
+                Create { bundle, container: None, paths: self.paths, log: self.log }
+                    .refuse_if_it_asks(DOUBT, Default::None)
             }
             Command::Exec { process: Some(_), id }
                 if container(id)

@@ -5,12 +5,11 @@
 //! holds a mount whose relative destination names the bundle, which runc warns about just before that.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out folders and runs runc")]
 
-mod real;
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
+use support::real;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -39,7 +38,9 @@ struct Seen {
 
 #[test]
 fn real_runc_agrees_with_the_reading_of_a_command_line() {
-    let Some(_) = real::require(&["root", "runc"]) else { return };
+    if !real::require_root(&["runc"]) {
+        return;
+    }
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let lines: Vec<Vec<String>> =

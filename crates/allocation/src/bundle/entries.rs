@@ -100,6 +100,10 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str, place: Place, key: &st
     if container.empty {
         return Ok(Vec::new());
     }
-    serde_json::from_str(container.span.of(text))
-        .map_err(|error| Error::Unreadable { key: key.to_owned(), reason: error.to_string() })
+    serde_json::from_str(container.span.of(text)).map_err(|error| {
+        let message = error.to_string();
+        // The position counts from the beginning of the list, which nobody would know.
+        let reason = message.rsplit_once(" at line ").map_or(&*message, |(reason, _)| reason);
+        Error::Unreadable { key: key.to_owned(), reason: reason.to_owned() }
+    })
 }

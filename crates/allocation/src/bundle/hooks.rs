@@ -39,9 +39,9 @@ pub(super) fn extend(
                 push(&mut missing, &json(hook));
             }
         }
-        members.add(name, splices.extend(list, Brackets::Array, &missing));
+        members.add(name, splices.extend(list, Brackets::Array, missing));
     }
-    Ok(splices.extend(place, Brackets::Object, members.as_str()))
+    Ok(splices.extend(place, Brackets::Object, members.0))
 }
 
 /// Where the list of each name is.
@@ -68,5 +68,5 @@ fn json(hook: &Hook<'_>) -> String {
     members.add("args", strings(&hook.args));
     members.add("env", strings(&hook.env));
     members.add("timeout", hook.timeout.map(|seconds| seconds.to_string()));
-    format!("{{{}}}", members.as_str())
+    format!("{{{}}}", members.0)
 }

@@ -2,8 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, btree_map},
-    fmt::Write,
+    collections::{BTreeSet, hash_map::Entry},
 };
 
 use super::{
@@ -12,8 +11,9 @@ use super::{
     hooks,
 };
 use crate::{
+    by_path::ByPath,
     cdi::{Hook, Mount},
-    json::write_string,
+    json::{write_number, write_string},
     splice::{Brackets, Members, Place, Splices},
 };
 
@@ -63,13 +63,13 @@ impl Bundle<'_> {
         if let Place::Here(_) = self.process_place {
             let members =
                 self.process.extend(self.text, &injection.gids, &injection.env, &mut splices, "process.")?;
-            splices.extend(self.process_place, Brackets::Object, members.as_str());
+            splices.extend(self.process_place, Brackets::Object, members.0);
         }
         root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
         let mounts = self.missing_mounts(&injection.mounts)?;
-        root.add("mounts", splices.extend(self.mounts, Brackets::Array, &mounts));
+        root.add("mounts", splices.extend(self.mounts, Brackets::Array, mounts));
         root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
-        splices.extend(Place::Here(self.root), Brackets::Object, root.as_str());
+        splices.extend(Place::Here(self.root), Brackets::Object, root.0);
         Ok(splices.apply(self.text))
     }
 
@@ -82,11 +82,11 @@ impl Bundle<'_> {
         let rules = entries::read(self.text, self.linux.rules, "linux.resources.devices")?;
         let rules = missing_rules(&rules, &nodes);
         let mut resources = Members::default();
-        resources.add("devices", splices.extend(self.linux.rules, Brackets::Array, &rules));
+        resources.add("devices", splices.extend(self.linux.rules, Brackets::Array, rules));
         let mut linux = Members::default();
-        linux.add("devices", splices.extend(self.linux.devices, Brackets::Array, &devices));
-        linux.add("resources", splices.extend(self.linux.resources, Brackets::Object, resources.as_str()));
-        Ok(splices.extend(self.linux_place, Brackets::Object, linux.as_str()))
+        linux.add("devices", splices.extend(self.linux.devices, Brackets::Array, devices));
+        linux.add("resources", splices.extend(self.linux.resources, Brackets::Object, resources.0));
+        Ok(splices.extend(self.linux_place, Brackets::Object, linux.0))
     }
 
     fn missing_mounts(&self, mounts: &[&Mount<'_>]) -> Result<String, Error> {
@@ -105,7 +105,7 @@ impl Bundle<'_> {
             members.add("type", mount.kind.as_deref().map(string));
             members.add("source", Some(string(&mount.host_path)));
             members.add("options", strings(&mount.options));
-            push(&mut out, &format!("{{{}}}", members.as_str()));
+            push(&mut out, &format!("{{{}}}", members.0));
         }
         Ok(out)
     }
@@ -132,7 +132,7 @@ impl Process<'_> {
                     push(&mut missing, &gid.to_string());
                 }
             }
-            user.add("additionalGids", splices.extend(self.gids, Brackets::Array, &missing));
+            user.add("additionalGids", splices.extend(self.gids, Brackets::Array, missing));
         }
         let mut missing = String::new();
         for (at, entry) in env.iter().enumerate() {
@@ -152,23 +152,23 @@ impl Process<'_> {
             }
         }
         let mut members = Members::default();
-        members.add("user", splices.extend(self.user, Brackets::Object, user.as_str()));
-        members.add("env", splices.extend(self.env, Brackets::Array, &missing));
+        members.add("user", splices.extend(self.user, Brackets::Object, user.0));
+        members.add("env", splices.extend(self.env, Brackets::Array, missing));
         Ok(members)
     }
 }
 
 /// The nodes in their order, each path once.
 fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
-    let mut seen = BTreeMap::new();
+    let mut seen = ByPath::with_capacity_and_hasher(nodes.len(), Default::default());
     let mut distinct = Vec::with_capacity(nodes.len());
     for node in nodes {
         match seen.entry(clean(node.path)) {
-            btree_map::Entry::Vacant(entry) => {
+            Entry::Vacant(entry) => {
                 entry.insert(node);
                 distinct.push(node);
             }
-            btree_map::Entry::Occupied(entry) => {
+            Entry::Occupied(entry) => {
                 let first = entry.get();
                 if (first.major, first.minor) != (node.major, node.minor) {
                     let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
@@ -185,7 +185,7 @@ fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
 }
 
 fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
-    let mut at_path: BTreeMap<Cow<'_, str>, Vec<&Device<'_>>> = BTreeMap::new();
+    let mut at_path: ByPath<Cow<'_, str>, Vec<&Device<'_>>> = ByPath::default();
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
     }
@@ -206,15 +206,18 @@ fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String
         comma(&mut out);
         out.push_str("{\"path\":");
         write_string(&mut out, node.path);
-        let Node { major, minor, .. } = node;
-        let mode = node.file_mode & 0o7777;
-        // Writing into a String cannot fail.
-        let _ = write!(out, ",\"type\":\"c\",\"major\":{major},\"minor\":{minor},\"fileMode\":{mode}");
-        if let Some(uid) = node.uid {
-            let _ = write!(out, ",\"uid\":{uid}");
-        }
-        if let Some(gid) = node.gid {
-            let _ = write!(out, ",\"gid\":{gid}");
+        let numbers = [
+            (",\"type\":\"c\",\"major\":", Some(node.major)),
+            (",\"minor\":", Some(node.minor)),
+            (",\"fileMode\":", Some(node.file_mode & 0o7777)),
+            (",\"uid\":", node.uid),
+            (",\"gid\":", node.gid),
+        ];
+        for (key, number) in numbers {
+            if let Some(number) = number {
+                out.push_str(key);
+                write_number(&mut out, number);
+            }
         }
         out.push('}');
     }
@@ -240,8 +243,11 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
             continue;
         }
         comma(&mut out);
-        let _ =
-            write!(out, "{{\"allow\":true,\"type\":\"c\",\"major\":{major},\"minor\":{minor},\"access\":");
+        out.push_str("{\"allow\":true,\"type\":\"c\",\"major\":");
+        write_number(&mut out, major);
+        out.push_str(",\"minor\":");
+        write_number(&mut out, minor);
+        out.push_str(",\"access\":");
         write_string(&mut out, access);
         out.push('}');
     }
@@ -250,8 +256,10 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
 
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 fn clean(path: &str) -> Cow<'_, str> {
-    let is_clean =
-        path.starts_with('/') && !path.ends_with('/') && !path.contains("//") && !path.contains("/.");
+    let begins_a_part_to_drop = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
+    let is_clean = path.starts_with('/')
+        && !path.ends_with('/')
+        && !path.as_bytes().windows(2).any(begins_a_part_to_drop);
     if is_clean {
         return Cow::Borrowed(path);
     }

@@ -58,6 +58,9 @@ impl<'a> Bundle<'a> {
         let (mut linux_place, mut linux) = (Place::Absent, Linux::default());
         let (mut mounts, mut hooks, mut annotations) = (Place::Absent, Place::Absent, Place::Absent);
         let mut annotation_keys = Vec::new();
+        if scanner.peek()? != b'{' {
+            return Err(Error::Syntax { offset: scanner.offset(), expected: "an object" });
+        }
         let root = scanner.object(|scanner, key| {
             if key.names("process") {
                 let read = |scanner: &mut _, doubt: &mut _| process.read(scanner, doubt, "process.");

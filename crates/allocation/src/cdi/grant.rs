@@ -1,12 +1,9 @@
 //! The edits of the devices that a container gets.
 
-use std::{
-    collections::{BTreeMap, btree_map},
-    fmt,
-};
+use std::{collections::hash_map::Entry, fmt};
 
 use super::{DeviceNode, Edits, Hook, Mount, Spec};
-use crate::Quoted;
+use crate::{Quoted, by_path::ByPath};
 
 /// The edits of some devices of a spec and its global ones, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +73,7 @@ impl<'a> Spec<'a> {
 #[derive(Default)]
 struct Collected<'s> {
     grant: Grant<'s>,
-    nodes_by_path: BTreeMap<&'s str, &'s DeviceNode<'s>>,
+    nodes_by_path: ByPath<&'s str, &'s DeviceNode<'s>>,
 }
 
 impl<'s> Collected<'s> {
@@ -86,14 +83,14 @@ impl<'s> Collected<'s> {
         }
         for node in &edits.device_nodes {
             match self.nodes_by_path.entry(&node.path) {
-                btree_map::Entry::Vacant(entry) => {
+                Entry::Vacant(entry) => {
                     entry.insert(node);
                     self.grant.nodes.push(node);
                 }
-                btree_map::Entry::Occupied(entry) if *entry.get() != node => {
+                Entry::Occupied(entry) if *entry.get() != node => {
                     return Err(GrantError::Conflict { path: node.path.to_string() });
                 }
-                btree_map::Entry::Occupied(_) => {}
+                Entry::Occupied(_) => {}
             }
         }
         add_missing(&mut self.grant.env, edits.env.iter().map(|entry| &**entry));

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Fault, Scanner, write_string};
+use super::{Fault, Scanner, write_number, write_string};
 
 fn scan(text: &str) -> Result<(), Fault> {
     let mut scanner = Scanner::new(text);
@@ -71,6 +71,15 @@ fn knows_a_key_in_every_spelling_that_go_takes_for_it() {
         let text = format!("\"{raw}\"");
         let key = Scanner::new(&text).string().unwrap();
         assert_eq!(key.names(name), same, "{raw}");
+    }
+}
+
+#[test]
+fn writes_numbers_as_std_does() {
+    for number in [0, 1, 9, 10, 99, 100, 226, 1_000_000_000, u32::MAX - 1, u32::MAX] {
+        let mut out = String::new();
+        write_number(&mut out, number);
+        assert_eq!(out, number.to_string());
     }
 }
 

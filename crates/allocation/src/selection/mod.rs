@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
             Self::Gone { gpu } => write!(
                 f,
                 "the GPU {gpu} of the policy is not in the CDI spec, so it is gone or not usable: see rocworker \
-                 detect, then rocworker apply"
+                 detect, then rocworker cdi generate"
             ),
             Self::TooFew { asked, have } => {
                 write!(f, "the container asks for {asked} GPUs, and the policy and the CDI spec have {have}")

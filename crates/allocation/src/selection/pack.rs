@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn takes_the_least_used_and_packs_what_is_equal() {
-        let table: [(&str, usize, &[usize]); 17] = [
+        let table: [(&str, usize, &[usize]); 18] = [
             ("a0 b0 c0", 1, &[0]),
             ("a1 b0 c0", 1, &[1]),
             ("a2 b1 c1", 2, &[1, 2]),
@@ -123,6 +123,7 @@ mod tests {
             ("A0 A0 N0 O0 P0", 3, &[2, 3, 4]),
             // Within one hive the larger card first.
             ("A0 N0 O0 O0 P0", 3, &[1, 2, 3]),
+            ("N0 O0 O0 P0 P0 P0", 5, &[1, 2, 3, 4, 5]),
             // A hive before lone cards.
             ("a0 b0 N0 O0", 2, &[2, 3]),
         ];

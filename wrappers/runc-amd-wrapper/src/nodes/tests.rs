@@ -87,12 +87,13 @@ fn only_a_character_device_is_a_node() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("renderD128");
     std::fs::write(&file, "").unwrap();
+    let dev = Path::new("/dev");
     let link = place.path().join("card1");
     symlink("/dev/null", &link).unwrap();
-    assert!(matches!(Node::at(&file), Err(Error::NotCharacterDevice(_))));
-    assert!(matches!(Node::at(&link), Err(Error::NotCharacterDevice(_))));
-    assert!(matches!(Node::at(&place.path().join("none")), Err(Error::Unreadable { .. })));
-    let null = Node::at(Path::new("/dev/null")).unwrap();
+    assert!(matches!(Node::at(&file, dev), Err(Error::NotCharacterDevice(_))));
+    assert!(matches!(Node::at(&link, dev), Err(Error::NotCharacterDevice(_))));
+    assert!(matches!(Node::at(&place.path().join("none"), dev), Err(Error::Unreadable { .. })));
+    let null = Node::at(Path::new("/dev/null"), dev).unwrap();
     assert_eq!((null.major, null.minor), (1, 3));
 }
 

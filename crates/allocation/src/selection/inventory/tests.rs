@@ -1,1 +1,153 @@
+use super::*;
 
+/// Two cards: one with one GPU, and one in two partitions, of which 3 is not usable, so that 2 is its first.
+/// The last device has an index and no render node, so it is no GPU.
+const SPEC: &str = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
+    {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/card1"},{"path":"/dev/dri/renderD128"}]}},
+    {"name":"2","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD130"}]}},
+    {"name":"1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+    {"name":"all","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+    {"name":"GPU-00000000000000aa","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+    {"name":"0000:64:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+    {"name":"0000:c1:00.0","containerEdits":{"deviceNodes":[
+        {"path":"/dev/dri/renderD129"},{"path":"/dev/dri/renderD130"}]}},
+    {"name":"9","containerEdits":{"deviceNodes":[{"path":"/dev/dri/card9"}]}}]}"#;
+
+fn inventory(gpus: &str, spec: &str) -> Inventory {
+    let policy = format!(r#"{{"schema_version":1,"requests":"all","gpus":{gpus}}}"#);
+    Inventory::new(&Policy::parse(&policy).unwrap(), &Spec::parse(spec).unwrap())
+}
+
+fn listed(index: u32, pci: &str, render: u32) -> String {
+    format!(r#"{{"index":{index},"pci":"{pci}","render":"/dev/dri/renderD{render}"}}"#)
+}
+
+/// The devices of the spec that a request gets, or the sentence that refuses it.
+fn select(inventory: &Inventory, request: &str) -> Result<Vec<usize>, String> {
+    let request = match request.strip_prefix("count ") {
+        Some(count) => Request::from_gpu_count(count).unwrap(),
+        None => Request::from_visible_devices(request).unwrap(),
+    };
+    let chosen = inventory.select(&request, |_| 0).map_err(|refusal| refusal.to_string())?;
+    Ok(chosen.iter().map(|chosen| chosen.device).collect())
+}
+
+#[test]
+fn without_a_list_whatever_the_spec_names_may_be_had() {
+    let inventory = inventory("null", SPEC);
+    let gpus: Vec<String> = inventory.gpus().map(Gpu::to_string).collect();
+    assert_eq!(
+        gpus,
+        ["0 (0000:64:00.0, renderD128)", "1 (0000:c1:00.0, renderD129)", "2 (0000:c1:00.0, renderD130)"]
+    );
+    let no_such =
+        |name: &str| Err(format!("there is no GPU \"{name}\" on this machine; rocworker detect lists them"));
+    let table = [
+        ("0", Ok(vec![0])),
+        ("2,0", Ok(vec![0, 1])),
+        ("all", Ok(vec![0, 2, 1])),
+        ("0,0-1", Ok(vec![0, 2])),
+        ("gpu-00000000000000AA", Ok(vec![0])),
+        ("0000:C1:00.0", Ok(vec![2, 1])),
+        ("c1:00.0,2", Ok(vec![2, 1])),
+        ("renderD130", Ok(vec![1])),
+        ("none", Ok(vec![])),
+        ("count 1", Ok(vec![0])),
+        ("count 2", Ok(vec![2, 1])),
+        ("3", no_such("3")),
+        ("9", no_such("9")),
+        ("0-3", no_such("3")),
+        ("GPU-00000000000000ab", no_such("GPU-00000000000000ab")),
+        ("0001:64:00.0", no_such("0001:64:00.0")),
+        ("renderD131", no_such("renderD131")),
+        ("count 4", Err("the container asks for 4 GPUs, and the policy and the CDI spec have 3".into())),
+    ];
+    for (request, expected) in table {
+        assert_eq!(select(&inventory, request), expected, "{request}");
+    }
+}
+
+#[test]
+fn a_list_says_what_may_be_had_and_what_an_index_means() {
+    // The policy calls the second partition 5.
+    let gpus = format!("[{},{}]", listed(0, "0000:64:00.0", 128), listed(5, "0000:c1:00.0", 130));
+    let inventory = inventory(&gpus, SPEC);
+    let table = [
+        ("all", Ok(vec![0, 1])),
+        ("5", Ok(vec![1])),
+        ("0-1", Err("the policy does not allow the GPU \"1\"")),
+        ("renderD129", Err("the policy does not allow the GPU \"renderD129\"")),
+        ("renderD130", Ok(vec![1])),
+        (
+            "0000:c1:00.0",
+            Err(
+                "the policy allows only some partitions of the card \"0000:c1:00.0\": ask for those by index",
+            ),
+        ),
+        ("0000:64:00.0", Ok(vec![0])),
+        ("7", Err("there is no GPU \"7\" on this machine; rocworker detect lists them")),
+        ("count 2", Ok(vec![0, 1])),
+        ("count 3", Err("the container asks for 3 GPUs, and the policy and the CDI spec have 2")),
+    ];
+    for (request, expected) in table {
+        assert_eq!(select(&inventory, request), expected.map_err(str::to_owned), "{request}");
+    }
+}
+
+/// The spec is written anew when a card goes, and then indexes and render nodes mean other cards.
+#[test]
+fn a_gpu_of_the_policy_is_found_by_its_place_and_never_replaced_by_another() {
+    let renumbered = SPEC.replace("renderD128", "renderD140");
+    let gone = SPEC.replace("0000:64:00.0", "0000:65:00.0");
+    let unplaced = SPEC.replace("0000:64:00.0", "card-a").replace("0000:c1:00.0", "card-b");
+    let gpus = format!("[{},{}]", listed(0, "0000:64:00.0", 128), listed(1, "0000:c1:00.0", 129));
+    let gone_sentence = "the GPU 0 (0000:64:00.0, renderD128) of the policy is not in the CDI spec, so it is gone \
+                         or not usable: see rocworker detect, then rocworker cdi generate";
+    let table = [
+        (SPEC, "0", Ok(vec![0])),
+        (&renumbered, "0", Ok(vec![0])),
+        (&unplaced, "0,1", Ok(vec![0, 2])),
+        (&gone, "0", Err(gone_sentence)),
+        (&gone, "all", Err(gone_sentence)),
+        (&gone, "1", Ok(vec![2])),
+        (&gone, "count 1", Ok(vec![2])),
+        (&gone, "count 2", Err("the container asks for 2 GPUs, and the policy and the CDI spec have 1")),
+    ];
+    for (spec, request, expected) in table {
+        let expected = expected.map_err(str::to_owned);
+        assert_eq!(select(&inventory(&gpus, spec), request), expected, "{request} of {spec}");
+    }
+    let (there, left_out) = {
+        let inventory = inventory(&gpus, &gone);
+        let (there, left_out) = inventory.all_that_is_there();
+        (there.iter().map(|chosen| chosen.device).collect::<Vec<_>>(), left_out)
+    };
+    assert_eq!(there, [2]);
+    assert_eq!(left_out.iter().map(Refusal::to_string).collect::<Vec<_>>(), [gone_sentence]);
+}
+
+#[test]
+fn where_there_is_nothing_all_is_refused_and_the_default_says_why() {
+    let none = "the policy and the CDI spec have no GPU to give; see rocworker detect";
+    for (gpus, spec) in [("[]", SPEC), ("null", r#"{"kind":"amd.com/gpu","devices":[]}"#)] {
+        let inventory = inventory(gpus, spec);
+        assert_eq!(select(&inventory, "all"), Err(none.to_owned()));
+        assert_eq!(inventory.all_that_is_there(), (vec![], vec![Refusal::NoGpus]));
+    }
+}
+
+#[test]
+fn a_count_takes_what_fewest_others_have() {
+    let inventory = inventory("null", SPEC);
+    let uses = |gpu: &Gpu| match gpu.index {
+        0 => 1,
+        1 => 2,
+        _ => 1,
+    };
+    let table = [(1, vec![0]), (2, vec![0, 2]), (3, vec![0, 1, 2])];
+    for (count, expected) in table {
+        let chosen = inventory.select(&Request::Count(count), uses).unwrap();
+        let indexes: Vec<u32> = chosen.iter().map(|chosen| chosen.gpu.index).collect();
+        assert_eq!(indexes, expected, "{count}");
+    }
+}

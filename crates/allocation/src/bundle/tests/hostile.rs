@@ -1,0 +1,154 @@
+//! Bundles that no engine writes.
+
+use super::*;
+
+#[test]
+fn what_is_not_one_object_is_refused() {
+    let table = [
+        ("", "not JSON at byte 0: expected a value"),
+        ("\u{feff}{}", "not JSON at byte 0: expected an object"),
+        ("\0{}", "not JSON at byte 0: expected an object"),
+        ("[]", "not JSON at byte 0: expected an object"),
+        ("null", "not JSON at byte 0: expected an object"),
+        ("{} {}", "not JSON at byte 3: expected the end of the text"),
+        ("{}\0", "not JSON at byte 2: expected the end of the text"),
+        (r#"{"process":{"env":["A=1"]}"#, "not JSON at byte 26: expected a value"),
+        (r#"{"process":{"env":["A=1"#, "not JSON at byte 23: expected the end of the string"),
+        (
+            "{\"process\":{\"env\":[\"A=\0\"]}}",
+            "not JSON at byte 22: expected an escape instead of a control character",
+        ),
+        (r#"{"a":01}"#, "not JSON at byte 6: expected a comma or a closing brace"),
+    ];
+    for (text, expected) in table {
+        let refused = Bundle::parse(text).map(drop).unwrap_err().to_string();
+        assert_eq!(refused, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_wherever_it_is() {
+    for (before, after) in
+        [("{\"a\":", "}"), ("{\"process\":{\"env\":", "}}"), ("{\"linux\":{\"devices\":", "}}")]
+    {
+        let text = format!("{before}{}{}{after}", "[".repeat(10_000), "]".repeat(10_000));
+        let refused = Bundle::parse(&text).map(drop).unwrap_err();
+        assert!(matches!(refused, Error::TooDeep { .. }), "{before}: {refused}");
+    }
+}
+
+/// Which of two counts depends on the runtime's decoder, so neither is edited; but what either of them asks
+/// for is seen.
+#[test]
+fn a_key_that_stands_twice_is_a_doubt_that_names_it() {
+    let table = [
+        (r#"{"process":{"env":[]},"process":{}}"#, "process"),
+        (r#"{"process":{},"Process":null}"#, "process"),
+        (r#"{"process":{},"\u0070roce\u017fs":{}}"#, "process"),
+        (r#"{"process":{"env":[],"ENV":[]}}"#, "process.env"),
+        (r#"{"process":{"user":{},"user":{}}}"#, "process.user"),
+        (r#"{"process":{"user":{"additionalGids":[],"additionalgids":[]}}}"#, "process.user.additionalGids"),
+        (r#"{"linux":{},"\u006cinux":{}}"#, "linux"),
+        (r#"{"linux":{"devices":[],"Devices":[]}}"#, "linux.devices"),
+        (r#"{"linux":{"resources":{},"resources":{}}}"#, "linux.resources"),
+        (r#"{"linux":{"resources":{"devices":[],"devices":[]}}}"#, "linux.resources.devices"),
+        (r#"{"linux":{"gidMappings":[],"gidmappings":[]}}"#, "linux.gidMappings"),
+        (r#"{"linux":{"uidMappings":[],"uidmappings":[]}}"#, "linux.uidMappings"),
+        (r#"{"linux":{"namespaces":[],"nameſpaceſ":[]}}"#, "linux.namespaces"),
+        (r#"{"annotations":{},"annotations":{}}"#, "annotations"),
+        (r#"{"mounts":[],"mounts":[]}"#, "mounts"),
+        (r#"{"hooks":{},"hoo\u212as":{}}"#, "hooks"),
+    ];
+    for (text, key) in table {
+        let bundle = Bundle::parse(text).unwrap();
+        let expected = Error::Twice { key: key.to_owned() };
+        assert_eq!(bundle.doubt(), Some(&expected), "{text}");
+        assert_eq!(bundle.inject(&gpu()), Err(expected.clone()), "{text}");
+        assert_eq!(bundle.user_namespace(), Err(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_request_in_either_of_two_environments_is_seen() {
+    let table = [
+        r#"{"process":{"env":["AMD_VISIBLE_DEVICES=all"]},"process":{"env":["X=1"]}}"#,
+        r#"{"process":{"env":["X=1"]},"PROCESS":{"env":["AMD_VISIBLE_DEVICES=all"]}}"#,
+        r#"{"process":{"env":["X=1"],"\u0065nv":["AMD_VISIBLE_\u0044EVICES=all"]}}"#,
+    ];
+    for text in table {
+        let bundle = Bundle::parse(text).unwrap();
+        assert!(bundle.env().any(|entry| entry == "AMD_VISIBLE_DEVICES=all"), "{text}");
+        assert!(bundle.doubt().is_some(), "{text}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_matter_may_stand_twice() {
+    let text = r#"{"hostname":"a","hostname":"b","process":{"args":[],"args":[]},"linux":{"seccomp":{},"seccomp":{}}}"#;
+    assert_eq!(Bundle::parse(text).unwrap().doubt(), None);
+}
+
+#[test]
+fn a_wrong_type_is_a_doubt_that_names_the_key() {
+    let table = [
+        (r#"{"process":[]}"#, "the key process is not an object"),
+        (r#"{"process":{"env":{}}}"#, "the key process.env is not an array"),
+        (r#"{"process":{"env":["A=1",5]}}"#, "the key process.env is not an array of strings"),
+        (r#"{"process":{"env":[null]}}"#, "the key process.env is not an array of strings"),
+        (r#"{"process":{"user":"root"}}"#, "the key process.user is not an object"),
+        (
+            r#"{"process":{"user":{"additionalGids":7}}}"#,
+            "the key process.user.additionalGids is not an array",
+        ),
+        (r#"{"linux":"x"}"#, "the key linux is not an object"),
+        (r#"{"linux":{"devices":{}}}"#, "the key linux.devices is not an array"),
+        (r#"{"linux":{"resources":[]}}"#, "the key linux.resources is not an object"),
+        (r#"{"linux":{"resources":{"devices":true}}}"#, "the key linux.resources.devices is not an array"),
+        (r#"{"annotations":[]}"#, "the key annotations is not an object"),
+    ];
+    for (text, expected) in table {
+        let bundle = Bundle::parse(text).unwrap();
+        assert_eq!(bundle.doubt().map(Error::to_string).as_deref(), Some(expected), "{text}");
+        assert_eq!(bundle.inject(&gpu()).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+/// Lists that must be looked into: what cannot be understood there is refused, not guessed at.
+#[test]
+fn an_entry_that_cannot_be_read_is_refused_with_its_list() {
+    let table = [
+        (r#"{"process":{"user":{"additionalGids":[-1]}}}"#, "process.user.additionalGids"),
+        (r#"{"process":{"user":{"additionalGids":[4294967296]}}}"#, "process.user.additionalGids"),
+        (r#"{"process":{"user":{"additionalGids":[1e2]}}}"#, "process.user.additionalGids"),
+        (r#"{"linux":{"devices":[5]}}"#, "linux.devices"),
+        (r#"{"linux":{"devices":[null]}}"#, "linux.devices"),
+        (r#"{"linux":{"devices":[{"Path":"/dev/kfd","type":"c"}]}}"#, "linux.devices"),
+        (r#"{"linux":{"devices":[{"path":"/a","path":"/b","type":"c"}]}}"#, "linux.devices"),
+        (r#"{"linux":{"devices":[{"path":"/a","type":"c","major":99999999999999999999}]}}"#, "linux.devices"),
+        (r#"{"linux":{"resources":{"devices":[{"ALLOW":true}]}}}"#, "linux.resources.devices"),
+    ];
+    for (text, key) in table {
+        match inject(text, &gpu()) {
+            Err(Error::Unreadable { key: named, .. }) => assert_eq!(named, key, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_message_repeats_little_of_a_hostile_bundle_and_nothing_that_a_terminal_obeys() {
+    let text = format!(r#"{{"linux":{{"devices":["\u001b[2J{}"]}}}}"#, "x".repeat(100_000));
+    let message = inject(&text, &gpu()).unwrap_err().to_string();
+    assert!(message.len() < 300, "{}", message.len());
+    assert!(!message.contains('\u{1b}'), "{message}");
+}
+
+#[test]
+fn numbers_and_unknown_fields_stay_as_they_were_written() {
+    let text =
+        r#"{"big":123456789012345678901234567890,"small":1.10E-07,"linux":{"new":{"x":-0}},"z":"\u00e9\/"}"#;
+    let injected = inject(text, &gpu()).unwrap().unwrap();
+    let (before, after) = injected.split_once(r#","devices""#).unwrap();
+    assert_eq!(before, r#"{"big":123456789012345678901234567890,"small":1.10E-07,"linux":{"new":{"x":-0}"#);
+    assert!(after.ends_with(r#"},"z":"\u00e9\/"}"#), "{after}");
+}

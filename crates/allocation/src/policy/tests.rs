@@ -1,0 +1,189 @@
+use super::*;
+
+const FULL: &str = r#"{"schema_version":1,"runtime":"/usr/bin/runc","requests":"all","default":"none","sharing":"shared",
+    "gpus":[{"index":1,"pci":"0000:C1:00.0","render":"/dev/dri/renderD129","uuid":"GPU-0123456789abcdef",
+             "card":"0000:c1:00.0","hive":"7"},
+            {"index":0,"pci":"0000:64:00.0","render":"/dev/dri/renderD128","uuid":null,"card":null,"hive":null}],
+    "wait_limit_s":0,"folders":[],"edits":{}}"#;
+
+fn gpu(index: u32, pci: &str, render: &str, uuid: Option<&str>, hive: Option<&str>) -> Gpu {
+    let pci = PciAddress::parse(pci);
+    let render = Render::parse(render).unwrap();
+    Gpu { index, pci, render, uuid: uuid.map(str::to_owned), card: pci, hive: hive.map(str::to_owned) }
+}
+
+#[test]
+fn reads_every_key_and_orders_the_gpus() {
+    let policy = Policy::parse(FULL).unwrap();
+    let expected = Policy {
+        runtime: Some("/usr/bin/runc".into()),
+        requests: Some(Requests::All),
+        default: Default::None,
+        sharing: Sharing::Shared,
+        gpus: Some(vec![
+            gpu(0, "0000:64:00.0", "renderD128", None, None),
+            gpu(1, "0000:c1:00.0", "renderD129", Some("GPU-0123456789abcdef"), Some("7")),
+        ]),
+    };
+    assert_eq!(policy, expected);
+}
+
+#[test]
+fn what_is_left_out_is_the_closed_choice() {
+    let policy = Policy::parse(r#"{"schema_version":1,"requests":"named","gpus":null}"#).unwrap();
+    let expected = Policy {
+        runtime: None,
+        requests: Some(Requests::Named),
+        default: Default::None,
+        sharing: Sharing::Shared,
+        gpus: None,
+    };
+    assert_eq!(policy, expected);
+}
+
+#[test]
+fn a_policy_that_says_nothing_is_plain_runc() {
+    let all = Request::All;
+    for text in ["{}", r#"{"schema_version":1}"#, r#"{"schema_version":1,"default":"none","gpus":[]}"#] {
+        let policy = Policy::parse(text).unwrap();
+        assert!(policy.says_nothing(), "{text}");
+        assert_eq!(policy.ask(Some(&all), Setting::default()), Ok(Ask::Nothing), "{text}");
+    }
+    assert!(!Policy::parse(r#"{"schema_version":1,"requests":"deny"}"#).unwrap().says_nothing());
+}
+
+#[test]
+fn what_it_cannot_keep_is_refused_with_the_key() {
+    let newer = "schema_version 2 belongs to a newer version (this one reads 1): update runc-amd-wrapper, or let \
+                 this version of rocworker write the policy again";
+    let table = [
+        (r#""schema_version":1"#, r#""schema_version":2,"surprise":1"#, newer),
+        (r#""schema_version":1"#, r#""schema_version":0"#, "schema_version: there never was a version 0"),
+        (r#""schema_version":1,"#, "", "schema_version is missing: write \"schema_version\": 1"),
+        (r#""sharing""#, r#""sharin""#, "not a policy: unknown field `sharin`, expected one of"),
+        (r#""hive":"7""#, r#""hivee":"7""#, "not a policy: unknown field `hivee`, expected one of"),
+        (
+            r#""requests":"all""#,
+            r#""requests":"some""#,
+            "not a policy: unknown variant `some`, expected one of",
+        ),
+        (
+            r#""requests":"all""#,
+            r#""requests":"all","requests":"deny""#,
+            "not a policy: duplicate field `requests`",
+        ),
+        (
+            r#""0000:64:00.0""#,
+            r#""64""#,
+            "not a policy: invalid value: string \"64\", expected a PCI address like",
+        ),
+        (
+            r#""/dev/dri/renderD128""#,
+            r#""/dev/sda""#,
+            "not a policy: invalid value: string \"/dev/sda\", expected a render",
+        ),
+        (r#""pci":"0000:64:00.0","#, "", "not a policy: missing field `pci`"),
+        (r#""hive":null"#, r#""hive":[]"#, "not a policy: hive is neither a number, nor text, nor null"),
+        (r#""index":0"#, r#""index":1"#, "gpus: two have the index 1"),
+        (r#"renderD128""#, r#"renderD129""#, "gpus: two have the render node renderD129"),
+        (r#""uuid":null"#, r#""uuid":"GPU-0123456789abcdef""#, "gpus: two have the uuid of the GPU 0"),
+        (r#""/usr/bin/runc""#, r#""runc""#, "runtime: \"runc\" is not an absolute path"),
+        (
+            r#""shared""#,
+            r#""exclusive""#,
+            "sharing: exclusive comes with a later version; this one cannot do it",
+        ),
+        (
+            r#""wait_limit_s":0"#,
+            r#""wait_limit_s":5"#,
+            "wait_limit_s: waiting (5 s) comes with a later version",
+        ),
+        (r#""folders":[]"#, r#""folders":["/srv"]"#, "folders: mounting folders comes with a later version"),
+        (r#""edits":{}"#, r#""edits":{"env":[]}"#, "edits: the edit \"env\" comes with a later version"),
+        (FULL, "", "not a policy: EOF while parsing a value"),
+        (FULL, " [1]", "not a policy: a list where an object must be"),
+    ];
+    for (from, to, expected) in table {
+        let text = FULL.replacen(from, to, 1);
+        assert_ne!(text, FULL, "{from} is not in the policy");
+        let message = Policy::parse(&text).map(drop).unwrap_err().to_string();
+        assert!(message.starts_with(expected), "{to}: {message}");
+    }
+}
+
+#[test]
+fn each_kind_of_request_is_honoured_only_where_the_policy_says_so() {
+    let list = Request::from_visible_devices("0-1").unwrap();
+    let requests = [Request::All, list, Request::Count(2)];
+    // For all, a list and a count.
+    let table = [
+        ("deny", [false, false, false]),
+        ("named", [false, true, false]),
+        ("count", [false, false, true]),
+        ("all", [true, true, true]),
+    ];
+    for (requests_key, honoured) in table {
+        let policy = format!(r#"{{"schema_version":1,"requests":"{requests_key}"}}"#);
+        let policy = Policy::parse(&policy).unwrap();
+        for (request, honoured) in requests.iter().zip(honoured) {
+            let ask = policy.ask(Some(request), Setting::default());
+            assert_eq!(ask.is_ok(), honoured, "{requests_key}: {request:?}");
+            if honoured {
+                assert_eq!(ask, Ok(Ask::Explicit(request)));
+            }
+            let kubernetes = Setting { kubernetes: true, ..Setting::default() };
+            assert_eq!(policy.ask(Some(request), kubernetes), Err(Refusal::Kubernetes));
+        }
+        let nothing =
+            policy.ask(Some(&Request::Nothing), Setting { kubernetes: true, concourse_resource: true });
+        assert_eq!(nothing, Ok(Ask::Nothing));
+    }
+}
+
+#[test]
+fn a_refused_request_is_said_in_one_sentence() {
+    let list = Request::from_visible_devices("0-1").unwrap();
+    let table = [
+        (
+            "deny",
+            &list,
+            "the container asks for 2 GPUs by name, and the policy honours no requests (requests: deny)",
+        ),
+        (
+            "named",
+            &Request::All,
+            "the container asks for all GPUs, and the policy honours only GPUs named in AMD_VISIBLE_DEVICES",
+        ),
+        (
+            "count",
+            &list,
+            "the container asks for 2 GPUs by name, and the policy honours only a number in AMD_GPU_COUNT",
+        ),
+    ];
+    for (requests, request, expected) in table {
+        let policy = Policy::parse(&format!(r#"{{"schema_version":1,"requests":"{requests}"}}"#)).unwrap();
+        let refusal = policy.ask(Some(request), Setting::default()).unwrap_err();
+        assert_eq!(refusal.to_string(), expected);
+    }
+}
+
+#[test]
+fn the_default_is_for_those_who_say_nothing_and_could_use_a_gpu() {
+    let setting = |kubernetes, concourse_resource| Setting { kubernetes, concourse_resource };
+    let table = [
+        ("all", None, setting(false, false), Ask::Default),
+        ("all", None, setting(true, false), Ask::Nothing),
+        ("all", None, setting(false, true), Ask::Nothing),
+        ("all", Some(Request::Nothing), setting(false, false), Ask::Nothing),
+        ("none", None, setting(false, false), Ask::Nothing),
+    ];
+    for (default, request, setting, expected) in table {
+        let policy = format!(r#"{{"schema_version":1,"requests":"deny","default":"{default}"}}"#);
+        let policy = Policy::parse(&policy).unwrap();
+        assert_eq!(policy.ask(request.as_ref(), setting), Ok(expected), "{default} {request:?} {setting:?}");
+    }
+    // A default alone says nothing about requests, so they are denied.
+    let policy = Policy::parse(r#"{"schema_version":1,"default":"all"}"#).unwrap();
+    assert_eq!(policy.ask(None, Setting::default()), Ok(Ask::Default));
+    assert!(matches!(policy.ask(Some(&Request::All), Setting::default()), Err(Refusal::Denied { .. })));
+}

@@ -1,0 +1,72 @@
+use super::*;
+
+fn record() -> Record {
+    Record {
+        schema_version: SCHEMA_VERSION,
+        id: "6f2e-build".into(),
+        root: "/run/runc".into(),
+        gpus: vec![RecordedGpu {
+            index: 0,
+            pci: PciAddress::parse("0000:64:00.0"),
+            render: Render::parse("renderD128").unwrap(),
+        }],
+        gids: vec![992],
+        env: vec!["A=\"1\"".into()],
+        creator: Creator {
+            pid: 77,
+            start_time: u64::MAX,
+            boot_id: "2c1f7a5e-7c0f-4b5a-9b61-0d5b8a1d3f11".into(),
+        },
+    }
+}
+
+const STORED: &str = r#"{"schema_version":1,"id":"6f2e-build","root":"/run/runc","gpus":[{"index":0,"pci":"0000:64:00.0","render":"/dev/dri/renderD128"}],"gids":[992],"env":["A=\"1\""],"creator":{"pid":77,"start_time":18446744073709551615,"boot_id":"2c1f7a5e-7c0f-4b5a-9b61-0d5b8a1d3f11"}}
+"#;
+
+/// Records outlive an update of the wrapper, so these bytes stay readable.
+#[test]
+fn is_stored_in_this_form() {
+    assert_eq!(record().to_json().unwrap(), STORED);
+    assert_eq!(Record::parse(STORED).unwrap(), record());
+}
+
+#[test]
+fn what_is_no_record_is_refused() {
+    let table = [
+        ("1,\"id\"", "2,\"id\"", "schema_version 2 was written by a newer version (this one reads 1)"),
+        ("\"gids\"", "\"gid\"", "not a record of what a container was given: unknown field `gid`"),
+        ("77", "-1", "not a record of what a container was given: invalid value: integer `-1`"),
+        (
+            "renderD128",
+            "sda",
+            "not a record of what a container was given: invalid value: string \"/dev/dri/sda\"",
+        ),
+        (STORED, "", "not a record of what a container was given: EOF"),
+    ];
+    for (from, to, expected) in table {
+        let message = Record::parse(&STORED.replace(from, to)).unwrap_err().to_string();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_recorded_gpu_is_known_by_its_place_and_node_not_by_its_index() {
+    let gpu = |index, pci: Option<&str>, render| Gpu {
+        index,
+        pci: pci.and_then(PciAddress::parse),
+        render: Render::parse(render).unwrap(),
+        uuid: None,
+        card: None,
+        hive: None,
+    };
+    let recorded = RecordedGpu::from(&gpu(0, Some("0000:64:00.0"), "renderD128"));
+    let table = [
+        (gpu(3, Some("0000:64:00.0"), "renderD128"), true),
+        (gpu(0, None, "renderD128"), true),
+        (gpu(0, Some("0000:64:00.0"), "renderD129"), false),
+        (gpu(0, Some("0000:65:00.0"), "renderD128"), false),
+    ];
+    for (gpu, same) in table {
+        assert_eq!(recorded.is(&gpu), same, "{gpu}");
+    }
+}

@@ -1,0 +1,226 @@
+//! What the wrapper writes into a bundle, from real device nodes, and what it says where it cannot.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
+
+mod stage;
+
+use stage::{Outcome, Stage, config, policy, renders, spec};
+use support::real;
+
+const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
+
+#[test]
+fn real_a_request_counts_however_its_letters_are_written() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("all", "none");
+    for (from, to) in [
+        ("\"AMD_VISIBLE_DEVICES=0\"", r#""\u0041MD_VISIBLE_DEVICES=0""#),
+        ("\"AMD_VISIBLE_DEVICES=0\"", r#""AMD\u005fVISIBLE_DEVICE\u0053=\u0030""#),
+        ("\"process\"", r#""proces\u0073""#),
+        ("\"env\"", r#""\u0065nv""#),
+        ("\"env\"", "\"ENV\""),
+        ("\"linux\"", r#""\u006cinux""#),
+    ] {
+        let text = config(ASKING);
+        assert!(text.contains(from));
+        let outcome = stage.create(text.replacen(from, to, 1));
+        assert!(outcome.runs() && outcome.log.is_empty(), "{to}: {outcome:?}");
+        let edited = String::from_utf8(stage.config()).unwrap();
+        assert!(edited.contains("/dev/dri/renderD128") && edited.contains(to), "{to}: {edited}");
+        std::fs::remove_file(stage.record_path("c1")).unwrap();
+    }
+}
+
+#[test]
+fn real_all_that_is_not_edited_stays_byte_for_byte() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("all", "none");
+    let odd = "{ \"x\\u0079\" : 1.000e+02 ,\n\t\"linux\":{ \"netDevices\" :{\"eth0\":{ }}, \"memoryPolicy\":null},\
+               \"process\": {\"env\":[\"AMD_VISIBLE_DEVICES=0\"] , \"new\":18446744073709551617 } }\n";
+    let outcome = stage.create(odd);
+    assert!(outcome.runs(), "{outcome:?}");
+    let edited = String::from_utf8(stage.config()).unwrap();
+    assert_eq!(renders(edited.as_bytes()), ["renderD128"]);
+    for part in
+        ["{ \"x\\u0079\" : 1.000e+02 ,\n\t", "\"netDevices\" :{\"eth0\":{ }}", "\"new\":18446744073709551617"]
+    {
+        assert!(edited.contains(part), "{part} in {edited}");
+    }
+}
+
+#[test]
+fn real_a_path_that_is_another_device_already_is_refused_by_name() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("all", "none");
+    let with = |major: u32, minor: u32| {
+        let device = format!(
+            r#""linux":{{"devices":[{{"path":"/dev/dri/../dri/renderD128","type":"c","major":{major},"minor":{minor}}}],"#
+        );
+        config(ASKING).replacen("\"linux\":{", &device, 1)
+    };
+    let outcome = stage.create(with(226, 7));
+    let said = outcome.messages("error").concat();
+    assert!(!outcome.runs() && said.contains("renderD128") && said.contains("226:7"), "{outcome:?}");
+    let outcome = stage.create(with(1, 5));
+    assert!(outcome.runs(), "{outcome:?}");
+    assert_eq!(renders(&stage.config()), ["renderD128"], "the same device is kept, not doubled");
+}
+
+fn failed_with(outcome: &Outcome, part: &str) -> bool {
+    let said = outcome.messages("error");
+    !outcome.runs() && said.len() == 1 && said[0].contains(part)
+}
+
+#[test]
+fn real_a_node_that_is_not_the_gpu_it_should_be_is_never_given() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    type Make = fn(&Stage, &std::path::Path);
+    let states: [(&str, Make, &str); 6] = [
+        ("gone", |_, node| std::fs::remove_file(node).unwrap(), "cannot be examined"),
+        (
+            "a plain file",
+            |_, node| {
+                std::fs::remove_file(node).unwrap();
+                std::fs::write(node, "").unwrap();
+            },
+            "no character device",
+        ),
+        (
+            "a link to a node",
+            |_, node| {
+                std::fs::remove_file(node).unwrap();
+                std::os::unix::fs::symlink("/dev/zero", node).unwrap();
+            },
+            "no character device",
+        ),
+        ("0:0", |stage, _| stage.make_node("dri/renderD128", 0, 0), "0:0"),
+        ("another card's", |stage, _| stage.make_node("dri/renderD128", 1, 7), "0000:65:00.0"),
+        ("no GPU's", |stage, _| stage.make_node("dri/renderD128", 1, 8), "1:8"),
+    ];
+    for (kind, make, part) in states {
+        let stage = Stage::with_nodes();
+        make(&stage, &stage.path("dev/dri/renderD128"));
+        stage.policy("all", "all");
+        let asking = stage.create(config(ASKING));
+        assert!(failed_with(&asking, part) && failed_with(&asking, "renderD128"), "{kind}: {asking:?}");
+        assert!(stage.config() == config(ASKING).as_bytes() && stage.record("c1").is_none(), "{kind}");
+        // The default leaves the one out, says so, and gives the other.
+        let default = stage.create(config(&[]));
+        assert!(default.runs(), "{kind}: {default:?}");
+        let warnings = default.messages("warning");
+        assert!(warnings.len() == 1 && warnings[0].contains("renderD128"), "{kind}: {warnings:?}");
+        assert_eq!(renders(&stage.config()), ["renderD129"], "{kind}");
+    }
+}
+
+#[test]
+fn real_without_kfd_no_gpu_is_given() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("all", "all");
+    std::fs::remove_file(stage.path("dev/kfd")).unwrap();
+    let asking = stage.create(config(ASKING));
+    assert!(failed_with(&asking, "/dev/kfd"), "{asking:?}");
+    let default = stage.create(config(&[]));
+    assert!(default.runs() && default.messages("warning")[0].contains("/dev/kfd"), "{default:?}");
+    assert_eq!(stage.config(), config(&[]).as_bytes());
+}
+
+#[test]
+fn real_a_gpu_of_the_policy_that_the_spec_lost_fails_a_request_and_not_the_default() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("all", "all");
+    stage.write("amd.json", spec(&[("1", 129)]).to_string());
+    let asking = stage.create(config(ASKING));
+    assert!(failed_with(&asking, "0000:64:00.0"), "{asking:?}");
+    let default = stage.create(config(&[]));
+    assert!(default.runs() && default.messages("warning").len() == 1, "{default:?}");
+    assert_eq!(renders(&stage.config()), ["renderD129"]);
+}
+
+#[test]
+fn real_a_count_prefers_what_the_fewest_have_and_gives_a_second_try_the_same() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    stage.policy("count", "none");
+    stage.write_record("other", 0, &[], true);
+    stage.write_record("gone", 1, &[], false);
+    stage.bundle(config(&["AMD_GPU_COUNT=1"]));
+    assert!(stage.create_as_it_is("c1").runs());
+    assert_eq!(renders(&stage.config()), ["renderD129"]);
+    assert!(stage.record("gone").is_none() && stage.record("other").is_some());
+    let once = stage.config();
+
+    // runc failed, its process is gone, and the other GPU has come free meanwhile.
+    stage.write_record("c1", 1, &[992], false);
+    std::fs::remove_file(stage.record_path("other")).unwrap();
+    stage.write_record("third", 1, &[], true);
+    assert!(stage.create_as_it_is("c1").runs());
+    assert_eq!(stage.config(), once, "not a second GPU besides the first");
+    assert_eq!(stage.record("c1").unwrap()["gpus"][0]["index"], 1);
+}
+
+#[test]
+fn real_what_is_given_is_what_the_node_and_the_policy_say() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    let mut without_list = policy("all", "none");
+    without_list["gpus"] = serde_json::Value::Null;
+    for listed in [true, false] {
+        if listed {
+            stage.policy("all", "none");
+        } else {
+            // Any GPU of AMD's: the vendor is asked for where the policy names no card.
+            stage.write("wrapper.json", without_list.to_string());
+            let chars = stage.path("sys/dev/char");
+            std::fs::create_dir_all(stage.path("sys/devices/pci0000:00/0000:64:00.0/drm/renderD128/device"))
+                .unwrap();
+            assert!(chars.join("1:5").exists());
+            let vendor = chars.join("1:5/device/vendor");
+            std::fs::write(&vendor, "0x10de\n").unwrap();
+            let foreign = stage.create(config(ASKING));
+            assert!(failed_with(&foreign, "0x10de"), "{foreign:?}");
+            std::fs::write(&vendor, "0x1002\n").unwrap();
+        }
+        let outcome = stage.create(config(ASKING));
+        assert!(outcome.runs() && outcome.log.is_empty(), "{outcome:?}");
+        let given: serde_json::Value = serde_json::from_slice(&stage.config()).unwrap();
+        let device = |path: &str, minor: u32| {
+            serde_json::json!({"path": path, "type": "c", "major": 1, "minor": minor,
+                               "fileMode": 0o660, "uid": 0, "gid": 992})
+        };
+        let rule = |minor: u32| serde_json::json!({"allow": true, "type": "c", "major": 1, "minor": minor, "access": "rw"});
+        let mut devices = given["linux"]["devices"].as_array().unwrap().clone();
+        devices.sort_by_key(|device| device["minor"].as_u64());
+        assert_eq!(devices, [device("/dev/kfd", 3), device("/dev/dri/renderD128", 5)]);
+        let rules = given["linux"]["resources"]["devices"].as_array().unwrap();
+        assert_eq!(rules[0]["allow"], false, "the deny-all stays first");
+        assert!(rules.len() == 3 && rules.contains(&rule(3)) && rules.contains(&rule(5)), "{rules:?}");
+        assert_eq!(given["process"]["user"]["additionalGids"], serde_json::json!([992]));
+        let record = stage.record("c1").unwrap();
+        assert_eq!(
+            (&record["gids"], &record["creator"]["pid"]),
+            (&serde_json::json!([992]), &std::process::id().into())
+        );
+        std::fs::remove_file(stage.record_path("c1")).unwrap();
+    }
+}
