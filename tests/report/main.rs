@@ -8,6 +8,9 @@
     reason = "a test fails by panicking, lays out files, and runs the program"
 )]
 
+mod machines;
+mod private;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -17,13 +20,12 @@ use std::process::{Command, Output};
 use std::time::{Duration, UNIX_EPOCH};
 
 use flate2::read::GzDecoder;
-use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes, XcpNames};
+use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use rocworker::command::Programs;
 use rocworker::config::Config;
 use rocworker::report::{Moment, take};
 use root::Root;
 use serde_json::Value;
-use support::captures;
 use support::detect::{detect_beneath, scratch};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
@@ -98,66 +100,9 @@ fn machine() -> Machine {
         .put("/etc/group", "root:x:0:\nvideo:x:44:ann\nrender:x:992:ann,bob\nwheel:x:10:ann\n")
 }
 
-fn machines() -> Vec<(&'static str, Machine)> {
-    let physical =
-        Gpu::amd("0000:05:00.0", 0x74a1).card(0).render(128).virtual_functions(8, &["0000:05:00.1"]);
-    let function = Gpu::amd("0000:05:00.1", 0x74b5).driver("vfio-pci").virtual_function_of("0000:05:00.0");
-    let passed = Machine::instinct(3, 1).put("/dev/lxd/sock", "").remove("/dev/dri");
-    vec![
-        ("phoenix beside an NVIDIA card", captures::phoenix_beside_rtx4080()),
-        ("vangogh", captures::vangogh()),
-        ("a card whose files are padded", captures::rx6900xt()),
-        ("an Intel card", captures::a380()),
-        ("63 partitions, dots", captures::mi300x(XcpNames::Dot)),
-        ("63 partitions, underscores", captures::mi300x(XcpNames::Underscore)),
-        ("the demo's", Machine::demo()),
-        ("a server", Machine::instinct(8, 8)),
-        ("two KFD nodes of one minor", machine().kfd(Kfd::new(511).node(node()).node(node()))),
-        ("virtual functions", Machine::new().module(Module::new("amdgpu")).gpu(physical).gpu(function)),
-        ("inside LXD", passed.put("/dev/dri/renderD144", Device::new(226, 144, 992))),
-        ("inside a container that says so", machine().put("/run/systemd/container", "lxc\n")),
-        ("init was told", machine().put("/proc/1/environ", "A=b\0container=podman\0HOME=/root\0")),
-        ("docker", machine().put("/.dockerenv", "")),
-        ("podman", machine().put("/run/.containerenv", "name=\"x\"\n")),
-        (
-            "by its DMI",
-            machine()
-                .put("/sys/devices/virtual/dmi/id/product_name", "KVM Guest\n")
-                .put("/sys/class/dmi/id", Entry::Link("../../devices/virtual/dmi/id".into())),
-        ),
-        (
-            "by its CPU",
-            machine().put(
-                "/proc/cpuinfo",
-                "processor\t: 0\nmodel name\t: X\nflags\t\t: fpu hypervisor\n\nprocessor\t: 1\n",
-            ),
-        ),
-        ("Xen", machine().put("/sys/hypervisor/type", "xen\n")),
-        ("no driver", Machine::new().gpu(card().unbound())),
-        ("no KFD", Machine::new().module(Module::new("amdgpu")).gpu(card())),
-        ("no nodes", machine().remove("/dev")),
-        ("a stale node", machine().put("/dev/dri/renderD128", Device::new(226, 129, 992))),
-        ("a plain file for a node", machine().put("/dev/dri/renderD128", "not a device")),
-        ("a folder for a node", machine().put("/dev/kfd", Entry::Directory)),
-        ("an empty attribute", machine().put("/sys/class/drm/renderD128/dev", "")),
-        (
-            "a binary attribute",
-            machine().put("/sys/class/drm/card0/device/product_name", vec![0xff, 0xfe, 0x00]),
-        ),
-        (
-            "a folder for an attribute",
-            machine().put("/sys/class/drm/card0/device/unique_id", Entry::Directory),
-        ),
-        ("a KFD node without properties", machine().remove("/sys/class/kfd/kfd/topology/nodes/1/properties")),
-        ("a render node of nothing", machine().put("/sys/class/drm/renderD200/dev", "226:200\n")),
-        ("no bus", machine().remove("/sys/bus")),
-        ("nothing", Machine::new()),
-    ]
-}
-
 #[test]
 fn detect_says_the_same_of_the_archive_as_of_the_machine() {
-    for (name, machine) in machines() {
+    for (name, machine) in machines::all() {
         let (root, into) = (scratch(), scratch());
         machine.lay_out(root.path(), Nodes::Recorded).unwrap();
         let before = as_on_the_machine(&detect_beneath(Path::new(PROGRAM), root.path()), root.path());
@@ -214,123 +159,6 @@ fn assert_nowhere(archive: &[u8], needle: &str) {
     let around = found
         .map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at + needle.len()]).into_owned());
     assert_eq!(around, None, "{needle}");
-}
-
-#[test]
-fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
-    let mut machine = machine()
-        .put("/proc/sys/kernel/hostname", "gpu-farm-17.corp.example\n")
-        .put("/etc/containerd/config.toml", format!(
-            "version = 3\n[plugins.x.registry.configs.\"r\".auth]\n  password = \"{SECRET}\"\n# token: {SECRET}\n[debug]\n  level = \"info\"\n"
-        ))
-        .put("/etc/containerd/conf.d/x.toml", format!("[h.header]\n  X-Meta = [\n\"Bearer {SECRET}\"]\n"))
-        .put("/etc/docker/daemon.json", format!(
-            "{{\"proxies\":{{\"http-proxy\":\"http://ann:{SECRET}@proxy:3128\"}},\"runtimes\":{{}}}}"
-        ))
-        .put("/etc/default/concourse", format!("CONCOURSE_SESSION_SIGNING_KEY={SECRET}\nCONCOURSE_RUNTIME=containerd\n"))
-        .put("/var/lib/concourse-worker/worker-config.env", format!(
-            "CONCOURSE_TSA_WORKER_PRIVATE_KEY={SECRET}\nCONCOURSE_NAME=gpu-farm-17\nCONCOURSE_TAG=gpu\n"
-        ))
-        .put("/etc/systemd/system/concourse-worker.service.d/x.conf", format!(
-            "[Service]\nEnvironment=\"API_TOKEN={SECRET}\"\nExecStart=/bin/worker --client-secret {SECRET}\n"
-        ))
-        .put("/etc/rocworker/config.yaml", format!("# api-key: {SECRET}\ncompute-runtime: auto\n"))
-        .put("/etc/rocworker/id_rsa", SECRET)
-        .put("/etc/containerd/certs.d/r/client.key", SECRET)
-        .put("/proc/1/environ", format!("HOME=/root\0TOKEN={SECRET}\0"))
-        .put("/run/.containerenv", format!("name={SECRET}\n"))
-        .put("/proc/cpuinfo", format!("model\t\t: 1\nSerial\t\t: {SECRET}\n"))
-        .put("/sys/class/dmi/id/product_serial", SECRET)
-        .put("/sys/class/drm/card0-DP-1/edid", SECRET);
-    for attribute in [
-        "serial_number",
-        "config",
-        "vbios_version",
-        "rom",
-        "resource",
-        "resource0",
-        "pcie_bw",
-        "pp_table",
-        "ras/umc_err_count",
-        "ip_discovery/x",
-    ] {
-        machine = machine.put(&format!("/sys/class/drm/card0/device/{attribute}"), SECRET);
-    }
-    let root = scratch();
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let archive = archive(root.path());
-    for needle in [SECRET, "gpu-farm-17", "ann", root.path().to_str().unwrap()] {
-        assert_nowhere(&archive, needle);
-    }
-    let entries = entries(&archive);
-    assert!(text(&entries, "etc/containerd/config.toml").contains("level = \"info\""));
-    assert!(text(&entries, "etc/docker/daemon.json").contains("[removed]@proxy:3128"));
-    assert!(text(&entries, "etc/default/concourse").contains("CONCOURSE_RUNTIME=containerd"));
-    let worker = text(&entries, "var/lib/concourse-worker/worker-config.env");
-    assert_eq!(
-        worker,
-        "CONCOURSE_TSA_WORKER_PRIVATE_KEY=\"[removed]\"\nCONCOURSE_NAME=HOST\nCONCOURSE_TAG=gpu\n"
-    );
-    let record: Value = serde_json::from_str(text(&entries, "capture.json")).unwrap();
-    assert_eq!(record["removed"]["/etc/default/concourse"], 1, "{record:#}");
-    assert_eq!(
-        text(&entries, "etc/group"),
-        "root:x:0:\nvideo:x:44:\nrender:x:992:\n".replace("root:x:0:\n", "")
-    );
-}
-
-#[test]
-fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
-    let shadow = format!("root:{SECRET}:1::::::\n");
-    let machine = machine()
-        .put("/etc/shadow", shadow)
-        .put("/root/secret/daemon.json", format!("{{\"x\":\"{SECRET}\"}}"))
-        .put("/etc/rocworker/config.yaml", Entry::Link("/etc/shadow".into()))
-        .put("/etc/rocworker/policy.json", Entry::Link("../shadow".into()))
-        .put("/etc/docker", Entry::Link("/root/secret".into()))
-        .put("/etc/group", Entry::Link("shadow".into()))
-        .put("/proc/modules", Entry::Link("/etc/shadow".into()))
-        .put("/sys/class/drm/card0/device/product_number", Entry::Link("/etc/shadow".into()))
-        .put("/sys/class/drm/card0/device/revision", Entry::Link("../../../../../../etc/shadow".into()))
-        .put("/sys/class/drm/card7", Entry::Link("../../../etc".into()))
-        .put("/sys/class/drm/card8", Entry::Link("card8".into()))
-        .put("/sys/class/drm/card9", Entry::Link("/etc".into()))
-        .put("/sys/class/kfd/kfd/topology/nodes/9", Entry::Link("/root/secret".into()));
-    let (root, into) = (scratch(), scratch());
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let fifo =
-        |path: &str| nix::unistd::mkfifo(&root.path().join(path), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    fs::create_dir_all(root.path().join("etc/cdi")).unwrap();
-    fifo("etc/cdi/amd.json");
-    fifo("sys/bus/pci/devices/0000:03:00.0/boot_vga");
-    symlink("/dev/zero", root.path().join("etc/cdi/zero.json")).unwrap();
-
-    let archive = archive(root.path());
-    assert_nowhere(&archive, SECRET);
-    let entries = entries(&archive);
-    for path in
-        ["etc/rocworker/config.yaml", "etc/docker/daemon.json", "etc/cdi/amd.json", "etc/cdi/zero.json"]
-    {
-        assert!(!entries.contains_key(path), "{path}");
-    }
-    let record = text(&entries, "capture.json");
-    for said in [
-        "\"/etc/rocworker/config.yaml\"",
-        "\"/etc/docker\"",
-        "\"/etc/cdi/amd.json\"",
-        "boot_vga",
-        "out of /sys",
-    ] {
-        assert!(record.contains(said), "{said}: {record}");
-    }
-    // Nor does an archive lead anybody who unpacks it anywhere.
-    for (path, (header, _)) in &entries {
-        if let Some(target) = header.link_name().unwrap() {
-            let up = target.components().filter(|part| part.as_os_str() == "..").count();
-            assert!(!target.is_absolute() && up < path.split('/').count(), "{path} -> {}", target.display());
-        }
-    }
-    unpack(&archive, into.path());
 }
 
 #[test]

@@ -7,12 +7,14 @@
     reason = "a test fails by panicking, runs the program, and writes the configuration that it is given"
 )]
 
+mod faults;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
+use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use serde_json::Value;
 use support::captures;
 use support::detect::{detect_beneath, scratch};
@@ -139,176 +141,9 @@ fn the_machine_of_the_verification_report_is_in_order_and_its_nvidia_card_is_lef
     assert_check(find(&answer, "pci", "0000:09:00.0"), "skipped", "never touched", "");
 }
 
-/// Name, subject, status, part of the evidence, part of the remedy.
-type Finding = (&'static str, &'static str, &'static str, &'static str, &'static str);
-
-fn device(major: u32, minor: u32, gid: u32, mode: u32) -> Device {
-    Device::new(major, minor, gid).mode(mode)
-}
-
-fn faults() -> Vec<(Machine, Vec<Finding>)> {
-    let render = "/dev/dri/renderD128";
-    let unloaded = || with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()));
-    vec![
-        (
-            unloaded(),
-            vec![
-                ("driver", "amdgpu", "failed", "not loaded", "modprobe amdgpu"),
-                ("driver", ADDRESS, "failed", "no driver is bound", "dmesg"),
-                ("kfd", "topology", "failed", "there is none", "driver first"),
-                ("user_namespace", "", "skipped", "no node", ""),
-            ],
-        ),
-        (
-            unloaded().put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n").put(
-                "/lib/modules/6.8.0-45-generic/modules.dep",
-                "kernel/drivers/gpu/drm/radeon/radeon.ko.zst: kernel/amdgpu.ko\n",
-            ),
-            vec![("driver", "amdgpu", "failed", "modules.dep names no amdgpu", "linux-modules-extra")],
-        ),
-        (
-            unloaded().put("/etc/modprobe.d/no-gpu.conf", "# why\n\nblacklist amdgpu\n"),
-            vec![(
-                "blacklist",
-                "/etc/modprobe.d/no-gpu.conf:3",
-                "failed",
-                "blacklist amdgpu",
-                "remove the line",
-            )],
-        ),
-        (
-            good().put("/lib/modprobe.d/no-gpu.conf", "install amdgpu /bin/false\n"),
-            vec![("blacklist", "/lib/modprobe.d/no-gpu.conf:1", "warning", "next boot", "remove the line")],
-        ),
-        (
-            good().put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset quiet\n"),
-            vec![("blacklist", "/proc/cmdline", "warning", "nomodeset", "update-grub")],
-        ),
-        (
-            good()
-                .put("/lib/modprobe.d/a.conf", "blacklist amdgpu\n")
-                .put("/etc/modprobe.d/a.conf", "# nothing\n"),
-            vec![("blacklist", "", "ok", "neither", "")],
-        ),
-        (
-            with_groups(
-                Machine::new()
-                    .module(Module::new("amdgpu"))
-                    .gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
-            ),
-            vec![
-                ("driver", ADDRESS, "warning", "bound to vfio-pci", "virtual machine"),
-                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
-            ],
-        ),
-        (
-            with_groups(
-                Machine::new()
-                    .module(Module::new("amdgpu"))
-                    .gpu(Gpu::amd(ADDRESS, 0x7448).card(0))
-                    .kfd(kfd()),
-            ),
-            vec![("driver", ADDRESS, "failed", "did not finish", "firmware")],
-        ),
-        (
-            good().remove(render),
-            vec![(
-                "nodes",
-                render,
-                "failed",
-                "is not there",
-                "udevadm trigger --action=add --subsystem-match=drm",
-            )],
-        ),
-        (
-            good().remove("/dev/kfd"),
-            vec![("nodes", "/dev/kfd", "failed", "is not there", "--subsystem-match=kfd")],
-        ),
-        (
-            good().remove("/dev/dri/card0"),
-            vec![("nodes", "/dev/dri/card0", "warning", "is not there", "udevadm")],
-        ),
-        (
-            good().put(render, device(226, 129, 992, 0o660)),
-            vec![("nodes", render, "failed", "226:129, and sysfs says 226:128", "remove")],
-        ),
-        (
-            good().put(render, device(226, 128, 992, 0o666)),
-            vec![
-                ("nodes", render, "warning", "open to every user of this host", "MODE=\"0660\""),
-                ("user_namespace", render, "ok", "anybody", ""),
-            ],
-        ),
-        (
-            good().put(render, device(226, 128, 0, 0o660)),
-            vec![
-                ("nodes", render, "warning", "root:root 0660: only root", "GROUP=\"render\""),
-                ("user_namespace", render, "failed", "group is root (0)", "KERNEL==\"renderD*\""),
-            ],
-        ),
-        (
-            good().put("/dev/kfd", device(511, 0, 992, 0o600)),
-            vec![
-                ("nodes", "/dev/kfd", "warning", "its group may not open it", "KERNEL==\"kfd\""),
-                ("user_namespace", "/dev/kfd", "failed", "may not read and write", "KERNEL==\"kfd\""),
-            ],
-        ),
-        (
-            good().put("/dev/dri/card0", device(226, 0, 0, 0o600)),
-            vec![("user_namespace", "/dev/dri/card0", "warning", "group is root", "GROUP=\"video\"")],
-        ),
-        (
-            good().put("/proc/devices", "Character devices:\n  1 mem\n241 kfd\n\nBlock devices:\n511 kfd\n"),
-            vec![("kfd", "/dev/kfd", "failed", "511:0, and /proc/devices has kfd as 241", "udevadm trigger")],
-        ),
-        (
-            good().put(render, device(226, 128, 109, 0o660)),
-            vec![
-                ("groups", render, "warning", "109 has no name", "groupadd --system --gid 109 render"),
-                ("nodes", render, "ok", "root:gid 109 0660", ""),
-                ("user_namespace", render, "ok", "gid 109", ""),
-            ],
-        ),
-        (
-            good().put("/etc/group", "video:x:44:\n"),
-            vec![("groups", "render", "warning", "not in /etc/group", "groupadd --system render")],
-        ),
-        (good().remove("/etc/group"), vec![("groups", "", "warning", "not known", "install")]),
-        (
-            good().kfd(Kfd::new(511).node(KfdNode::cpu(16))),
-            vec![("kfd", "GPU 0", "failed", "KFD does not know render minor 128", "firmware")],
-        ),
-        (
-            good().kfd(kfd().node(node(ADDRESS, 128))),
-            vec![("kfd", "GPU 0", "failed", "nodes [1, 2] all name render minor 128", "report")],
-        ),
-        (
-            good().put("/etc/rocworker/config.yaml", "gpu-device-ids: [0000:64:00.0]\n"),
-            vec![(
-                "configuration",
-                "gpu-device-ids",
-                "failed",
-                "config.yaml:1: gpu-device-ids names",
-                "write all",
-            )],
-        ),
-        (
-            good().remove(render).put("/etc/rocworker/config.yaml", "gpu-device-ids: 0\n"),
-            vec![
-                ("configuration", "GPU 0", "warning", "left out", "take it out"),
-                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
-            ],
-        ),
-        (
-            good().put("/sys/class/kfd/kfd/topology/nodes/2/properties", "not a node\n"),
-            vec![("pci", "", "warning", "KFD node 2", "report")],
-        ),
-    ]
-}
-
 #[test]
 fn each_fault_is_found_with_its_evidence_and_its_remedy() {
-    for (machine, findings) in faults() {
+    for (machine, findings) in faults::faults() {
         let (code, answer) = doctor(&machine);
         for (name, subject, status, evidence, remedy) in findings {
             assert_check(find(&answer, name, subject), status, evidence, remedy);
@@ -326,7 +161,7 @@ fn each_fault_is_found_with_its_evidence_and_its_remedy() {
 
 #[test]
 fn a_gpu_that_detect_calls_unusable_never_leaves_doctor_content() {
-    for (machine, _) in faults() {
+    for (machine, _) in faults::faults() {
         let root = laid_out(&machine);
         let unusable = detect_beneath(Path::new(PROGRAM), root.path())["gpus"]
             .as_array()
@@ -407,7 +242,7 @@ fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_
     for (gid, nodes, namespace) in
         [(0, "only root can open it", "group is root (0)"), (65534, "does not map", "not mapped")]
     {
-        let (code, answer) = doctor(&lxd().put(render, device(226, 128, gid, 0o660)));
+        let (code, answer) = doctor(&lxd().put(render, faults::device(226, 128, gid, 0o660)));
         assert_eq!(code, 3);
         let remedy = "lxc config device set CONTAINER DEVICE gid=992 mode=0660";
         assert_check(find(&answer, "nodes", render), "warning", nodes, remedy);
@@ -437,7 +272,7 @@ fn sixty_four_partitions_are_checked_one_by_one_and_shown_together() {
 
 #[test]
 fn the_table_says_what_is_wrong_and_below_it_what_to_do() {
-    let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", device(226, 128, 992, 0o666));
+    let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", faults::device(226, 128, 992, 0o666));
     let root = laid_out(&machine);
     let output = run(root.path(), &[]);
     assert_eq!(output.status.code(), Some(3));
