@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use root::Root;
 
 /// What is kept of each stream. The rest is read and dropped, so that the command can end.
-const KEPT: usize = 1 << 20;
+pub const KEPT: usize = 1 << 20;
 
 /// How long the streams may stay open after the command has ended: a child of its own may hold them.
 const LINGER: Duration = Duration::from_secs(1);

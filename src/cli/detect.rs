@@ -85,20 +85,20 @@ fn reasons(gpus: &[Entry]) -> String {
             writeln!(text, "{} {name}: {problem}", styled(BAD, "✗")).ok();
         }
     }
-    let unknown_memory: Vec<_> =
-        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
-    match unknown_memory.as_slice() {
-        [] => {}
-        [(index, reason)] => {
-            writeln!(text, "{}", styled(DIM, format!("? {index}: memory unknown, {reason}"))).unwrap_or(())
-        }
-        [(_, reason), rest @ ..] => {
-            let more = rest.len();
-            writeln!(text, "{}", styled(DIM, format!("? memory unknown, {reason}; and so for {more} more")))
-                .unwrap_or(());
-        }
-    }
+    text.push_str(&unknown_memory(gpus));
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// 63 partitions lack it for one reason: the first one's is told, and for how many it stands.
+fn unknown_memory(gpus: &[Entry]) -> String {
+    let unknown: Vec<_> =
+        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
+    let Some((index, reason)) = unknown.first() else { return String::new() };
+    let more = match unknown.len() - 1 {
+        0 => String::new(),
+        more => format!("; and so for {more} more"),
+    };
+    format!("{}\n", styled(DIM, format_args!("? {index}: memory unknown, {reason}{more}")))
 }
 
 fn machine(detection: &Detection) -> String {
