@@ -1,8 +1,8 @@
-//! Machines with which one thing is wrong, and what doctor must say of them.
+//! Machines with one thing wrong, and what doctor must say of each.
 
 use layout::{Device, Gpu, Kfd, KfdNode, Machine, Module};
 
-use super::{ADDRESS, good, kfd, node, with_groups};
+use crate::*;
 
 /// Name, subject, status, part of the evidence, part of the remedy.
 pub(crate) type Finding = (&'static str, &'static str, &'static str, &'static str, &'static str);

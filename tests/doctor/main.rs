@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use faults::{device, faults};
 use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use serde_json::Value;
 use support::captures;
@@ -143,7 +144,7 @@ fn the_machine_of_the_verification_report_is_in_order_and_its_nvidia_card_is_lef
 
 #[test]
 fn each_fault_is_found_with_its_evidence_and_its_remedy() {
-    for (machine, findings) in faults::faults() {
+    for (machine, findings) in faults() {
         let (code, answer) = doctor(&machine);
         for (name, subject, status, evidence, remedy) in findings {
             assert_check(find(&answer, name, subject), status, evidence, remedy);
@@ -161,7 +162,7 @@ fn each_fault_is_found_with_its_evidence_and_its_remedy() {
 
 #[test]
 fn a_gpu_that_detect_calls_unusable_never_leaves_doctor_content() {
-    for (machine, _) in faults::faults() {
+    for (machine, _) in faults() {
         let root = laid_out(&machine);
         let unusable = detect_beneath(Path::new(PROGRAM), root.path())["gpus"]
             .as_array()
@@ -242,7 +243,7 @@ fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_
     for (gid, nodes, namespace) in
         [(0, "only root can open it", "group is root (0)"), (65534, "does not map", "not mapped")]
     {
-        let (code, answer) = doctor(&lxd().put(render, faults::device(226, 128, gid, 0o660)));
+        let (code, answer) = doctor(&lxd().put(render, device(226, 128, gid, 0o660)));
         assert_eq!(code, 3);
         let remedy = "lxc config device set CONTAINER DEVICE gid=992 mode=0660";
         assert_check(find(&answer, "nodes", render), "warning", nodes, remedy);
@@ -272,7 +273,7 @@ fn sixty_four_partitions_are_checked_one_by_one_and_shown_together() {
 
 #[test]
 fn the_table_says_what_is_wrong_and_below_it_what_to_do() {
-    let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", faults::device(226, 128, 992, 0o666));
+    let machine = good().remove("/dev/kfd").put("/dev/dri/renderD128", device(226, 128, 992, 0o666));
     let root = laid_out(&machine);
     let output = run(root.path(), &[]);
     assert_eq!(output.status.code(), Some(3));
