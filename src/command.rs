@@ -27,7 +27,7 @@ pub struct Programs {
     path: OsString,
 }
 
-/// What a command that ended with 0 wrote, the first [`KEPT`] bytes of each stream.
+/// What a command that ended with 0 wrote, the first mebibyte of each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub stdout: Vec<u8>,

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use root::Kind;
+
 use super::collect::{Collector, Entry};
 use crate::doctor::MODPROBE_FOLDERS;
 
@@ -113,13 +115,19 @@ fn groups(collector: &mut Collector<'_>) {
 /// The lines that name amdgpu, at their numbers. A file without any is there too, empty, for it may hide one of
 /// the same name in a later folder.
 fn modprobe(collector: &mut Collector<'_>) {
+    let merged = collector.root.lstat("/lib").is_ok_and(|meta| meta.kind == Kind::Link);
     for folder in MODPROBE_FOLDERS {
+        // Then /lib is /usr/lib, which has had its turn.
+        if merged && folder.starts_with("/lib/") {
+            continue;
+        }
         for path in collector.configs(Path::new(folder), &["conf"]) {
             let Some(text) = collector.config(&path) else { continue };
             let told =
                 |line: &str| if line.contains("amdgpu") { format!("{line}\n") } else { "\n".to_owned() };
             let lines: String = text.lines().map(told).collect();
-            collector.put_text(path, lines.trim_end_matches('\n').to_owned() + "\n");
+            let told = lines.trim_end_matches('\n');
+            collector.put_text(path, if told.is_empty() { String::new() } else { format!("{told}\n") });
         }
     }
 }

@@ -106,7 +106,11 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         }
         return;
     };
-    let kernel = programs.run(&KERNEL, LIMIT).or_else(|_| programs.run(&BUFFER, LIMIT));
+    // A journal that holds nothing is content with itself.
+    let kernel = match programs.run(&KERNEL, LIMIT) {
+        Ok(output) if !output.stdout.is_empty() => Ok(output),
+        Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
+    };
     log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor);
     let wrapper = programs.run(&WRAPPER, LIMIT);
     log(collector, WRAPPER_LOG, wrapper, |line| line.contains("runc-amd-wrapper"), redactor);

@@ -11,8 +11,8 @@ pub enum Error {
     Exists(PathBuf),
     #[error("{} names no file", .0.display())]
     NoName(PathBuf),
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} {}: {cause}", path.display())]
+    Io { action: &'static str, path: PathBuf, cause: io::Error },
 }
 
 /// Writes a new file, whole or not at all, for its owner's eyes alone (0600).
@@ -20,7 +20,7 @@ pub enum Error {
 /// # Errors
 /// When something stands at the path already, and when it cannot be written; then no part of it stays.
 pub fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let failed = |action| move |source| Error::Io { action, path: path.to_owned(), source };
+    let failed = |action| move |cause| Error::Io { action, path: path.to_owned(), cause };
     let (Some(parent), Some(_)) = (path.parent(), path.file_name()) else {
         return Err(Error::NoName(path.to_owned()));
     };
@@ -33,7 +33,7 @@ pub fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     temporary.as_file().sync_all().map_err(failed("write"))?;
     temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
-        _ => Error::Io { action: "write", path: path.to_owned(), source: error.error },
+        _ => Error::Io { action: "write", path: path.to_owned(), cause: error.error },
     })?;
     let folder_fd = open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
     folder_fd.and_then(nix::unistd::fsync).map_err(|errno| failed("sync the folder of")(errno.into()))
