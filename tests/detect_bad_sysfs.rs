@@ -213,8 +213,12 @@ fn a_render_node_whose_number_sysfs_does_not_tell_is_not_offered() {
 }
 
 #[test]
-fn a_kfd_whose_number_sysfs_does_not_tell_is_not_offered() {
+fn a_kfd_whose_number_sysfs_tells_wrong_is_not_offered() {
     for (how, entry) in ruined().into_iter().chain([("0:0", Some("0:0\n".into()))]) {
+        // A file that is not there is no contradiction: see detect_shapes.rs, kfds_number_comes_from_….
+        if how == "gone" {
+            continue;
+        }
         let answer = detect(&with(good(), &format!("{KFD}/dev"), entry.as_ref()));
         assert_eq!(only(&answer)["usable"], false, "{how}: {answer:#}");
         assert!(problems(only(&answer)).contains("/dev/kfd"), "{how}: {answer:#}");

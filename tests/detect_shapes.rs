@@ -381,3 +381,21 @@ fn the_modules_version_is_told_where_it_has_one() {
     let built_in = Machine::new().put("/sys/module/amdgpu/parameters", Entry::Directory);
     assert_eq!(detect(&built_in)["amdgpu"]["loaded"], true);
 }
+
+#[test]
+fn kfds_number_comes_from_sysfs_or_proc_and_a_capture_without_either_is_still_usable() {
+    const DEV: &str = "/sys/class/kfd/kfd/dev";
+    let kfd_is = |machine: &Machine| {
+        let answer = detect(machine);
+        (answer["gpus"][0]["usable"].clone(), answer["kfd"]["major"].clone())
+    };
+    let good = support::captures::phoenix; // kfd/dev: 237:0
+    assert_eq!(kfd_is(&good()), (true.into(), 237.into()));
+    assert_eq!(kfd_is(&good().remove(DEV)), (true.into(), 237.into()));
+    assert_eq!(kfd_is(&good().remove(DEV).remove("/proc/devices")), (true.into(), 237.into()));
+    let stale =
+        good().remove(DEV).put("/proc/devices", "Character devices:\n  1 mem\n511 kfd\n\nBlock devices:\n");
+    assert_eq!(kfd_is(&stale), (false.into(), Value::Null));
+    let nothing = good().remove(DEV).remove("/proc/devices").put("/dev/kfd", Device::new(0, 0, 0));
+    assert_eq!(kfd_is(&nothing), (false.into(), Value::Null));
+}

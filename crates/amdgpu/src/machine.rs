@@ -89,8 +89,7 @@ impl Machine {
 }
 
 fn examine_kfd(root: &Root, topology: Reading<Topology>) -> (Kfd, Topology) {
-    let number = attribute::device_number(root, &Path::new(kfd::CLASS).join("dev"));
-    let node = DeviceNode::examine(root, PathBuf::from("/dev/kfd"), &number);
+    let node = DeviceNode::examine_kfd(root);
     match topology {
         Ok(topology) => (Kfd { topology: Ok(()), node, hidden_nodes: topology.hidden.len() }, topology),
         Err(reason) => (Kfd { topology: Err(reason), node, hidden_nodes: 0 }, Topology::default()),
