@@ -230,6 +230,11 @@ fn a_kfd_whose_number_sysfs_tells_wrong_is_not_offered() {
 fn a_drm_entry_that_leads_nowhere_leaves_its_card_listed_and_not_usable() {
     for path in [RENDER.to_owned(), format!("{RENDER}/device")] {
         for (how, entry) in ruined() {
+            // Without a device link the entry's own link still leads into the device's folder; one that leads
+            // elsewhere is believed.
+            if path.ends_with("device") && !matches!(entry, Some(Entry::Link(_))) {
+                continue;
+            }
             let answer = detect(&with(good(), &path, entry.as_ref()));
             let gpus = answer["gpus"].as_array().unwrap();
             assert!(gpus.iter().all(|gpu| gpu["usable"] == false), "{path} {how}: {answer:#}");

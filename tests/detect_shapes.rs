@@ -399,3 +399,16 @@ fn kfds_number_comes_from_sysfs_or_proc_and_a_capture_without_either_is_still_us
     let nothing = good().remove(DEV).remove("/proc/devices").put("/dev/kfd", Device::new(0, 0, 0));
     assert_eq!(kfd_is(&nothing), (false.into(), Value::Null));
 }
+
+#[test]
+fn a_drm_entry_without_its_device_link_is_still_known_by_where_it_leads() {
+    let mut machine = support::captures::phoenix();
+    for entry in ["card1", "renderD128"] {
+        machine = machine.remove(&format!("/sys/class/drm/{entry}/device"));
+    }
+    let answer = detect(&machine);
+    assert_fields(
+        &answer["gpus"][0],
+        &json!({"usable": true, "pci": "0000:64:00.0", "card": "/dev/dri/card1", "render": "/dev/dri/renderD128"}),
+    );
+}
