@@ -73,20 +73,34 @@ fn partition(gpu: &Entry) -> String {
     format!("{}/{} {}", mode(&partition.compute), mode(&partition.memory), partition.id)
 }
 
-/// Why a GPU is not usable, and why a field of one is not known, one line each.
+/// Why a GPU is not usable, and why a field of one is not known: a line a reason, with the GPUs that it holds for.
 fn reasons(gpus: &[Entry]) -> String {
-    let mut text = String::new();
-    for gpu in gpus.iter().filter(|gpu| gpu.vendor == "amd") {
-        let name = match gpu.index {
-            Some(index) => format!("{index}"),
-            None => or_none(gpu.pci.as_ref()),
-        };
+    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+    for gpu in gpus {
+        let Some(index) = gpu.index else { continue };
         for problem in &gpu.problems {
-            writeln!(text, "{} {name}: {problem}", styled(BAD, "✗")).ok();
+            match reasons.iter_mut().find(|(known, _)| known == problem) {
+                Some((_, indexes)) => indexes.push(index),
+                None => reasons.push((problem, vec![index])),
+            }
         }
+    }
+    let mut text = String::new();
+    for (problem, indexes) in reasons {
+        writeln!(text, "{} {}: {problem}", styled(BAD, "✗"), ranges(&indexes)).ok();
     }
     text.push_str(&unknown_memory(gpus));
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Ascending numbers in the form that AMD_VISIBLE_DEVICES takes too: `0-3,5`.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let shown = runs.filter_map(|run| match (run.first()?, run.last()?) {
+        (first, last) if first == last => Some(first.to_string()),
+        (first, last) => Some(format!("{first}-{last}")),
+    });
+    shown.collect::<Vec<_>>().join(",")
 }
 
 /// 63 partitions lack it for one reason: the first one's is told, and for how many it stands.
