@@ -55,6 +55,10 @@ impl Document {
         }
         let compute_runtime = self.runtime(&source)?;
         let devices = devices(self.gpu_device_ids, &source)?;
+        if compute_runtime == ComputeRuntime::None && devices != Devices::All {
+            let problem = "gpu-device-ids lists GPUs and no GPU is offered (compute-runtime: none): keep one of the two";
+            return Err(source.wrong("gpu-device-ids", None, problem));
+        }
         let tags = tags(self.tag, &source)?;
         let cdi = cdi(self.cdi, &source)?;
         Ok(Config { compute_runtime, devices, tags, cdi, source })
@@ -164,7 +168,7 @@ impl<'de> Visitor<'de> for WordsVisitor {
     type Value = Vec<String>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a comma list such as \"0,1\" or a list such as [0, 1]")
+        f.write_str("a comma list such as \"a,b\" or a list such as [a, b]")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {

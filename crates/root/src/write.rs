@@ -27,13 +27,13 @@ pub enum Written {
     Changed,
 }
 
-/// A temporary file that a killed run left behind is known as ours by this prefix.
+/// What a killed run leaves behind has this prefix, and its pid at the end.
 const TEMPORARY: &str = ".rocworker-";
 
 impl Root {
     /// Puts a file in place, whole: a temporary file beside it with its final mode and owner, fsync, rename,
-    /// fsync of the folder. Not at all when bytes, mode and owner are already right. The missing last folder
-    /// of the path is made; a symbolic link anywhere on the way is refused, for somebody could have planted it.
+    /// fsync of the folder. Not at all when bytes, mode and owner are already right. Missing folders of the path
+    /// are made; a symbolic link anywhere on the way is refused, for somebody could have planted it.
     ///
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
@@ -61,21 +61,22 @@ impl Root {
         Ok(Written::Changed)
     }
 
-    fn folder_for_writing(&self, parent: &Path) -> Result<OwnedFd, Error> {
-        match self.open_folder(parent) {
-            Err(Errno::ENOENT) => {
-                let (Some(above), Some(name)) = (parent.parent(), parent.file_name()) else {
-                    return Err(Error::io("open", self.shown(parent), Errno::ENOENT));
-                };
-                let above_fd = self.open_folder(above).map_err(|errno| self.no_folder(above, errno))?;
-                match mkdirat(&above_fd, name, Mode::from_bits_truncate(0o755)) {
-                    Ok(()) | Err(Errno::EEXIST) => {}
-                    Err(errno) => return Err(Error::io("make the folder", self.shown(parent), errno)),
-                }
-                self.open_folder(parent).map_err(|errno| self.no_folder(parent, errno))
-            }
-            other => other.map_err(|errno| self.no_folder(parent, errno)),
+    /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
+    /// followed on the way.
+    fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
+        match self.open_folder(folder) {
+            Err(Errno::ENOENT) => {}
+            other => return other.map_err(|errno| self.no_folder(folder, errno)),
         }
+        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
+            return Err(self.no_folder(folder, Errno::ENOENT));
+        };
+        let above = self.folder_for_writing(above)?;
+        match mkdirat(&above, name, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(Error::io("make the folder", self.shown(folder), errno)),
+        }
+        self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))
     }
 
     fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
