@@ -119,9 +119,10 @@ fn machine(detection: &Detection) -> String {
     let amd = detection.gpus.iter().filter(|gpu| gpu.vendor == "amd").count();
     let usable = detection.gpus.iter().filter(|gpu| gpu.usable).count();
     let driver = match (&detection.amdgpu.version, detection.amdgpu.loaded) {
-        (Some(version), true) => format!("amdgpu {version} loaded"),
-        (None, true) => "amdgpu loaded".to_owned(),
-        (_, false) => "amdgpu not loaded".to_owned(),
+        (Some(version), Some(true)) => format!("amdgpu {version} loaded"),
+        (None, Some(true)) => "amdgpu loaded".to_owned(),
+        (_, Some(false)) => "amdgpu not loaded".to_owned(),
+        (_, None) => "whether amdgpu is loaded is not known".to_owned(),
     };
     let kfd = detection.kfd.as_ref().map_or_else(
         || "no usable /dev/kfd".to_owned(),

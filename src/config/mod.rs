@@ -132,7 +132,10 @@ impl Source {
         let lines = || (1..).zip(self.text.lines());
         let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
         let of_item = item.and_then(|item| {
-            lines().find(|(number, line)| *number >= of_key && words(line).any(|word| word == item))
+            lines().find(|(number, line)| {
+                *number >= of_key && words(line).any(|word| word == item)
+                    || line.contains(&format!("\"{item}\""))
+            })
         });
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
     }

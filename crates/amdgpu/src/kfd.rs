@@ -57,6 +57,17 @@ pub(crate) fn topology(root: &Root) -> Reading<Topology> {
     Ok(topology)
 }
 
+/// The major that the kernel has registered for kfd's character device, `None` when there is none
+/// (fs/proc/devices.c).
+///
+/// # Errors
+/// Why /proc/devices does not tell.
+pub fn registered_major(root: &Root) -> Reading<Option<u64>> {
+    let text = attribute::text(root, Path::new("/proc/devices"))?;
+    let character = text.split("Block devices:").next().unwrap_or(&text);
+    Ok(character.lines().find_map(|line| line.trim().strip_suffix(" kfd")?.trim().parse().ok()))
+}
+
 pub(crate) fn node_folder(id: u32) -> PathBuf {
     Path::new(CLASS).join(format!("topology/nodes/{id}"))
 }
