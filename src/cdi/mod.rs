@@ -13,3 +13,9 @@ pub const LIMIT: usize = 4 << 20;
 
 /// Mode of the spec's file: everybody may read what engines offer.
 pub const MODE: u32 = 0o644;
+
+/// Text of a spec that may be a stranger's: what would steer a terminal is written out.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
