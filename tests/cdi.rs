@@ -373,4 +373,16 @@ fn a_file_that_the_caller_names_is_the_callers_also_beneath_a_root() {
     assert!(file.exists() && !laid.path("etc/cdi").exists());
     laid.run(&["cdi", "validate", file.to_str().unwrap()]).success();
     laid.run(&["cdi", "generate", "--file", "/no/such/folder/x.json"]).code(1).stdout("");
+    // A slip of the hand must not cost a file.
+    let precious = elsewhere.path().join("passwd");
+    fs::write(&precious, "root:x:0:0\n").unwrap();
+    let run = laid.run(&["cdi", "generate", "--file", precious.to_str().unwrap()]).code(1).stdout("");
+    assert!(String::from_utf8_lossy(&run.get_output().stderr).contains("passwd is there and no CDI spec"));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "root:x:0:0\n");
+    fs::create_dir_all(laid.path("etc/cdi")).unwrap();
+    fs::write(laid.path("etc/cdi/amd.json"), r#"{"kind":"nvidia.com/gpu"}"#).unwrap();
+    let run = laid.run(&["cdi", "generate"]).code(1).stdout("");
+    assert!(
+        String::from_utf8_lossy(&run.get_output().stderr).contains("nvidia.com/gpu, which is left alone")
+    );
 }

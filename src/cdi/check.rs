@@ -4,8 +4,8 @@ use std::path::Path;
 use allocation::cdi::{self, DeviceNode};
 use root::{Kind, Root};
 
-use super::printable;
 use super::siblings::same_kind;
+use crate::printable::printable;
 use crate::worker::cdi::{KIND, Spec, Wanted};
 
 /// One thing that is wrong with a spec, in a sentence.

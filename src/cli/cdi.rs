@@ -12,6 +12,7 @@ use super::session::{Session, absolute, caller};
 use super::table::Columns;
 use crate::cdi;
 use crate::facts::Facts;
+use crate::printable::printable;
 use crate::worker::cdi::{KIND, Wanted, wanted};
 use crate::worker::selection::select;
 
@@ -83,6 +84,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         Some(path) => (&caller()?, real_folder(path)?),
         None => (&session.root, config.cdi.path.clone()),
     };
+    cdi::may_replace(root, &path, file.is_some())?;
     let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
     let answer = Generated {
         schema_version: 1,
@@ -132,8 +134,8 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
     let everywhere = &spec.edits.device_nodes;
     let devices = spec.devices.iter().map(|device| {
         let nodes = device.edits.device_nodes.iter().chain(everywhere);
-        let nodes = nodes.map(DeviceNode::host).map(cdi::printable).collect();
-        Listed { name: cdi::printable(&format!("{}={}", spec.kind, device.name)), nodes }
+        let nodes = nodes.map(DeviceNode::host).map(printable).collect();
+        Listed { name: printable(&format!("{}={}", spec.kind, device.name)), nodes }
     });
     let answer = Answer { schema_version: 1, path: shown, devices: devices.collect() };
     session.format.print(&answer, || {

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::printable::printable;
 use args::{Args, Command};
 use session::Session;
 
@@ -50,7 +51,11 @@ pub fn main() -> ExitCode {
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
-            let told = if verbose { format!("{error:?}") } else { format!("{error:#}").replace('\n', " ") };
+            let told = if verbose {
+                format!("{error:?}")
+            } else {
+                printable(&format!("{error:#}").replace('\n', " "))
+            };
             writeln!(stderr, "rocworker: {told}").ok();
             ExitCode::from(if error.is::<session::Misuse>() || error.is::<crate::config::Error>() {
                 2

@@ -17,7 +17,8 @@ use document::Document;
 /// Where the configuration lies beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
 
-const LIMIT: usize = 1 << 20;
+/// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
+const LIMIT: usize = 64 << 10;
 
 /// The configuration, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
