@@ -18,6 +18,7 @@ mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod gids;
+pub mod glance;
 mod json;
 mod pci;
 pub mod policy;
