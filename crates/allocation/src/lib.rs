@@ -30,6 +30,7 @@ pub mod request;
 pub mod selection;
 mod splice;
 
+pub use by_path::{ByPath, Fnv1a};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -19,18 +19,17 @@ const MOST: usize = 64;
 /// Whether the bundle can hold a request at all: both variables begin with `AMD_`, and JSON can hide
 /// letters only behind `\u`.
 pub fn mentions(bundle: &[u8]) -> bool {
-    const PIECE: usize = 64;
-    let mut from = 0;
-    while let Some(rest) = bundle.get(from..).filter(|rest| !rest.is_empty()) {
-        let piece = rest.get(..PIECE).unwrap_or(rest);
+    let (pieces, rest) = bundle.as_chunks::<64>();
+    let behind = bundle.len() - rest.len();
+    let is_suspicious = |byte: u8| u8::from(byte == b'M') | u8::from(byte == b'\\');
+    for (number, piece) in pieces.iter().enumerate() {
         // Without a branch in it, so that it is done for many bytes at once.
-        let suspicious = piece.iter().fold(false, |any, byte| any | (*byte == b'M') | (*byte == b'\\'));
-        if suspicious && (0..piece.len()).any(|at| begins_a_mention(bundle, from + at)) {
+        let suspicious = piece.iter().fold(0, |any, byte| any | is_suspicious(*byte)) != 0;
+        if suspicious && (number * 64..number * 64 + 64).any(|at| begins_a_mention(bundle, at)) {
             return true;
         }
-        from += PIECE;
     }
-    false
+    (behind..bundle.len()).any(|at| begins_a_mention(bundle, at))
 }
 
 /// Whether the `M` of `AMD_` or the backslash of `\u` stands at this place.

@@ -65,6 +65,7 @@ impl Errno {
     pub const NOT_FOUND: Self = Self(2);
     pub const INTERRUPTED: Self = Self(4);
     pub const EXISTS: Self = Self(17);
+    pub const INVALID: Self = Self(22);
 }
 
 impl From<Errno> for io::Error {

@@ -49,7 +49,7 @@ fn a_node_is_the_card_that_the_kernel_says() {
         let checked = node(number.0, number.1).check(
             Path::new(path),
             Owner::Gpu { card, render: Some(render) },
-            sys.path(),
+            &Sysfs::at(sys.path()),
         );
         assert_eq!(checked.is_ok(), accepted, "{number:?} {path} {card} {render}: {checked:?}");
         if let Err(error) = checked {
@@ -74,7 +74,7 @@ fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
     }
     for (minor, said) in [(128, None), (129, Some("0x10de")), (130, Some("226:130")), (131, None)] {
         let path = format!("/dev/dri/renderD{minor}");
-        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, sys.path());
+        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, &Sysfs::at(sys.path()));
         match said {
             None => checked.unwrap(),
             Some(said) => assert!(checked.unwrap_err().to_string().contains(said)),
