@@ -48,7 +48,11 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let paths = Paths::system();
     // With musl it was asked before.
     let at_a_glance = if cfg!(target_env = "musl") { None } else { glance(&arguments, &environment, &paths) };
-    match at_a_glance.unwrap_or_else(|| wrap(&arguments, &environment, &paths)) {
+    let verdict = at_a_glance.unwrap_or_else(|| {
+        MEMORY.provide();
+        wrap(&arguments, &environment, &paths)
+    });
+    match verdict {
         Verdict::Run { runtime, depth } => {
             let error = call.run(&runtime, depth);
             let log = Log::of(&runc_amd_wrapper::args::read(&arguments).global());

@@ -14,6 +14,7 @@ mod number {
     pub(super) const READ: usize = 0;
     pub(super) const WRITE: usize = 1;
     pub(super) const CLOSE: usize = 3;
+    pub(super) const MADVISE: usize = 28;
     pub(super) const EXECVE: usize = 59;
     pub(super) const OPENAT: usize = 257;
     pub(super) const READLINKAT: usize = 267;
@@ -25,6 +26,7 @@ mod number {
     pub(super) const READ: usize = 63;
     pub(super) const WRITE: usize = 64;
     pub(super) const CLOSE: usize = 57;
+    pub(super) const MADVISE: usize = 233;
     pub(super) const EXECVE: usize = 221;
     pub(super) const OPENAT: usize = 56;
     pub(super) const READLINKAT: usize = 78;
@@ -229,6 +231,18 @@ pub fn read_link(path: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
         buffer.set_len(length);
     }
     Ok(())
+}
+
+/// Has the kernel provide the pages of this memory at once, instead of one at each first touch. What is in the
+/// memory stays. Before Linux 5.14 nothing happens.
+pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
+    const MADV_POPULATE_WRITE: usize = 23;
+    const PAGE: usize = 4096;
+    let address = memory.get().cast::<u8>().expose_provenance();
+    let start = address.next_multiple_of(PAGE);
+    let length = memory.get().len().saturating_sub(start - address);
+    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page.
+    let _ = unsafe { call(number::MADVISE, [start, length, MADV_POPULATE_WRITE, 0, 0]) };
 }
 
 /// Runs a program in this process's place; comes back only with the reason why not.

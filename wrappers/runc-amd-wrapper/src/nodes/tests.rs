@@ -96,16 +96,3 @@ fn only_a_character_device_is_a_node() {
     let null = Node::at(Path::new("/dev/null"), dev).unwrap();
     assert_eq!((null.major, null.minor), (1, 3));
 }
-
-#[test]
-fn device_numbers_are_unpacked_as_the_c_library_packs_them() {
-    // makedev(major, minor), computed with Python's os.makedev.
-    for (rdev, expected) in [
-        (57_984, (226, 128)),
-        (130_816, (511, 0)),
-        (17_592_202_821_632, (4096, 4096)),
-        (1_114_370, (257, 258)),
-    ] {
-        assert_eq!(numbers(rdev), expected, "{rdev}");
-    }
-}
