@@ -18,6 +18,7 @@ mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod gids;
+pub mod glance;
 mod json;
 mod pci;
 pub mod policy;
@@ -29,6 +30,7 @@ pub mod request;
 pub mod selection;
 mod splice;
 
+pub use by_path::{ByPath, Fnv1a};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

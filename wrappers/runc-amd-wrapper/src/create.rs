@@ -29,6 +29,7 @@ use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
 use crate::grant::{self, Examined};
 use crate::log::Log;
+use crate::nodes::Sysfs;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Lock, Store};
@@ -182,6 +183,7 @@ impl Create<'_> {
             gpus_are_listed: policy.gpus.is_some(),
             namespace: &namespace,
             paths: self.paths,
+            sysfs: &Sysfs::at(&self.paths.sys),
         };
         let mut examined = Examined::default();
         let mut chosen = match request {

@@ -1,15 +1,15 @@
 //! From chosen GPUs to what is written into a bundle: the CDI spec's edits, with the numbers and groups
 //! of the nodes as they stand.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use allocation::ByPath;
 use allocation::bundle::{Injection, Node as InjectedNode};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
-use crate::nodes::{Node, Owner};
+use crate::nodes::{Node, Owner, Sysfs};
 use crate::paths::Paths;
 
 /// What decides about a node besides itself.
@@ -20,11 +20,12 @@ pub struct Setting<'a> {
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
     pub paths: &'a Paths,
+    pub sysfs: &'a Sysfs<'a>,
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
 #[derive(Debug, Default)]
-pub struct Examined<'a>(BTreeMap<&'a str, Seen>);
+pub struct Examined<'a>(ByPath<&'a str, Seen>);
 
 /// A node as it will be in the container.
 #[derive(Clone, Copy, Debug)]
@@ -94,13 +95,9 @@ impl<'a> Setting<'a> {
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
-                node.check(
-                    path,
-                    Owner::Gpu { card: &card.to_string(), render: Some(&render) },
-                    &self.paths.sys,
-                )
+                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.sysfs)
             }
-            None => node.check(path, Owner::AnyOfAmd, &self.paths.sys),
+            None => node.check(path, Owner::AnyOfAmd, self.sysfs),
         };
         checked.map_err(|error| error.to_string())
     }

@@ -79,9 +79,10 @@ impl Wrapper<'_> {
                 }
             },
         };
+        let own = runtime::stat(&self.paths.own);
         let runtime = match policys_runtime {
-            Some(path) => runtime::named(&path, &self.paths.own),
-            None => runtime::on_path(self.environment.get("PATH"), &self.paths.own),
+            Some(path) => runtime::named(&path, own),
+            None => runtime::on_path(self.environment.get("PATH"), own),
         };
         runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
     }
