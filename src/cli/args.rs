@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Cdi(super::cdi::Command),
     /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
     Doctor,
+    /// Who has which GPU, under a policy of exclusive sharing
+    #[command(subcommand)]
+    Lease(super::lease::Command),
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…
