@@ -195,6 +195,7 @@ impl Machine {
     /// A bundle with busybox in it.
     pub(crate) fn bundle(&self, name: &str, like: Like<'_>) -> PathBuf {
         let bundle = self.path(name);
+        let _ = std::fs::remove_dir_all(&bundle);
         let bin = bundle.join("rootfs/bin");
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::copy("/bin/busybox", bin.join("busybox")).unwrap();
@@ -263,14 +264,20 @@ impl Machine {
     }
 
     pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = self.inside(&[program, "--root", "R"]);
+        command.args(arguments);
+        command
+    }
+
+    /// A program in the machine's mount namespace, with nothing but a PATH in its environment.
+    pub(crate) fn inside(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
             .arg(format!("--mount=/proc/{}/ns/mnt", self.keeper.id()))
             .args(["--", "env", "--ignore-environment", "--chdir"])
             .arg(self.place.path())
             .arg("PATH=/usr/sbin:/usr/bin:/sbin:/bin")
-            .args([program, "--root", "R"])
-            .args(arguments)
+            .args(argv)
             .stdin(Stdio::null());
         command
     }
