@@ -68,13 +68,18 @@ fn paths(root: &Root) -> Paths {
     }
 }
 
+fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
+    let judge = if root.is_host() { Judge::new(paths) } else { Judge::of_another_machine(paths) };
+    judge.map_err(Error::Store)
+}
+
 /// Every lease, and who waits.
 ///
 /// # Errors
 /// The folders cannot be read or are not root's alone, or nobody can tell which processes live.
 pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     let paths = paths(root);
-    let judge = Judge::new(&paths).map_err(Error::Store)?;
+    let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::idle::now_ms(&paths);
     let leases = Leases::of(&paths).all(&judge).map_err(|error| Error::Store(error.to_string()))?;
     let held = leases.into_iter().map(|held| shown(held, now_ms)).collect();
@@ -128,7 +133,7 @@ fn shown(held: runc_amd_wrapper::lease_file::Held, now_ms: Option<u64>) -> Held 
 pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Error> {
     let paths = paths(root);
     let stored = |error: runc_amd_wrapper::store::Error| Error::Store(error.to_string());
-    let judge = Judge::new(&paths).map_err(Error::Store)?;
+    let judge = judge(root, &paths)?;
     let leases = Leases::of(&paths);
     // Making the folders would be a change where there is nothing to release.
     if leases.all(&judge).map_err(stored)?.is_empty() {

@@ -50,18 +50,21 @@ pub struct Judge<'p> {
 
 impl<'p> Judge<'p> {
     /// # Errors
-    /// proc is not there: then every process would seem to be dead.
+    /// proc is not there, or not this machine's: then every process would seem to be dead.
     pub fn new(paths: &'p Paths) -> Result<Self, String> {
-        let unknown = |error: &dyn std::fmt::Display| {
-            format!(
-                "which containers live cannot be told: {} {error}; mount proc there",
-                paths.proc.join("sys/kernel/random/boot_id").display()
-            )
-        };
-        let boot_id = alive::boot_id(&paths.proc).map_err(|error| unknown(&error))?;
-        if Process::now(&paths.proc, std::process::id()).is_none() {
-            return Err(unknown(&"is there, but not this process"));
+        match Process::now(&paths.proc, std::process::id()) {
+            Some(_) => Self::of_another_machine(paths),
+            None => Err(unknown(paths, &"is not asked, since proc does not show this process")),
         }
+    }
+
+    /// For a proc that was laid out somewhere, in which this process is none.
+    ///
+    /// # Errors
+    /// It does not name its boot.
+    pub fn of_another_machine(paths: &'p Paths) -> Result<Self, String> {
+        let boot_id = alive::boot_id(&paths.proc)
+            .map_err(|error| unknown(paths, &format!("cannot be read: {error}")))?;
         Ok(Self { paths, boot_id, everyone: OnceCell::new() })
     }
 
@@ -105,6 +108,11 @@ impl<'p> Judge<'p> {
     pub fn look_again(&mut self) {
         self.everyone.take();
     }
+}
+
+fn unknown(paths: &Paths, why: &dyn std::fmt::Display) -> String {
+    let file = paths.proc.join("sys/kernel/random/boot_id");
+    format!("which containers live cannot be told: {} {why}; mount proc there", file.display())
 }
 
 /// The processes of a container by runc's state; `None` where that, or the kernel, does not say.

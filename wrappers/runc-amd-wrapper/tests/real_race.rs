@@ -115,7 +115,10 @@ impl Race<'_> {
 
     fn create(&self, bundle: &Path, id: &str, dice: &mut Dice) {
         let (pid_file, said) = (bundle.join("pid"), bundle.join("said"));
-        let _ = std::fs::remove_file(&pid_file);
+        // runc writes the second first, and leaves it where it is killed before the rename.
+        for file in [&pid_file, &bundle.join(".pid")] {
+            let _ = std::fs::remove_file(file);
+        }
         let arguments =
             ["create", "--bundle", bundle.to_str().unwrap(), "--pid-file", pid_file.to_str().unwrap(), id];
         let mut child = self
