@@ -373,3 +373,60 @@ fn real_a_kill_at_any_write_leaves_nothing_that_blocks() {
     // Eight leases, a record and a bundle are written in each that is not killed before.
     assert!(kills >= 20, "{kills}");
 }
+
+/// The container's first process, as far as runc has come with it.
+fn init_in(cgroup: &str) -> Option<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let read =
+        |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    pids.into_iter().find(|pid| {
+        read(*pid, "comm").starts_with("runc:[2:INIT]")
+            && read(*pid, "cgroup").lines().any(|line| line.ends_with(cgroup))
+    })
+}
+
+fn signal(signal: &str, pid: u32) {
+    assert!(std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn real_the_process_that_a_killed_create_left_keeps_the_gpu_until_it_ends() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    machine.policy_of_eight(&json!({}));
+    let env: &[&str] = &["AMD_VISIBLE_DEVICES=4"];
+    let bundle = machine.bundle("killed", sleeper(env));
+    let mut config: Value =
+        serde_json::from_slice(&std::fs::read(bundle.join("config.json")).unwrap()).unwrap();
+    // While this hook runs, the first process is there and runc has not written its state yet.
+    config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "2"]}]});
+    std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
+    let cgroup = config["linux"]["cgroupsPath"].as_str().unwrap().to_owned();
+    let mut create = spawn(&machine, &bundle, "killed");
+    wait_for("init", || init_in(&cgroup).is_some());
+    let init = init_in(&cgroup).unwrap();
+    signal("-STOP", init);
+    create.kill().unwrap();
+    create.wait().unwrap();
+    assert!(!machine.path("R/killed/state.json").exists());
+
+    let second = machine.bundle("second", sleeper(env));
+    assert!(!spawn(&machine, &second, "second").wait().unwrap().success());
+    let said = std::fs::read_to_string(second.join("said")).unwrap();
+    assert!(said.contains("held by the container killed"), "{said}");
+    // Neither does its own id get another one.
+    assert!(!spawn(&machine, &bundle, "killed").wait().unwrap().success());
+    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
+    assert!(said.contains("processes of an earlier container killed are left in its cgroup"), "{said}");
+    signal("-KILL", init);
+    wait_for("its end", || init_in(&cgroup).is_none());
+    assert!(spawn(&machine, &second, "second").wait().unwrap().success());
+    for folder in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        // runc does not know of it any more.
+        let _ = std::fs::remove_dir(folder.path().join(cgroup.trim_start_matches('/')));
+    }
+    let _ = std::fs::remove_dir(Path::new("/sys/fs/cgroup").join(cgroup.trim_start_matches('/')));
+}
