@@ -157,7 +157,8 @@ mod tests {
     /// `.` is a free partition, `x` one that somebody has.
     #[test]
     fn free_partitions_are_taken_from_the_fullest_card_that_has_room() {
-        let table: [(&[(u8, &str)], usize, &[usize]); 10] = [
+        type Case<'c> = (&'c [(u8, &'c str)], usize, &'c [usize]);
+        let table: [Case<'_>; 10] = [
             // A card of which a part is taken, rather than a whole one, however small that is.
             (&[(b'a', "."), (b'b', "x...")], 1, &[2]),
             (&[(b'a', "...."), (b'b', "xx.."), (b'c', "xxx.")], 1, &[11]),
