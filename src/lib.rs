@@ -12,6 +12,7 @@ pub mod detection;
 pub mod doctor;
 pub mod facts;
 pub mod host;
+pub mod lease;
 pub mod names;
 pub mod printable;
 pub mod render;

@@ -5,6 +5,7 @@ mod cdi;
 mod demo;
 mod detect;
 mod doctor;
+mod lease;
 mod manual;
 mod output;
 mod report;
@@ -73,6 +74,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Detect => detect::run(&session),
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
+        Command::Lease(command) => lease::run(&session, &command),
         Command::Man => manual::man(),
         Command::Doctor => doctor::run(&session),
         Command::Report { file } => report::run(&session, file),

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use allocation::Render;
 use allocation::record::Record;
 
 use crate::alive::{self, Process};
 use crate::environment::Environment;
+use crate::lease_file::Leases;
 use crate::paths::Paths;
 use crate::store::{Key, valid_id};
 
@@ -37,6 +39,11 @@ impl<'a> Container<'a> {
     /// make another one.
     pub fn lives(&self, paths: &Paths) -> bool {
         alive::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
+    }
+
+    /// Whether it has a lease on this GPU, alive or dead.
+    pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
+        Leases::of(paths).is_holder(render, &self.root, self.id)
     }
 
     /// Whether `runc delete` would end it without `--force`: it does not live, or was never started.
