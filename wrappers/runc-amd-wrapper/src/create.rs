@@ -192,6 +192,12 @@ impl Create<'_> {
         if container.lives(self.paths) {
             return Ok(());
         }
+        if config::read(config.path.clone()).is_ok_and(|now| now.bytes != config.bytes) {
+            let path = config.path.display();
+            return Err(format!(
+                "its {path} was changed meanwhile: another create is at work on this bundle"
+            ));
+        }
         let earlier = store.read(container.key()).ok().flatten().and_then(|text| Record::parse(&text).ok());
         if earlier.as_ref().is_some_and(|record| self.is_own(record)) {
             // Another copy of this wrapper was run before this one, in this very process.
@@ -210,6 +216,7 @@ impl Create<'_> {
             spec: &spec,
             gpus_are_listed: policy.gpus.is_some(),
             namespace: &namespace,
+            log: self.log,
             paths: self.paths,
             sysfs: &Sysfs::at(&self.paths.sys),
         };
@@ -240,6 +247,19 @@ impl Create<'_> {
             }
             Some(request) => {
                 let chosen = self.choose(&inventory, request, earlier.as_ref(), &store, &lock)?;
+                if let Request::Count(_) = request {
+                    let unclear = |error| format!("its {}: {error}", config.path.display());
+                    let there = nodes_in(bundle, &inventory).map_err(unclear)?;
+                    if let Some(other) =
+                        there.iter().find(|render| chosen.iter().all(|c| c.gpu.render != **render))
+                    {
+                        return Err(format!(
+                            "its {} has {other} already, which would be a GPU more than the container asks for: create \
+                             it from a bundle that no earlier create has edited",
+                            config.path.display()
+                        ));
+                    }
+                }
                 ((lock, None), chosen)
             }
             None => {

@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use allocation::ByPath;
+use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
+use crate::log::Log;
 use crate::nodes::{Node, Owner, Sysfs};
 use crate::paths::Paths;
 
@@ -19,6 +21,7 @@ pub struct Setting<'a> {
     /// Whether the policy lists its GPUs: each node must then be the listed card's.
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
+    pub log: Log<'a>,
     pub paths: &'a Paths,
     pub sysfs: &'a Sysfs<'a>,
 }
@@ -86,8 +89,15 @@ impl<'a> Setting<'a> {
             node.uid = wanted.uid.unwrap_or(node.uid);
             node.gid = wanted.gid.unwrap_or(node.gid);
         }
-        let supplement = supplement(node.mode, node.gid, self.namespace)
-            .map_err(|error| format!("the device node {}: {error}", path.display()))?;
+        let supplement = supplement(node.mode, node.gid, self.namespace).or_else(|error| {
+            let sentence = format!("the device node {}: {error}", path.display());
+            if is_for_computing(wanted.host()) {
+                return Err(sentence);
+            }
+            // A card node that nobody in the container can open takes nothing from computing.
+            self.log.warn(&sentence);
+            Ok(Supplement::NotNeeded)
+        })?;
         Ok(Seen { node, supplement })
     }
 
@@ -139,6 +149,11 @@ impl<'a> Setting<'a> {
         }
         Ok(injection)
     }
+}
+
+/// Computing opens /dev/kfd and the render nodes, and no other (ROCr's and HIP's open calls).
+fn is_for_computing(host: &str) -> bool {
+    host == "/dev/kfd" || Render::parse(host).is_some()
 }
 
 fn add(gids: &mut Vec<u32>, gid: u32) {

@@ -42,7 +42,7 @@ impl<'a> Log<'a> {
         if self.file.is_some() {
             self.append(&self.line("error", sentence));
         }
-        to_stderr(&format!("runc-amd-wrapper: {sentence}\n"));
+        to_stderr(&format!("runc-amd-wrapper: {}\n", sentence.replace('\n', " ")));
     }
 
     fn line(&self, level: &str, sentence: &str) -> String {
