@@ -229,7 +229,7 @@ fn reason(said: &str) -> String {
         ("container with id exists", "refused by runc: the id exists"),
         ("already exists", "refused by runc: the id exists"),
         // The owner of the id deletes by force what another worker just makes.
-        ("msg=\"runc create failed: unable to start", "failed in runc: deleted meanwhile"),
+        ("msg=\"runc create failed: ", "failed in runc"),
     ];
     let reason = known.iter().find(|(part, _)| said.contains(part)).map(|(_, reason)| *reason);
     reason.map_or_else(|| format!("failed: {}", said.trim()), str::to_owned)
@@ -303,6 +303,7 @@ fn real_a_thousand_creates_race_for_eight_leases() {
     assert!(freed <= Duration::from_secs(1), "free only after {freed:?}");
     let strange: Vec<&String> = figures.keys().filter(|what| what.starts_with("failed: ")).collect();
     assert!(strange.is_empty(), "{strange:#?}");
+    assert!(race.figure("failed in runc") <= 20, "runc itself fails too often for a chance meeting");
     // Else it was no race.
     for (what, least) in
         [("created", 150), ("killed as runc", 30), ("killed as runc-amd-wrapper", 1), ("killed as init", 30)]
