@@ -12,17 +12,17 @@ use std::process::{Command as Process, Stdio};
 
 use runc_amd_wrapper::args::{Call, Command, Reading, read};
 
-pub const BUNDLES: &[&str] = &["b1", "b2", "create", "-b3"];
-pub const ROOTS: &[&str] = &["R", "S"];
+pub(crate) const BUNDLES: &[&str] = &["b1", "b2", "create", "-b3"];
+pub(crate) const ROOTS: &[&str] = &["R", "S"];
 /// `void` stands in the state folder as an empty folder: `delete void` removes it.
-pub const IDS: &[&str] = &[
+pub(crate) const IDS: &[&str] = &[
     "c1", "c2", "create", "run", "exec", "b1", "x,y", "true", "R", "P", "F", "x", "1", "L2", "json",
     "delete", "state", "start", "kill", "pause", "nowhere",
 ];
 
 /// What runc was seen to take a line for. What it did not show is `None`.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     subcommand: Option<&'static str>,
     root: Option<String>,
     id: Option<String>,
@@ -34,16 +34,16 @@ pub struct Seen {
 }
 
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub created: usize,
-    pub executed: usize,
-    pub deleted: usize,
-    pub refused: usize,
-    pub doubtful: usize,
+pub(crate) struct Tally {
+    pub(crate) created: usize,
+    pub(crate) executed: usize,
+    pub(crate) deleted: usize,
+    pub(crate) refused: usize,
+    pub(crate) doubtful: usize,
 }
 
 impl Tally {
-    pub fn with(mut self, more: Self) -> Self {
+    pub(crate) fn with(mut self, more: Self) -> Self {
         self.created += more.created;
         self.executed += more.executed;
         self.deleted += more.deleted;
@@ -55,7 +55,7 @@ impl Tally {
 
 /// Fails unless one of the readings is what runc was seen to take the line for. `newer`: the line has a flag that
 /// this runc does not have there; a newer one may go on where this one refuses.
-pub fn compare(line: &[String], newer: bool, seen: &Seen, place: &Place) -> Tally {
+pub(crate) fn compare(line: &[String], newer: bool, seen: &Seen, place: &Place) -> Tally {
     let arguments: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
     let reading = read(&arguments);
     let calls: &[Call<'_>] = match &reading {
@@ -132,10 +132,10 @@ impl Seen {
 }
 
 /// A working directory with bundles and two state folders.
-pub struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let at = place.0.path();
         for bundle in BUNDLES.iter().copied().chain(["."]) {
@@ -169,7 +169,7 @@ impl Place {
         between(&config, "BUNDLE[", "]").map(str::to_owned)
     }
 
-    pub fn run(&self, line: &[String]) -> Seen {
+    pub(crate) fn run(&self, line: &[String]) -> Seen {
         let output = Process::new("runc")
             .args(line)
             .current_dir(self.path())
