@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use root::Root;
 
 /// What is kept of each stream. The rest is read and dropped, so that the command can end.
-const KEPT: usize = 1 << 20;
+pub const KEPT: usize = 1 << 20;
 
 /// How long the streams may stay open after the command has ended: a child of its own may hold them.
 const LINGER: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub struct Programs {
     path: OsString,
 }
 
-/// What a command that ended with 0 wrote, the first [`KEPT`] bytes of each stream.
+/// What a command that ended with 0 wrote, the first mebibyte of each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub stdout: Vec<u8>,

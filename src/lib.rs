@@ -13,5 +13,7 @@ pub mod doctor;
 pub mod facts;
 pub mod host;
 pub mod names;
+pub mod printable;
 pub mod render;
+pub mod report;
 pub mod worker;

@@ -213,8 +213,12 @@ fn a_render_node_whose_number_sysfs_does_not_tell_is_not_offered() {
 }
 
 #[test]
-fn a_kfd_whose_number_sysfs_does_not_tell_is_not_offered() {
+fn a_kfd_whose_number_sysfs_tells_wrong_is_not_offered() {
     for (how, entry) in ruined().into_iter().chain([("0:0", Some("0:0\n".into()))]) {
+        // A file that is not there is no contradiction: see detect_shapes.rs, kfds_number_comes_from_….
+        if how == "gone" {
+            continue;
+        }
         let answer = detect(&with(good(), &format!("{KFD}/dev"), entry.as_ref()));
         assert_eq!(only(&answer)["usable"], false, "{how}: {answer:#}");
         assert!(problems(only(&answer)).contains("/dev/kfd"), "{how}: {answer:#}");
@@ -226,6 +230,11 @@ fn a_kfd_whose_number_sysfs_does_not_tell_is_not_offered() {
 fn a_drm_entry_that_leads_nowhere_leaves_its_card_listed_and_not_usable() {
     for path in [RENDER.to_owned(), format!("{RENDER}/device")] {
         for (how, entry) in ruined() {
+            // Without a device link the entry's own link still leads into the device's folder; one that leads
+            // elsewhere is believed.
+            if path.ends_with("device") && !matches!(entry, Some(Entry::Link(_))) {
+                continue;
+            }
             let answer = detect(&with(good(), &path, entry.as_ref()));
             let gpus = answer["gpus"].as_array().unwrap();
             assert!(gpus.iter().all(|gpu| gpu["usable"] == false), "{path} {how}: {answer:#}");
@@ -240,10 +249,10 @@ fn what_stands_in_dev_must_be_the_device_that_sysfs_names() {
         ("/dev/dri/renderD128", Entry::from("text"), "not a character device"),
         ("/dev/dri/renderD128", Entry::Directory, "not a character device"),
         ("/dev/dri/renderD128", Entry::Link("nowhere".to_owned()), "/dev/dri/renderD128"),
-        ("/dev/dri/renderD128", Device::new(226, 129, 992).into(), "226:129, and sysfs says 226:128"),
+        ("/dev/dri/renderD128", Device::new(226, 129, 992).into(), "226:129, and the kernel says 226:128"),
         ("/dev/dri/renderD128", Device::new(0, 0, 992).into(), "0:0"),
         ("/dev/kfd", Entry::from(""), "not a character device"),
-        ("/dev/kfd", Device::new(237, 0, 992).into(), "237:0, and sysfs says 511:0"),
+        ("/dev/kfd", Device::new(237, 0, 992).into(), "237:0, and the kernel says 511:0"),
         ("/dev/kfd", Device::new(0, 0, 992).into(), "0:0"),
     ] {
         let answer = detect(&good().put(node, entry));

@@ -85,8 +85,9 @@ fn a_gpu_that_is_not_there_or_not_amds_is_an_error_with_its_line_and_no_other_ca
         ("GPU-0000000000000000", "names \"GPU-0000000000000000\""),
         ("'0000:09:00.0'", "no AMD GPU but nvidia"),
         ("../..", "names \"../..\""),
+        ("64", "names \"64\""),
     ] {
-        let config = format!("tag: a\ngpu-device-ids:\n- 0\n- {word}\n");
+        let config = format!("tag: a\ngpu-device-ids:\n- '0000:64:00.0'\n- {word}\n");
         let failed =
             tags(&captures::phoenix_beside_rtx4080(), Nodes::Recorded, &config, &[]).code(2).stdout("");
         let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();

@@ -43,6 +43,12 @@ pub(crate) enum Command {
     Cdi(super::cdi::Command),
     /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
     Doctor,
+    /// Pack a support bundle without secrets that --root reads again as this machine
+    Report {
+        /// Write it here (a path of this machine, also with --root), or to stdout with -
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

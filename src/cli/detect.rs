@@ -9,6 +9,7 @@ use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::detection::{Detection, Entry};
 use crate::facts::Facts;
+use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let detection = Detection::new(&Facts::read(&session.root));
@@ -26,7 +27,7 @@ pub(crate) fn text(detection: &Detection) -> String {
         text.push_str(&reasons(&detection.gpus));
     }
     for problem in &detection.problems {
-        writeln!(text, "{} {problem}", styled(BAD, "!")).ok();
+        writeln!(text, "{} {}", styled(BAD, "!"), printable(problem)).ok();
     }
     writeln!(text, "\n{}", machine(detection)).ok();
     text
@@ -73,41 +74,56 @@ fn partition(gpu: &Entry) -> String {
     format!("{}/{} {}", mode(&partition.compute), mode(&partition.memory), partition.id)
 }
 
-/// Why a GPU is not usable, and why a field of one is not known, one line each.
+/// Why a GPU is not usable, and why a field of one is not known: a line a reason, with the GPUs that it holds for.
 fn reasons(gpus: &[Entry]) -> String {
-    let mut text = String::new();
-    for gpu in gpus.iter().filter(|gpu| gpu.vendor == "amd") {
-        let name = match gpu.index {
-            Some(index) => format!("{index}"),
-            None => or_none(gpu.pci.as_ref()),
-        };
+    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+    for gpu in gpus {
+        let Some(index) = gpu.index else { continue };
         for problem in &gpu.problems {
-            writeln!(text, "{} {name}: {problem}", styled(BAD, "✗")).ok();
+            match reasons.iter_mut().find(|(known, _)| known == problem) {
+                Some((_, indexes)) => indexes.push(index),
+                None => reasons.push((problem, vec![index])),
+            }
         }
     }
-    let unknown_memory: Vec<_> =
-        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
-    match unknown_memory.as_slice() {
-        [] => {}
-        [(index, reason)] => {
-            writeln!(text, "{}", styled(DIM, format!("? {index}: memory unknown, {reason}"))).unwrap_or(())
-        }
-        [(_, reason), rest @ ..] => {
-            let more = rest.len();
-            writeln!(text, "{}", styled(DIM, format!("? memory unknown, {reason}; and so for {more} more")))
-                .unwrap_or(());
-        }
+    let mut text = String::new();
+    for (problem, indexes) in reasons {
+        writeln!(text, "{} {}: {}", styled(BAD, "✗"), ranges(&indexes), printable(problem)).ok();
     }
+    text.push_str(&unknown_memory(gpus));
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Ascending numbers in the form that AMD_VISIBLE_DEVICES takes too: `0-3,5`.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let shown = runs.filter_map(|run| match (run.first()?, run.last()?) {
+        (first, last) if first == last => Some(first.to_string()),
+        (first, last) => Some(format!("{first}-{last}")),
+    });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+/// 63 partitions lack it for one reason: the first one's is told, and for how many it stands.
+fn unknown_memory(gpus: &[Entry]) -> String {
+    let unknown: Vec<_> =
+        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
+    let Some((index, reason)) = unknown.first() else { return String::new() };
+    let more = match unknown.len() - 1 {
+        0 => String::new(),
+        more => format!("; and so for {more} more"),
+    };
+    format!("{}\n", styled(DIM, format_args!("? {index}: memory unknown, {}{more}", printable(reason))))
 }
 
 fn machine(detection: &Detection) -> String {
     let amd = detection.gpus.iter().filter(|gpu| gpu.vendor == "amd").count();
     let usable = detection.gpus.iter().filter(|gpu| gpu.usable).count();
     let driver = match (&detection.amdgpu.version, detection.amdgpu.loaded) {
-        (Some(version), true) => format!("amdgpu {version} loaded"),
-        (None, true) => "amdgpu loaded".to_owned(),
-        (_, false) => "amdgpu not loaded".to_owned(),
+        (Some(version), Some(true)) => format!("amdgpu {version} loaded"),
+        (None, Some(true)) => "amdgpu loaded".to_owned(),
+        (_, Some(false)) => "amdgpu not loaded".to_owned(),
+        (_, None) => "whether amdgpu is loaded is not known".to_owned(),
     };
     let kfd = detection.kfd.as_ref().map_or_else(
         || "no usable /dev/kfd".to_owned(),
@@ -115,7 +131,7 @@ fn machine(detection: &Detection) -> String {
     );
     let around =
         detection.virtualization.as_ref().map_or_else(String::new, |name| format!("; inside {name}"));
-    format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}")
+    printable(&format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}"))
 }
 
 fn ids(gpu: &Entry) -> String {

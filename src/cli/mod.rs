@@ -7,6 +7,7 @@ mod detect;
 mod doctor;
 mod manual;
 mod output;
+mod report;
 mod session;
 mod table;
 mod tags;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::printable::printable;
 use args::{Args, Command};
 use session::Session;
 
@@ -49,7 +51,11 @@ pub fn main() -> ExitCode {
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
-            let told = if verbose { format!("{error:?}") } else { format!("{error:#}").replace('\n', " ") };
+            let told = if verbose {
+                format!("{error:?}")
+            } else {
+                printable(&format!("{error:#}").replace('\n', " "))
+            };
             writeln!(stderr, "rocworker: {told}").ok();
             ExitCode::from(if error.is::<session::Misuse>() || error.is::<crate::config::Error>() {
                 2
@@ -69,6 +75,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::man(),
         Command::Doctor => doctor::run(&session),
+        Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn log_to_stderr(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        // anstream takes the colours out where they are not wanted: a pipe, NO_COLOR.
+        .with_writer(|| anstream::AutoStream::auto(std::io::stderr()))
         .with_target(false)
         .without_time()
         .init();

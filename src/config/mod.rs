@@ -17,7 +17,8 @@ use document::Document;
 /// Where the configuration lies beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
 
-const LIMIT: usize = 1 << 20;
+/// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
+const LIMIT: usize = 64 << 10;
 
 /// The configuration, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,10 +132,20 @@ impl Source {
     fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
         let lines = || (1..).zip(self.text.lines());
         let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
-        let of_item =
-            item.and_then(|item| lines().find(|(number, line)| *number >= of_key && line.contains(item)));
+        let of_item = item.and_then(|item| {
+            lines().find(|(number, line)| {
+                *number >= of_key && words(line).any(|word| word == item)
+                    || line.contains(&format!("\"{item}\""))
+            })
+        });
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
     }
+}
+
+/// The words of a line of YAML, as far as a list of names needs: without dashes, brackets, commas and quotes.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '"' | '\'');
+    line.split(is_between).filter(|word| !word.is_empty())
 }
 
 fn is_of_key(line: &str, key: &str) -> bool {

@@ -21,6 +21,7 @@ mod virtualization;
 use root::Root;
 use serde::Serialize;
 
+pub(crate) use blacklist::FOLDERS as MODPROBE_FOLDERS;
 pub use check::{Check, Status};
 
 use crate::command::Programs;

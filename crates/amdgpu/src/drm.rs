@@ -46,17 +46,24 @@ fn read(root: &Root, name: &str) -> Option<Minor> {
     }
     let folder = Path::new(CLASS).join(name);
     let number = attribute::device_number(root, &folder.join("dev"));
-    Some(Minor { name: name.to_owned(), render, number, parent: parent(root, &folder.join("device")) })
+    Some(Minor { name: name.to_owned(), render, number, parent: parent(root, &folder) })
 }
 
-fn parent(root: &Root, device: &Path) -> Parent {
-    if let Some(name) = pci::last_component(root, device) {
+fn parent(root: &Root, entry: &Path) -> Parent {
+    let device = entry.join("device");
+    if let Some(name) = pci::last_component(root, &device) {
         return parent_named(&name);
     }
-    // A capture may hold the device's folder itself where the kernel has a link.
-    let uevent = attribute::text(root, &device.join("uevent"));
-    let slot = uevent.ok().and_then(|text| pci::value_of(&text, "PCI_SLOT_NAME").map(parent_named));
-    slot.unwrap_or(Parent::Other)
+    // A capture may hold the device's folder itself where the kernel has a link, or have left it out: the entry
+    // is a link into the device's folder too (../../devices/…/0000:64:00.0/drm/card1).
+    let uevent = attribute::text(root, &device.join("uevent")).ok();
+    let slot = uevent.and_then(|text| pci::value_of(&text, "PCI_SLOT_NAME").map(parent_named));
+    slot.or_else(|| folder_above_drm(&root.read_link(entry).ok()?)).unwrap_or(Parent::Other)
+}
+
+fn folder_above_drm(target: &Path) -> Option<Parent> {
+    let drm = target.parent().filter(|folder| folder.file_name() == Some("drm".as_ref()))?;
+    Some(parent_named(drm.parent()?.file_name()?.to_str()?))
 }
 
 fn parent_named(name: &str) -> Parent {

@@ -2,7 +2,8 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Meta, Root};
 
-use crate::attribute::{Reading, Unknown};
+use crate::attribute::{self, Reading, Unknown};
+use crate::kfd;
 
 /// A node in /dev that sysfs promises, and what really stands there.
 #[derive(Debug, Clone)]
@@ -21,10 +22,12 @@ pub enum NodeFault {
     #[error("{} is {found}, not a character device: remove it and run udevadm trigger", path.display())]
     NotADevice { path: PathBuf, found: &'static str },
     #[error(
-        "{} is device {}:{}, and sysfs says {}:{}: it is stale, remove it and run udevadm trigger",
+        "{} is device {}:{}, and the kernel says {}:{}: it is stale, remove it and run udevadm trigger",
         path.display(), found.0, found.1, expected.0, expected.1
     )]
     OtherDevice { path: PathBuf, found: (u64, u64), expected: (u64, u64) },
+    #[error("{} is device 0:0, which is none: remove it and run udevadm trigger", .0.display())]
+    Nothing(PathBuf),
     #[error("the number of {} is not known: {why}", path.display())]
     NumberUnknown { path: PathBuf, why: Unknown },
     #[error("{0}")]
@@ -34,8 +37,28 @@ pub enum NodeFault {
 impl DeviceNode {
     /// Compares what stands at `path` with the number that sysfs gives.
     pub(crate) fn examine(root: &Root, path: PathBuf, number: &Reading<(u64, u64)>) -> Self {
-        let state = examine(root, &path, number);
+        let state = real_device(root, &path).and_then(|(meta, found)| match number {
+            Ok(expected) if found != *expected => {
+                Err(NodeFault::OtherDevice { path: root.shown(&path), found, expected: *expected })
+            }
+            Ok(_) => Ok(meta),
+            Err(why) => Err(NodeFault::NumberUnknown { path: root.shown(&path), why: why.clone() }),
+        });
         Self { path, state }
+    }
+
+    /// /dev/kfd, by the number that sysfs gives, else by KFD's major in /proc/devices (its only minor is 0,
+    /// kfd_chardev.c). A capture may have neither; then a real device there is all that can be asked.
+    pub(crate) fn examine_kfd(root: &Root) -> Self {
+        let path = PathBuf::from("/dev/kfd");
+        let number = Path::new(kfd::CLASS).join("dev");
+        if root.lstat(&number).is_ok() {
+            return Self::examine(root, path, &attribute::device_number(root, &number));
+        }
+        match kfd::registered_major(root) {
+            Ok(Some(major)) => Self::examine(root, path, &Ok((major, 0))),
+            Ok(None) | Err(_) => Self { state: real_device(root, &path).map(|(meta, _)| meta), path },
+        }
     }
 
     /// The device's number when the right one stands there.
@@ -48,21 +71,17 @@ impl DeviceNode {
     }
 }
 
-fn examine(root: &Root, path: &Path, number: &Reading<(u64, u64)>) -> Result<Meta, NodeFault> {
+/// What stands at the path when it is a character device, with its number; 0:0 is no device's.
+fn real_device(root: &Root, path: &Path) -> Result<(Meta, (u64, u64)), NodeFault> {
     let shown = || root.shown(path);
     let meta = match root.stat(path) {
         Ok(meta) => meta,
         Err(error) if error.is_not_found() => return Err(NodeFault::Missing(shown())),
         Err(error) => return Err(NodeFault::Unreadable(Unknown::from_error(&error))),
     };
-    let Kind::Character { major, minor } = meta.kind else {
-        return Err(NodeFault::NotADevice { path: shown(), found: meta.kind.described() });
-    };
-    match number {
-        Ok(expected) if (major, minor) == *expected && (major, minor) != (0, 0) => Ok(meta),
-        Ok(expected) => {
-            Err(NodeFault::OtherDevice { path: shown(), found: (major, minor), expected: *expected })
-        }
-        Err(why) => Err(NodeFault::NumberUnknown { path: shown(), why: why.clone() }),
+    match meta.kind {
+        Kind::Character { major: 0, minor: 0 } => Err(NodeFault::Nothing(shown())),
+        Kind::Character { major, minor } => Ok((meta, (major, minor))),
+        other => Err(NodeFault::NotADevice { path: shown(), found: other.described() }),
     }
 }

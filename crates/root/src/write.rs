@@ -1,11 +1,13 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, ResolveFlag, openat, renameat};
+use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, fchmod, fstatat, mkdirat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
+use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
 
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root, inside};
@@ -27,13 +29,13 @@ pub enum Written {
     Changed,
 }
 
-/// A temporary file that a killed run left behind is known as ours by this prefix.
+/// What a killed run leaves behind has this prefix, and its pid at the end.
 const TEMPORARY: &str = ".rocworker-";
 
 impl Root {
     /// Puts a file in place, whole: a temporary file beside it with its final mode and owner, fsync, rename,
-    /// fsync of the folder. Not at all when bytes, mode and owner are already right. The missing last folder
-    /// of the path is made; a symbolic link anywhere on the way is refused, for somebody could have planted it.
+    /// fsync of the folder. Not at all when bytes, mode and owner are already right. Missing folders of the path
+    /// are made; a symbolic link anywhere on the way is refused, for somebody could have planted it.
     ///
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
@@ -49,7 +51,9 @@ impl Root {
         }
         let mut temporary = OsString::from(TEMPORARY);
         temporary.push(name);
-        temporary.push(format!(".{}", std::process::id()));
+        temporary.push(".");
+        self.sweep(&folder, parent, &temporary);
+        temporary.push(std::process::id().to_string());
         let result = fill(&folder, &temporary, bytes, how)
             .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
             .and_then(|()| fsync(&folder));
@@ -61,20 +65,41 @@ impl Root {
         Ok(Written::Changed)
     }
 
-    fn folder_for_writing(&self, parent: &Path) -> Result<OwnedFd, Error> {
-        match self.open_folder(parent) {
-            Err(Errno::ENOENT) => {
-                let (Some(above), Some(name)) = (parent.parent(), parent.file_name()) else {
-                    return Err(Error::io("open", self.shown(parent), Errno::ENOENT));
-                };
-                let above_fd = self.open_folder(above).map_err(|errno| self.no_folder(above, errno))?;
-                match mkdirat(&above_fd, name, Mode::from_bits_truncate(0o755)) {
-                    Ok(()) | Err(Errno::EEXIST) => {}
-                    Err(errno) => return Err(Error::io("make the folder", self.shown(parent), errno)),
-                }
-                self.open_folder(parent).map_err(|errno| self.no_folder(parent, errno))
+    /// Takes away what killed runs left behind: temporary files of this file whose process is gone. What cannot
+    /// be taken away hinders nothing.
+    fn sweep(&self, folder: &OwnedFd, path: &Path, prefix: &OsString) {
+        for name in self.list(path).unwrap_or_else(|_| Vec::new()) {
+            let pid =
+                name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
+            let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
+            if kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) {
+                unlinkat(folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
             }
-            other => other.map_err(|errno| self.no_folder(parent, errno)),
+        }
+    }
+
+    /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
+    /// followed on the way.
+    fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
+        match self.open_folder(folder) {
+            Err(Errno::ENOENT) => {}
+            other => return other.map_err(|errno| self.no_folder(folder, errno)),
+        }
+        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
+            return Err(self.no_folder(folder, Errno::ENOENT));
+        };
+        let above = self.folder_for_writing(above)?;
+        let mode = Mode::from_bits_truncate(0o755);
+        let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
+        match mkdirat(&above, name, mode) {
+            Ok(()) => {
+                let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
+                // The caller's umask is not what engines that read the folder go by.
+                fchmod(&made, mode).map_err(failed)?;
+                Ok(made)
+            }
+            Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),
+            Err(errno) => Err(failed(errno)),
         }
     }
 

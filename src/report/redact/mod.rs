@@ -1,0 +1,115 @@
+//! Takes secrets and identities out of texts that somebody will read: configurations, log lines.
+//!
+//! Errs on the side of removing. A value is taken out whole to the end of its line when its key sounds secret,
+//! so that neither quoting nor nesting decides whether half of it stays.
+
+mod line;
+mod long;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use root::Root;
+use serde_json::Value;
+
+/// What stands in the place of what was removed.
+pub(crate) const MARK: &str = "[removed]";
+
+/// Removes secrets, and names of this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Redactor {
+    /// Word and what to put in its place.
+    names: Vec<(String, &'static str)>,
+    /// How paths begin that are said beneath another Root than `/`.
+    root: Option<String>,
+}
+
+/// A text without its secrets, and in how many places something was taken out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Redacted {
+    pub(crate) text: String,
+    pub(crate) places: usize,
+}
+
+impl Redactor {
+    /// `hostname`: also removed, wherever it or its first label stands as a word. One shorter than four letters
+    /// tells nobody anything, and would be found in words of ours.
+    pub(crate) fn new(hostname: Option<&str>) -> Self {
+        let whole = hostname.into_iter();
+        let names = whole.chain(hostname.and_then(|name| name.split('.').next()));
+        let telling = names.filter(|name| name.len() >= 4 && *name != "localhost" && *name != "amdgpu");
+        Self { names: telling.map(|name| (name.to_ascii_lowercase(), "HOST")).collect(), root: None }
+    }
+
+    /// Also takes away where beneath this machine a captured one lies.
+    pub(crate) fn beneath(mut self, root: &Root) -> Self {
+        let shown = root.shown("/").display().to_string();
+        self.root = (!root.is_host() && shown.len() > 2).then_some(shown);
+        self
+    }
+
+    /// Any text of lines: TOML, YAML, an env file, a unit, a log. The lines keep their numbers.
+    pub(crate) fn text(&self, text: &str) -> Redacted {
+        let mut places = 0;
+        let mut redacted = String::with_capacity(text.len());
+        let mut going_on: Option<long::Value> = None;
+        for line in text.split_inclusive('\n') {
+            let (content, end) = match line.strip_suffix('\n') {
+                Some(content) => (content, "\n"),
+                None => (line, ""),
+            };
+            if let Some(value) = going_on.take() {
+                match value.after(content) {
+                    long::Next::Inside(value) => {
+                        going_on = Some(value);
+                        redacted.push_str(end);
+                        continue;
+                    }
+                    long::Next::Last => {
+                        redacted.push_str(end);
+                        continue;
+                    }
+                    long::Next::Beyond => {}
+                }
+            }
+            let found = line::redact(content, &self.names);
+            places += found.places;
+            redacted.push_str(&found.text);
+            redacted.push_str(end);
+            going_on = found.goes_on;
+        }
+        Redacted { text: redacted, places }
+    }
+
+    /// A JSON text, byte for byte as it was when there is nothing to take out of it.
+    pub(crate) fn json(&self, text: &str) -> Redacted {
+        let by_lines = self.text(text);
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return by_lines };
+        let places = self.value(&mut value);
+        if places == 0 && by_lines.places == 0 {
+            return Redacted { text: text.to_owned(), places: 0 };
+        }
+        Redacted { text: format!("{value:#}\n"), places: places.max(1) }
+    }
+}
+
+/// Whether a key's value is nobody's business.
+fn is_secret(key: &str) -> bool {
+    const PARTS: [&str; 12] = [
+        "secret",
+        "token",
+        "passw",
+        "passphrase",
+        "pwd",
+        "key",
+        "credential",
+        "auth",
+        "private",
+        "cookie",
+        "serial",
+        "bearer",
+    ];
+    const ENDS: [&str; 4] = ["user", "users", "username", "userinfo"];
+    let key = key.to_ascii_lowercase();
+    PARTS.iter().any(|part| key.contains(part)) || ENDS.iter().any(|end| key.ends_with(end))
+}

@@ -1,0 +1,179 @@
+//! Machines with one thing wrong, and what doctor must say of each.
+
+use layout::{Device, Gpu, Kfd, KfdNode, Machine, Module};
+
+use crate::*;
+
+/// Name, subject, status, part of the evidence, part of the remedy.
+pub(crate) type Finding = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+pub(crate) fn device(major: u32, minor: u32, gid: u32, mode: u32) -> Device {
+    Device::new(major, minor, gid).mode(mode)
+}
+
+pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
+    let render = "/dev/dri/renderD128";
+    let unloaded = || with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()));
+    vec![
+        (
+            unloaded(),
+            vec![
+                ("driver", "amdgpu", "failed", "not loaded", "modprobe amdgpu"),
+                ("driver", ADDRESS, "failed", "no driver is bound", "dmesg"),
+                ("kfd", "topology", "failed", "there is none", "driver first"),
+                ("user_namespace", "", "skipped", "no node", ""),
+            ],
+        ),
+        (
+            unloaded().put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n").put(
+                "/lib/modules/6.8.0-45-generic/modules.dep",
+                "kernel/drivers/gpu/drm/radeon/radeon.ko.zst: kernel/amdgpu.ko\n",
+            ),
+            vec![("driver", "amdgpu", "failed", "modules.dep names no amdgpu", "linux-modules-extra")],
+        ),
+        (
+            unloaded().put("/etc/modprobe.d/no-gpu.conf", "# why\n\nblacklist amdgpu\n"),
+            vec![(
+                "blacklist",
+                "/etc/modprobe.d/no-gpu.conf:3",
+                "failed",
+                "blacklist amdgpu",
+                "remove the line",
+            )],
+        ),
+        (
+            good().put("/lib/modprobe.d/no-gpu.conf", "install amdgpu /bin/false\n"),
+            vec![("blacklist", "/lib/modprobe.d/no-gpu.conf:1", "warning", "next boot", "remove the line")],
+        ),
+        (
+            good().put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset quiet\n"),
+            vec![("blacklist", "/proc/cmdline", "warning", "nomodeset", "update-grub")],
+        ),
+        (
+            good()
+                .put("/lib/modprobe.d/a.conf", "blacklist amdgpu\n")
+                .put("/etc/modprobe.d/a.conf", "# nothing\n"),
+            vec![("blacklist", "", "ok", "neither", "")],
+        ),
+        (
+            good().remove("/proc/cmdline").put("/etc/modprobe.d/folder.conf", layout::Entry::Directory),
+            vec![
+                ("blacklist", "/proc/cmdline", "skipped", "cannot open", ""),
+                ("blacklist", "/etc/modprobe.d/folder.conf", "skipped", "cannot read", ""),
+            ],
+        ),
+        (
+            with_groups(
+                Machine::new()
+                    .module(Module::new("amdgpu"))
+                    .gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
+            ),
+            vec![
+                ("driver", ADDRESS, "warning", "bound to vfio-pci", "virtual machine"),
+                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
+            ],
+        ),
+        (
+            with_groups(
+                Machine::new()
+                    .module(Module::new("amdgpu"))
+                    .gpu(Gpu::amd(ADDRESS, 0x7448).card(0))
+                    .kfd(kfd()),
+            ),
+            vec![("driver", ADDRESS, "failed", "did not finish", "firmware")],
+        ),
+        (
+            good().remove(render),
+            vec![(
+                "nodes",
+                render,
+                "failed",
+                "is not there",
+                "udevadm trigger --action=add --subsystem-match=drm",
+            )],
+        ),
+        (
+            good().remove("/dev/kfd"),
+            vec![("nodes", "/dev/kfd", "failed", "is not there", "--subsystem-match=kfd")],
+        ),
+        (
+            good().remove("/dev/dri/card0"),
+            vec![("nodes", "/dev/dri/card0", "warning", "is not there", "udevadm")],
+        ),
+        (
+            good().put(render, device(226, 129, 992, 0o660)),
+            vec![("nodes", render, "failed", "226:129, and the kernel says 226:128", "remove")],
+        ),
+        (
+            good().put(render, device(226, 128, 992, 0o666)),
+            vec![
+                ("nodes", render, "warning", "open to every user of this host", "MODE=\"0660\""),
+                ("user_namespace", render, "ok", "anybody", ""),
+            ],
+        ),
+        (
+            good().put(render, device(226, 128, 0, 0o660)),
+            vec![
+                ("nodes", render, "warning", "root:root 0660: only root", "GROUP=\"render\""),
+                ("user_namespace", render, "failed", "group is root (0)", "KERNEL==\"renderD*\""),
+            ],
+        ),
+        (
+            good().put("/dev/kfd", device(511, 0, 992, 0o600)),
+            vec![
+                ("nodes", "/dev/kfd", "warning", "its group may not open it", "KERNEL==\"kfd\""),
+                ("user_namespace", "/dev/kfd", "failed", "may not read and write", "KERNEL==\"kfd\""),
+            ],
+        ),
+        (
+            good().put("/dev/dri/card0", device(226, 0, 0, 0o600)),
+            vec![("user_namespace", "/dev/dri/card0", "warning", "group is root", "GROUP=\"video\"")],
+        ),
+        (
+            good().put("/proc/devices", "Character devices:\n  1 mem\n241 kfd\n\nBlock devices:\n511 kfd\n"),
+            vec![("kfd", "/dev/kfd", "failed", "511:0, and /proc/devices has kfd as 241", "udevadm trigger")],
+        ),
+        (
+            good().put(render, device(226, 128, 109, 0o660)),
+            vec![
+                ("groups", render, "warning", "109 has no name", "groupadd --system --gid 109 render"),
+                ("nodes", render, "ok", "root:gid 109 0660", ""),
+                ("user_namespace", render, "ok", "gid 109", ""),
+            ],
+        ),
+        (
+            good().put("/etc/group", "video:x:44:\n"),
+            vec![("groups", "render", "warning", "not in /etc/group", "groupadd --system render")],
+        ),
+        (good().remove("/etc/group"), vec![("groups", "", "warning", "not known", "install")]),
+        (
+            good().kfd(Kfd::new(511).node(KfdNode::cpu(16))),
+            vec![("kfd", "GPU 0", "failed", "KFD does not know render minor 128", "firmware")],
+        ),
+        (
+            good().kfd(kfd().node(node(ADDRESS, 128))),
+            vec![("kfd", "GPU 0", "failed", "nodes [1, 2] all name render minor 128", "report")],
+        ),
+        (
+            good().put("/etc/rocworker/config.yaml", "gpu-device-ids: [0000:64:00.0]\n"),
+            vec![(
+                "configuration",
+                "gpu-device-ids",
+                "failed",
+                "config.yaml:1: gpu-device-ids names",
+                "write all",
+            )],
+        ),
+        (
+            good().remove(render).put("/etc/rocworker/config.yaml", "gpu-device-ids: 0\n"),
+            vec![
+                ("configuration", "GPU 0", "warning", "left out", "take it out"),
+                ("configuration", "gpu-device-ids", "warning", "none is usable", "above"),
+            ],
+        ),
+        (
+            good().put("/sys/class/kfd/kfd/topology/nodes/2/properties", "not a node\n"),
+            vec![("pci", "", "warning", "KFD node 2", "report")],
+        ),
+    ]
+}
