@@ -1,5 +1,5 @@
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -48,6 +48,13 @@ impl Command {
             bail!("`{}` ended with {}", self.shown(), output.status);
         }
         Ok(())
+    }
+
+    /// Whether it ended with 0; what it writes to both streams goes into a file.
+    pub(crate) fn ends_well_with_its_words_in(&self, log: &Path) -> Result<bool> {
+        let expression = self.expression()?.stderr_to_stdout().stdout_path(log);
+        let output = expression.run().with_context(|| format!("starting `{}`", self.shown()))?;
+        Ok(output.status.success())
     }
 
     /// Runs it in silence; what it writes to stderr is shown only in the error.

@@ -7,6 +7,7 @@
 
 mod bench;
 mod command;
+mod fuzz;
 mod picture;
 mod refusal;
 mod repository;
@@ -24,6 +25,8 @@ usage: cargo xtask test [--yes]
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it
+       cargo xtask fuzz [--seconds N] [TARGET]
+           runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check
        cargo xtask picture
            draws docs/demo.svg from what the demo prints";
 
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((task, rest)) if task == "test" => test::run(rest),
         Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "fuzz" => fuzz::run(rest),
         Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
             println!("{USAGE}");

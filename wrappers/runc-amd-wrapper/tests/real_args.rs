@@ -1,40 +1,16 @@
 //! The wrapper's reading of a command line against real runc's, on generated lines.
-//!
-//! How runc's own reading shows, without a container: every id that a line may name is a link to itself
-//! in the state folder, so that runc stops with an error that names the folder and the id; every bundle
-//! holds a mount whose relative destination names the bundle, which runc warns about just before that.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out folders and runs runc")]
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
-use support::real;
+mod reading;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use runc_amd_wrapper::args::{Call, Command, Reading, read};
+use reading::{Place, ROOTS, Tally, compare};
+use support::real;
 
 const LINES: usize = 3000;
 const WORKERS: usize = 3;
-const BUNDLES: &[&str] = &["b1", "b2", "create", "-b3"];
-const ROOTS: &[&str] = &["R", "S"];
-/// `void` stands in the state folder as an empty folder: `delete void` removes it.
-const IDS: &[&str] = &["c1", "c2", "create", "run", "exec", "b1", "x,y", "true"];
-
-/// What runc was seen to take a line for. What it did not show is `None`.
-#[derive(Debug, Default)]
-struct Seen {
-    subcommand: Option<&'static str>,
-    root: Option<String>,
-    id: Option<String>,
-    bundle: Option<String>,
-    removed_void: bool,
-    /// It succeeded without a word, as `delete --force` of nothing does.
-    silent: bool,
-    text: String,
-}
 
 #[test]
 fn real_runc_agrees_with_the_reading_of_a_command_line() {
@@ -52,7 +28,7 @@ fn real_runc_agrees_with_the_reading_of_a_command_line() {
                 scope.spawn(move || {
                     let place = Place::new();
                     lines.iter().skip(n).step_by(WORKERS).fold(Tally::default(), |tally, line| {
-                        tally.with(compare(line, &place.run(line), &place))
+                        tally.with(compare(line, has_a_newer_flag(line), &place.run(line), &place))
                     })
                 })
             })
@@ -68,186 +44,8 @@ fn real_runc_agrees_with_the_reading_of_a_command_line() {
     assert!(sum(|t| t.doubtful) < LINES / 10, "{tallies:?}");
 }
 
-#[derive(Debug, Default)]
-struct Tally {
-    created: usize,
-    executed: usize,
-    deleted: usize,
-    refused: usize,
-    doubtful: usize,
-}
-
-impl Tally {
-    fn with(mut self, more: Self) -> Self {
-        self.created += more.created;
-        self.executed += more.executed;
-        self.deleted += more.deleted;
-        self.refused += more.refused;
-        self.doubtful += more.doubtful;
-        self
-    }
-}
-
-fn compare(line: &[String], seen: &Seen, place: &Place) -> Tally {
-    let arguments: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
-    let reading = read(&arguments);
-    let calls: &[Call<'_>] = match &reading {
-        Reading::Certain(call) => std::slice::from_ref(call),
-        Reading::Doubtful(calls) => calls,
-    };
-    let new_flags =
-        line.iter().any(|word| word.contains("new") || ["--keep", "-d", "-x"].contains(&word.as_str()));
-    let agreed = calls.iter().any(|call| agrees(call, seen, place))
-        // A flag that this runc does not have there: a newer one may go on where this one refuses.
-        || new_flags && seen.refused();
-    assert!(agreed, "{line:?}\nread as {calls:?}\nseen {seen:?}");
-    let mut tally = Tally { doubtful: usize::from(calls.len() > 1), ..Tally::default() };
-    match seen.subcommand {
-        Some("create" | "run") if seen.bundle.is_some() && seen.id.is_some() => tally.created = 1,
-        Some("exec") if seen.id.is_some() => tally.executed = 1,
-        _ if seen.removed_void => tally.deleted = 1,
-        _ if seen.refused() => tally.refused = 1,
-        _ => {}
-    }
-    tally
-}
-
-impl Seen {
-    /// runc printed help or refused the line: it never looked for a container.
-    fn refused(&self) -> bool {
-        self.subcommand.is_none()
-            && self.id.is_none()
-            && !self.removed_void
-            && !self.silent
-            && !self.looked_for_an_id()
-    }
-
-    fn looked_for_an_id(&self) -> bool {
-        ["container does not exist", "invalid container ID format", "container id cannot be empty"]
-            .iter()
-            .any(|sentence| self.text.contains(sentence))
-    }
-}
-
-fn agrees(call: &Call<'_>, seen: &Seen, place: &Place) -> bool {
-    let root = call.global.root.map(|root| String::from_utf8_lossy(root).into_owned());
-    let same_root = seen.root.as_ref().is_none_or(|seen| Some(seen) == root.as_ref());
-    let same_id = |id: &[u8]| match &seen.id {
-        Some(seen) => seen.as_bytes() == id,
-        None => !IDS.iter().any(|known| known.as_bytes() == id) || root.is_none(),
-    };
-    match call.command {
-        Command::Create { bundle, id } | Command::Run { bundle, id } => {
-            let name = if matches!(call.command, Command::Create { .. }) { "create" } else { "run" };
-            let bundle = place.name_of(bundle);
-            seen.subcommand == Some(name)
-                && same_root
-                && match bundle {
-                    None => seen.no_such_bundle(),
-                    Some(_) if id.is_empty() => seen.text.contains("container id cannot be empty"),
-                    Some(_) => seen.bundle == bundle && same_id(id),
-                }
-        }
-        Command::Exec { id, .. } => seen.subcommand == Some("exec") && same_root && same_id(id),
-        Command::Delete { id, .. } => {
-            let void_in_place = id == b"void" && root.as_deref().is_some_and(|root| ROOTS.contains(&root));
-            seen.subcommand.is_none()
-                && same_root
-                && same_id(id)
-                && (seen.id.is_some() || seen.looked_for_an_id() || seen.silent || seen.removed_void)
-                && seen.removed_void == void_in_place
-        }
-        Command::Other(_) => seen.subcommand.is_none() && !seen.removed_void,
-        Command::Nothing => seen.refused(),
-    }
-}
-
-impl Seen {
-    fn no_such_bundle(&self) -> bool {
-        self.bundle.is_none() && (self.text.contains("chdir ") || self.text.contains("config.json not found"))
-    }
-}
-
-/// A working directory with bundles and two state folders.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        let at = place.0.path();
-        for bundle in BUNDLES.iter().copied().chain(["."]) {
-            let folder = at.join(bundle);
-            std::fs::create_dir_all(folder.join("rootfs")).unwrap();
-            let config = format!(
-                r#"{{"ociVersion":"1.0.2","process":{{"cwd":"/","args":["x"],"user":{{}}}},"root":{{"path":"rootfs"}},
-"mounts":[{{"destination":"BUNDLE[{bundle}]","type":"bind","source":"/tmp"}}],
-"linux":{{"namespaces":[{{"type":"mount"}}]}}}}"#
-            );
-            std::fs::write(folder.join("config.json"), config).unwrap();
-        }
-        for root in ROOTS {
-            std::fs::create_dir(at.join(root)).unwrap();
-            for id in IDS {
-                std::os::unix::fs::symlink(id, at.join(root).join(id)).unwrap();
-            }
-            std::fs::create_dir(at.join(root).join("void")).unwrap();
-        }
-        place
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// The name that stands in the bundle which `bundle` leads to from here, as `open` sees it.
-    fn name_of(&self, bundle: Option<&[u8]>) -> Option<String> {
-        let folder = self.path().join(OsStr::from_bytes(bundle.unwrap_or_default()));
-        let config = std::fs::read_to_string(folder.join("config.json")).ok()?;
-        between(&config, "BUNDLE[", "]").map(str::to_owned)
-    }
-
-    fn run(&self, line: &[String]) -> Seen {
-        let output = Process::new("runc")
-            .args(line)
-            .current_dir(self.path())
-            .env_remove("XDG_RUNTIME_DIR")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
-        for log in ["L1", "L2"].map(|log| self.path().join(log)) {
-            text.push_str(&std::fs::read_to_string(&log).unwrap_or_default());
-            let _ = std::fs::remove_file(&log);
-        }
-        let removed: Vec<PathBuf> = ROOTS
-            .iter()
-            .map(|root| self.path().join(root).join("void"))
-            .filter(|void| !void.exists())
-            .collect();
-        for void in &removed {
-            std::fs::create_dir(void).unwrap();
-        }
-        let subcommand =
-            [("create", "runc create failed: "), ("run", "runc run failed: "), ("exec", "exec failed: ")]
-                .iter()
-                .find(|(_, said)| text.contains(said))
-                .map(|(name, _)| *name);
-        let state = between(&text, "SecureJoin ", "/: too many").and_then(|path| path.rsplit_once('/'));
-        Seen {
-            subcommand,
-            root: state.map(|(root, _)| root.rsplit('/').next().unwrap().to_owned()),
-            id: state.map(|(_, id)| id.to_owned()),
-            bundle: between(&text, "BUNDLE[", "]").map(str::to_owned),
-            removed_void: !removed.is_empty(),
-            silent: output.status.success() && output.stdout.is_empty() && text.is_empty(),
-            text,
-        }
-    }
-}
-
-fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(before)?;
-    rest.split_once(after).map(|(inside, _)| inside)
+fn has_a_newer_flag(line: &[String]) -> bool {
+    line.iter().any(|word| word.contains("new") || ["--keep", "-d", "-x"].contains(&word.as_str()))
 }
 
 /// One dash or two, and the value attached or not.

@@ -90,6 +90,9 @@ fn commands(missing: &Missing, privilege: Privilege) -> Vec<Installation> {
     if missing.nextest {
         commands.push(Installation::new(owned(&["cargo", "install", "cargo-nextest", "--locked"])));
     }
+    if missing.fuzz {
+        commands.push(Installation::new(owned(&["cargo", "install", "cargo-fuzz", "--locked"])));
+    }
     commands
 }
 
@@ -155,6 +158,7 @@ mod tests {
             components: vec!["rustfmt"],
             target: Some("x86_64-unknown-linux-musl".into()),
             nextest: true,
+            fuzz: true,
             ..Missing::default()
         };
         assert_eq!(
@@ -163,6 +167,7 @@ mod tests {
                 "rustup component add rustfmt",
                 "rustup target add x86_64-unknown-linux-musl",
                 "cargo install cargo-nextest --locked",
+                "cargo install cargo-fuzz --locked",
             ]
         );
     }

@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{repository, wrapper_build};
-use privilege::Privilege;
+use crate::{fuzz, repository, wrapper_build};
+pub(crate) use privilege::Privilege;
 use step::Steps;
 
 /// Runs the checks in order; the first that fails ends the run.
@@ -44,6 +44,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     )?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
+
+    let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+    steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
 
     let ran = clean_file("real-components-ran.txt")?;
     let tests = Tests { privilege, wrapper, oracle, ran };
@@ -149,7 +152,7 @@ impl Tests {
 
 /// This process's PATH, with what was unpacked beside the build, and with the sbin folders that hold runc
 /// and that Debian leaves out of an ordinary user's PATH.
-fn search_path() -> OsString {
+pub(crate) fn search_path() -> OsString {
     let mut folders = vec![exporter::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&own));

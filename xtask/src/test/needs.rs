@@ -26,6 +26,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "counts system calls"),
     ("util-linux", "unshare and nsenter"),
     ("kmod", "reads module information"),
+    ("g++", "compiles libFuzzer"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
@@ -38,6 +39,7 @@ pub(crate) struct Missing {
     pub(crate) components: Vec<&'static str>,
     pub(crate) target: Option<String>,
     pub(crate) nextest: bool,
+    pub(crate) fuzz: bool,
     pub(crate) exporter: bool,
 }
 
@@ -54,6 +56,7 @@ impl Missing {
             components: COMPONENTS.iter().filter(|(_, sub)| lacks(sub)).map(|(name, _)| *name).collect(),
             target: (!wrapper_build::is_installed(&target)).then_some(target),
             nextest: lacks("nextest"),
+            fuzz: lacks("fuzz"),
             exporter: !exporter::is_there(),
         })
     }
@@ -81,6 +84,9 @@ impl Missing {
         }
         if self.nextest {
             lines.push("cargo-nextest: runs the tests".to_owned());
+        }
+        if self.fuzz {
+            lines.push("cargo-fuzz: builds the fuzz targets".to_owned());
         }
         if self.exporter {
             lines.push(format!(
@@ -141,10 +147,11 @@ mod tests {
             components: vec!["clippy"],
             target: Some("x86_64-unknown-linux-musl".into()),
             nextest: true,
+            fuzz: true,
             exporter: true,
         };
         let lines = missing.lines();
-        assert_eq!(lines.len(), 5);
+        assert_eq!(lines.len(), 6);
         assert_eq!(lines[0], "package runc: the runtime that the wrapper stands in front of");
         assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }

@@ -1,0 +1,155 @@
+//! CDI specs: read, judged, and given to a container.
+
+use std::collections::BTreeSet;
+
+use allocation::{
+    bundle::{Bundle, Error, Injection, Node},
+    cdi::{Device, Edits, Grant, Spec},
+    policy::Policy,
+    request::Request,
+    selection::Inventory,
+};
+use serde_json::Value;
+
+/// The text of a spec.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let spec = match Spec::parse(text) {
+        Ok(spec) => spec,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    if let Ok(tree) = serde_json::from_str::<Value>(text) {
+        has_what_stands_there(&spec, &tree);
+    }
+    let minimum = numbers(spec.minimum_version());
+    let sound = spec.faults().is_empty();
+    if sound {
+        assert!(numbers(&spec.version) >= minimum, "{} is too low", spec.version);
+        keeps_the_rules(&spec);
+    }
+    for place in 0..spec.devices.len().min(8) {
+        if let Ok(grant) = spec.grant([place]) {
+            goes_into_a_bundle(&grant, sound);
+        }
+    }
+    if let Ok(grant) = spec.grant(0..spec.devices.len()) {
+        goes_into_a_bundle(&grant, sound);
+    }
+    assert!(spec.grant([spec.devices.len()]).is_err());
+    assert_eq!(spec.grant([]), Ok(Grant::default()));
+    can_be_chosen_from(&spec);
+}
+
+fn has_what_stands_there(spec: &Spec<'_>, tree: &Value) {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    assert!(tree.is_object());
+    assert_eq!(spec.kind, text(&tree["kind"]));
+    assert_eq!(spec.version, text(&tree["cdiVersion"]));
+    let devices = list(&tree["devices"]);
+    assert_eq!(devices.len(), spec.devices.len());
+    let pairs = devices.iter().zip(&spec.devices);
+    let edits = pairs.map(|(tree, device)| {
+        assert_eq!(device.name, text(&tree["name"]));
+        (&tree["containerEdits"], &device.edits)
+    });
+    for (tree, edits) in edits.chain([(&tree["containerEdits"], &spec.edits)]) {
+        let nodes = list(&tree["deviceNodes"]);
+        assert_eq!(nodes.len(), edits.device_nodes.len());
+        for (tree, node) in nodes.iter().zip(&edits.device_nodes) {
+            assert_eq!(node.path, text(&tree["path"]));
+            assert_eq!(node.major, tree["major"].as_i64());
+            assert_eq!(node.minor, tree["minor"].as_i64());
+            assert_eq!(node.file_mode.map(u64::from), tree["fileMode"].as_u64());
+        }
+        assert_eq!(list(&tree["env"]).iter().map(text).collect::<Vec<_>>(), edits.env);
+        assert_eq!(list(&tree["mounts"]).len(), edits.mounts.len());
+        assert_eq!(list(&tree["hooks"]).len(), edits.hooks.len());
+        assert_eq!(list(&tree["additionalGids"]).len(), edits.additional_gids.len());
+    }
+}
+
+/// A version by which it compares.
+fn numbers(version: &str) -> Vec<u32> {
+    version.trim_start_matches('v').split('.').map(|number| number.parse().expect("a number")).collect()
+}
+
+/// What a consumer relies on in a spec without a fault.
+fn keeps_the_rules(spec: &Spec<'_>) {
+    let names: BTreeSet<&str> = spec.devices.iter().map(|device| &*device.name).collect();
+    assert_eq!(names.len(), spec.devices.len(), "a name stands twice");
+    assert!(!names.is_empty());
+    for (place, device) in spec.devices.iter().enumerate() {
+        let Device { name, edits, .. } = device;
+        assert_eq!(spec.find(name), Some(place));
+        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte)), "{name}");
+        assert!(!edits.is_empty());
+    }
+    let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
+    for Edits { env, device_nodes, mounts, hooks, .. } in all {
+        assert!(env.iter().all(|entry| entry.contains('=') && !entry.starts_with('=')));
+        assert!(device_nodes.iter().all(|node| node.path.starts_with('/') && node.host().starts_with('/')));
+        assert!(device_nodes.iter().all(|node| node.access().chars().all(|c| "rwm".contains(c))));
+        assert!(mounts.iter().all(|mount| mount.container_path.starts_with('/')));
+        assert!(hooks.iter().all(|hook| hook.path.starts_with('/')));
+    }
+    let (vendor, class) = spec.kind.split_once('/').expect("vendor/class");
+    assert!(vendor.starts_with(|c: char| c.is_ascii_alphabetic()) && !class.contains('/'));
+}
+
+/// What the devices of a sound spec are given as can be injected, and once is enough.
+fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
+    let paths: BTreeSet<&str> = grant.nodes.iter().map(|node| &*node.path).collect();
+    assert_eq!(paths.len(), grant.nodes.len(), "a path stands twice");
+    let hosts: Vec<&str> = grant.nodes.iter().map(|node| node.host()).collect();
+    let minor = |host: &str| hosts.iter().position(|other| *other == host).unwrap_or_default();
+    let node = |node: &'_ &allocation::cdi::DeviceNode<'_>| minor(node.host());
+    let nodes = grant.nodes.iter().map(|given| Node {
+        path: &given.path,
+        major: 226,
+        minor: u32::try_from(node(given)).expect("few"),
+        file_mode: given.file_mode.unwrap_or(0o660),
+        uid: given.uid,
+        gid: given.gid,
+        access: given.access(),
+    });
+    let injection = Injection {
+        nodes: nodes.collect(),
+        gids: grant.additional_gids.clone(),
+        env: grant.env.clone(),
+        mounts: grant.mounts.clone(),
+        hooks: grant.hooks.clone(),
+    };
+    let inject = |text: &str| Bundle::parse(text).expect("a bundle").inject(&injection);
+    match inject(r#"{"process":{}}"#) {
+        Ok(None) => {}
+        Ok(Some(after)) => {
+            serde_json::from_str::<Value>(&after).expect("JSON");
+            assert_eq!(inject(&after), Ok(None), "a second injection into\n{after}");
+        }
+        // Two spellings of one path, or a hook that no container has: the first passes for sound, each path alone.
+        Err(error) => {
+            assert!(
+                matches!(error, Error::TwoNodes { .. }) || !sound,
+                "a sound spec that cannot be given: {error}"
+            );
+        }
+    }
+}
+
+fn can_be_chosen_from(spec: &Spec<'_>) {
+    let policy = Policy::parse(r#"{"schema_version":1,"requests":"all"}"#).expect("a policy");
+    let inventory = Inventory::new(&policy, spec);
+    let (there, gone) = inventory.all_that_is_there();
+    assert_eq!(gone.is_empty(), !there.is_empty(), "without a list nothing can be gone");
+    for chosen in &there {
+        assert_eq!(spec.devices[chosen.device].name, chosen.gpu.index.to_string());
+        for name in [chosen.gpu.index.to_string(), chosen.gpu.render.to_string()] {
+            let request = Request::from_visible_devices(&name).expect("a GPU's own name");
+            let named = inventory.select(&request, |_| 0).expect("it is there");
+            assert!(named.iter().any(|named| named.gpu == chosen.gpu), "{name}");
+        }
+    }
+    let all = inventory.select(&Request::All, |_| 0);
+    assert_eq!(all.map_or(0, |all| all.len()), there.len());
+}

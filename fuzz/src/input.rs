@@ -1,0 +1,82 @@
+//! An input that is an injection and a text.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use allocation::{
+    bundle::{Injection, Node},
+    cdi::{Hook, Mount},
+};
+
+const NODE: Node<'static> = Node {
+    path: "/dev/dri/renderD128",
+    major: 226,
+    minor: 128,
+    file_mode: 0o020_660,
+    uid: Some(0),
+    gid: Some(992),
+    access: "rw",
+};
+
+/// Among them twins, another spelling of a path, a contradiction, an alias and one without a rule.
+const NODES: [Node<'static>; 8] = [
+    NODE,
+    Node { path: "/dev/kfd", major: 511, minor: 0, uid: None, gid: None, ..NODE },
+    Node { path: "/dev/dri//card1", minor: 1, access: "rwm", ..NODE },
+    Node { path: "/dev/./dri/renderD128", ..NODE },
+    Node { minor: 129, ..NODE },
+    Node { path: "/dev/gpu", access: "r", ..NODE },
+    Node { path: "/dev/\"\u{1}é", access: "", file_mode: 0o101_777, ..NODE },
+    Node { path: "dev/x/..", major: u32::MAX, minor: u32::MAX, ..NODE },
+];
+
+const GIDS: [u32; 4] = [992, 44, 0, u32::MAX];
+
+const ENV: [&str; 6] = ["A=1", "A=2", "B=\"\u{1}é", "odd", "C=", "PATH=/opt/rocm/bin"];
+
+static MOUNTS: LazyLock<[Mount<'static>; 3]> = LazyLock::new(|| {
+    let mount = |options: &[&'static str], kind: Option<&'static str>| Mount {
+        host_path: "/opt/rocm".into(),
+        container_path: "/opt/ro\"cm".into(),
+        options: options.iter().copied().map(Cow::Borrowed).collect(),
+        kind: kind.map(Cow::Borrowed),
+        unknown: Vec::new(),
+    };
+    [mount(&["ro", "bind"], None), mount(&[], Some("bind")), mount(&["ro"], Some("tmpfs"))]
+});
+
+static HOOKS: LazyLock<[Hook<'static>; 3]> = LazyLock::new(|| {
+    let hook = |name: &'static str, args: &[&'static str], timeout| Hook {
+        name: name.into(),
+        path: "/usr/bin/x".into(),
+        args: args.iter().copied().map(Cow::Borrowed).collect(),
+        env: Vec::new(),
+        timeout,
+        unknown: Vec::new(),
+    };
+    [
+        hook("createContainer", &["x", "\"\n"], Some(5)),
+        hook("poststop", &[], None),
+        hook("nothing", &[], None),
+    ]
+});
+
+/// The most that one injection has: more adds nothing but time.
+const LONGEST: usize = 12;
+
+/// The first line chooses what is injected, a byte each; what is behind it is the text.
+pub(crate) fn read(data: &[u8]) -> Option<(Injection<'static>, &str)> {
+    let end = data.iter().position(|byte| *byte == b'\n')?;
+    let text = std::str::from_utf8(&data[end + 1..]).ok()?;
+    let mut injection = Injection::default();
+    for choice in data[..end].iter().take(LONGEST).map(|byte| usize::from(byte & 0x1f)) {
+        match choice {
+            0..8 => injection.nodes.push(NODES[choice]),
+            8..12 => injection.gids.push(GIDS[choice - 8]),
+            12..18 => injection.env.push(ENV[choice - 12]),
+            18..21 => injection.mounts.push(&MOUNTS[choice - 18]),
+            21..24 => injection.hooks.push(&HOOKS[choice - 21]),
+            _ => {}
+        }
+    }
+    Some((injection, text))
+}

@@ -1,0 +1,31 @@
+//! The process file of `runc exec --process FILE`.
+
+use allocation::{bundle::Bundle, process};
+use serde_json::Value;
+
+use crate::{assert_fit_for_a_log, input, reference, tokens};
+
+/// An injection, of which the gids and the environment count, and a process object: see `input::read`.
+pub fn check(data: &[u8]) {
+    let Some((mut injection, text)) = input::read(data) else { return };
+    injection.nodes.clear();
+    injection.mounts.clear();
+    injection.hooks.clear();
+    let (gids, env) = (&injection.gids, &injection.env);
+    let injected = match process::inject(text, gids, env) {
+        Ok(injected) => injected,
+        Err(error) => return assert_fit_for_a_log(&error.to_string()),
+    };
+    let after = injected.as_deref().unwrap_or(text);
+    assert_eq!(process::inject(after, gids, env), Ok(None), "a second injection into\n{after}");
+    tokens::assert_kept(text, after, env);
+    if let Ok(mut tree) = serde_json::from_str::<Value>(text) {
+        reference::edit_process(&mut tree, gids, env).expect("edited");
+        assert_eq!(serde_json::from_str::<Value>(after).expect("JSON"), tree, "\n{text}\n{after}");
+    }
+    // create and exec give a process the same. A bundle is one deeper, which may be too deep.
+    let within = |process: &str| format!("{{\"process\":{process}}}");
+    if let Ok(bundle) = Bundle::parse(&within(text)) {
+        assert_eq!(bundle.inject(&injection), Ok(injected.as_deref().map(within)), "{text}");
+    }
+}

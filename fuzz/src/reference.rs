@@ -1,0 +1,281 @@
+//! The edit of a bundle once more, on a tree of values, with the text read as Go's decoder reads it.
+
+use std::collections::BTreeSet;
+
+use allocation::{
+    bundle::{Injection, Node},
+    cdi::{Hook, Mount},
+};
+use serde_json::{Map, Value, json};
+
+/// Nobody can say what the text means, or it contradicts the injection: it must not be edited.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) String);
+
+fn refused<T>(why: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused(why.into()))
+}
+
+/// The bundle with the injection in it.
+pub(crate) fn edit(mut bundle: Value, injection: &Injection<'_>) -> Result<Value, Refused> {
+    let root = bundle.as_object_mut().ok_or(Refused("no object".into()))?;
+    if let Some(process) = get(root, "process")? {
+        let mut process = process.clone();
+        edit_process(&mut process, &injection.gids, &injection.env)?;
+        *slot(root, "process", Value::Null)? = process;
+    }
+    edit_linux(root, &injection.nodes)?;
+    for mount in &injection.mounts {
+        let present = match get(root, "mounts")? {
+            Some(list) => list_of_objects(list)?,
+            None => Vec::new(),
+        };
+        let mut there = false;
+        for entry in present {
+            there |= is_mount(entry, mount)?;
+        }
+        if !there {
+            append(slot(root, "mounts", json!([]))?, mount_value(mount))?;
+        }
+    }
+    for hook in &injection.hooks {
+        edit_hooks(root, hook)?;
+    }
+    Ok(bundle)
+}
+
+/// A process object with these gids and entries of the environment.
+pub(crate) fn edit_process(process: &mut Value, gids: &[u32], env: &[&str]) -> Result<(), Refused> {
+    let process = process.as_object_mut().ok_or(Refused("process is no object".into()))?;
+    for gid in gids {
+        let gid = json!(gid);
+        let there = match get(process, "user")? {
+            Some(Value::Object(user)) => match get(user, "additionalGids")? {
+                Some(list) => list.as_array().ok_or(Refused("gids".into()))?.contains(&gid),
+                None => false,
+            },
+            Some(_) => return refused("user is no object"),
+            None => false,
+        };
+        if !there {
+            let user = slot(process, "user", json!({}))?.as_object_mut().ok_or(Refused("user".into()))?;
+            append(slot(user, "additionalGids", json!([]))?, gid)?;
+        }
+    }
+    for (at, entry) in env.iter().enumerate() {
+        let name = |entry: &str| entry.split('=').next().map(str::to_owned);
+        if env[at + 1..].iter().any(|later| name(later) == name(entry)) {
+            continue;
+        }
+        let mut found = false;
+        if get(process, "env")?.is_some() {
+            let list = slot(process, "env", json!([]))?.as_array_mut().ok_or(Refused("env".into()))?;
+            for present in list {
+                if present.as_str().map(name) == Some(name(entry)) {
+                    *present = json!(entry);
+                    found = true;
+                }
+            }
+        }
+        if !found {
+            append(slot(process, "env", json!([]))?, json!(entry))?;
+        }
+    }
+    Ok(())
+}
+
+fn edit_linux(root: &mut Map<String, Value>, nodes: &[Node<'_>]) -> Result<(), Refused> {
+    let mut added = BTreeSet::new();
+    let mut rules = BTreeSet::new();
+    let linux = match get(root, "linux")? {
+        Some(linux) if !nodes.is_empty() => linux.as_object().cloned().ok_or(Refused("linux".into()))?,
+        _ => Map::new(),
+    };
+    let resources = match get(&linux, "resources")? {
+        Some(resources) => resources.as_object().cloned().ok_or(Refused("resources".into()))?,
+        None => Map::new(),
+    };
+    for node in nodes {
+        let mut there = false;
+        for device in get(&linux, "devices")?.map_or(Ok(Vec::new()), list_of_objects)? {
+            if normal(text(device, "path")?.unwrap_or_default()) == normal(node.path) {
+                let kind = text(device, "type")?;
+                let same = matches!(kind, Some("c" | "u"))
+                    && number(device, "major")? == Some(i64::from(node.major))
+                    && number(device, "minor")? == Some(i64::from(node.minor));
+                if !same {
+                    return refused(format!("{} is another device", node.path));
+                }
+                there = true;
+            }
+        }
+        let same_path = |(path, _): &&(String, (u32, u32))| *path == normal(node.path);
+        match added.iter().find(same_path) {
+            Some((_, numbers)) if *numbers != (node.major, node.minor) => return refused("two nodes"),
+            Some(_) => continue,
+            None => added.insert((normal(node.path), (node.major, node.minor))),
+        };
+        if !there {
+            append(at(root, &["linux", "devices"])?, device_value(node))?;
+        }
+        let mut allowed = node.access.is_empty();
+        for rule in get(&resources, "devices")?.map_or(Ok(Vec::new()), list_of_objects)?.iter().rev() {
+            if get(rule, "allow")? != Some(&json!(true)) {
+                break;
+            }
+            allowed |= text(rule, "type")? == Some("c")
+                && number(rule, "major")? == Some(i64::from(node.major))
+                && number(rule, "minor")? == Some(i64::from(node.minor))
+                && node
+                    .access
+                    .chars()
+                    .all(|c| text(rule, "access").ok().flatten().is_some_and(|a| a.contains(c)));
+        }
+        if !allowed && rules.insert((node.major, node.minor, node.access)) {
+            let rule = json!({"allow": true, "type": "c", "major": node.major, "minor": node.minor,
+                "access": node.access});
+            append(at(root, &["linux", "resources", "devices"])?, rule)?;
+        }
+    }
+    Ok(())
+}
+
+fn edit_hooks(root: &mut Map<String, Value>, hook: &Hook<'_>) -> Result<(), Refused> {
+    let moments = ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
+    if !moments.contains(&&*hook.name) {
+        return refused("no such hook");
+    }
+    if let Some(Value::Object(hooks)) = get(root, "hooks")? {
+        for entry in get(hooks, &hook.name)?.map_or(Ok(Vec::new()), list_of_objects)? {
+            let same = text(entry, "path")? == Some(&*hook.path)
+                && texts(entry, "args")? == hook.args
+                && texts(entry, "env")? == hook.env
+                && number(entry, "timeout")? == hook.timeout;
+            if same {
+                return Ok(());
+            }
+        }
+    }
+    let mut value = json!({"path": hook.path});
+    for (key, list) in [("args", &hook.args), ("env", &hook.env)] {
+        if !list.is_empty() {
+            value[key] = json!(list);
+        }
+    }
+    if let Some(timeout) = hook.timeout {
+        value["timeout"] = json!(timeout);
+    }
+    append(at(root, &["hooks", &hook.name])?, value)
+}
+
+fn device_value(node: &Node<'_>) -> Value {
+    let mut device = json!({"path": node.path, "type": "c", "major": node.major, "minor": node.minor,
+        "fileMode": node.file_mode & 0o7777});
+    for (key, id) in [("uid", node.uid), ("gid", node.gid)] {
+        if let Some(id) = id {
+            device[key] = json!(id);
+        }
+    }
+    device
+}
+
+fn mount_value(mount: &Mount<'_>) -> Value {
+    let mut value = json!({"destination": mount.container_path, "source": mount.host_path});
+    if let Some(kind) = &mount.kind {
+        value["type"] = json!(kind);
+    }
+    if !mount.options.is_empty() {
+        value["options"] = json!(mount.options);
+    }
+    value
+}
+
+fn is_mount(entry: &Map<String, Value>, mount: &Mount<'_>) -> Result<bool, Refused> {
+    Ok(text(entry, "destination")? == Some(&*mount.container_path)
+        && text(entry, "source")? == Some(&*mount.host_path)
+        && text(entry, "type")? == mount.kind.as_deref()
+        && texts(entry, "options")? == mount.options)
+}
+
+/// Whether Go takes this key for the field: by Unicode's simple folding, of which two pairs lead out of ASCII.
+fn is_field(key: &str, field: &str) -> bool {
+    key.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field)
+}
+
+/// The key under which a field stands; none where it is absent.
+fn key<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Option<&'m String>, Refused> {
+    let mut keys = map.keys().filter(|key| is_field(key, field));
+    match (keys.next(), keys.next()) {
+        (key, None) => Ok(key),
+        _ => refused(format!("{field} stands twice")),
+    }
+}
+
+/// The value of a field; none where it is absent or null.
+fn get<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Option<&'m Value>, Refused> {
+    Ok(key(map, field)?.and_then(|key| map.get(key)).filter(|value| !value.is_null()))
+}
+
+/// The place of a field, which is made where there is none.
+fn slot<'m>(map: &'m mut Map<String, Value>, field: &str, empty: Value) -> Result<&'m mut Value, Refused> {
+    let key = key(map, field)?.cloned().unwrap_or_else(|| field.to_owned());
+    let place = map.entry(key).or_insert(Value::Null);
+    if place.is_null() {
+        *place = empty;
+    }
+    Ok(place)
+}
+
+/// The list at the end of this way, which is made where there is none.
+fn at<'m>(root: &'m mut Map<String, Value>, way: &[&str]) -> Result<&'m mut Value, Refused> {
+    match way {
+        [] => refused("no way"),
+        [list] => slot(root, list, json!([])),
+        [object, rest @ ..] => {
+            at(slot(root, object, json!({}))?.as_object_mut().ok_or(Refused((*object).to_owned()))?, rest)
+        }
+    }
+}
+
+fn append(list: &mut Value, value: Value) -> Result<(), Refused> {
+    list.as_array_mut().ok_or(Refused("no list".into()))?.push(value);
+    Ok(())
+}
+
+fn list_of_objects(list: &Value) -> Result<Vec<&Map<String, Value>>, Refused> {
+    let list = list.as_array().ok_or(Refused("no list".into()))?;
+    list.iter().map(|entry| entry.as_object().ok_or(Refused("no object".into()))).collect()
+}
+
+fn text<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Option<&'m str>, Refused> {
+    match get(map, field)? {
+        Some(value) => value.as_str().map(Some).ok_or(Refused(format!("{field} is no text"))),
+        None => Ok(None),
+    }
+}
+
+fn texts<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Vec<&'m str>, Refused> {
+    let list = get(map, field)?.map_or(Some(&[][..]), |list| list.as_array().map(Vec::as_slice));
+    let texts = list.and_then(|list| list.iter().map(Value::as_str).collect());
+    texts.ok_or(Refused(format!("{field} is no list of texts")))
+}
+
+fn number(map: &Map<String, Value>, field: &str) -> Result<Option<i64>, Refused> {
+    match get(map, field)? {
+        Some(value) => value.as_i64().map(Some).ok_or(Refused(format!("{field} is no number"))),
+        None => Ok(None),
+    }
+}
+
+/// The path as it is in the container, whose root has no parent.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
