@@ -26,6 +26,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "counts system calls"),
     ("util-linux", "unshare and nsenter"),
     ("kmod", "reads module information"),
+    ("qemu-system-x86", "boots kernels with the real amdgpu driver"),
+    ("seabios", "what QEMU's machines start with"),
+    ("xz-utils", "decompresses kernel modules"),
+    ("debian-archive-keyring", "checks the kernels' signatures"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 

@@ -48,8 +48,9 @@ impl Machine {
         let booted = boot(kernel.image(), &archive.finish(), place.path());
         let machine = Self { release: kernel.release().to_owned(), answers: booted.answers };
         eprintln!(
-            "Linux {}: /dev/kfd after {} s, {} in a container, off after {:.1} s",
+            "Linux {} ({}): /dev/kfd {} s after the kernel's start, its driver says {}, off after {:.1} s",
             machine.release,
+            booted.accelerator,
             machine.said("amdgpu"),
             machine.said("host-kfd"),
             booted.took.as_secs_f64()
