@@ -10,7 +10,7 @@ use crate::answers::Answers;
 /// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
 /// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
 /// kernel hangs), else software.
-const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "10"), ("tcg", "max", "120")];
+const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "10"), ("tcg", "max", "180")];
 
 /// What a machine left.
 #[derive(Debug)]
