@@ -53,6 +53,22 @@ pub fn require_root_and_built(variable: &str, programs: &[&str]) -> Option<PathB
     built.filter(|_| require_root(programs))
 }
 
+/// As [`require`], and `cargo xtask test` has made what each of these variables names, a file or a folder.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> Option<[PathBuf; N]> {
+    let made = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.exists());
+    if let Some(missing) = variables.iter().find(|variable| made(variable).is_none()) {
+        decide(Some(format!("cargo xtask test makes what {missing} names")));
+        return None;
+    }
+    // Each was found above.
+    require(programs).then(|| variables.map(|variable| made(variable).unwrap()))
+}
+
 /// Where a program is, looked up as a shell would, and then in the sbin folders.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -2,6 +2,7 @@
 
 mod exporter;
 mod install;
+mod kernels;
 mod needs;
 mod privilege;
 mod real;
@@ -43,13 +44,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         wrapper_build::build_with_glibc,
     )?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
+    let program = steps.run("program", "make rocworker build", program)?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
+    let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
     steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
 
     let ran = clean_file("real-components-ran.txt")?;
-    let tests = Tests { privilege, wrapper, oracle, ran };
+    let tests = Tests { privilege, wrapper, oracle, program, kernels, ran };
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc))?;
@@ -98,6 +102,12 @@ fn oracle() -> Result<PathBuf> {
     Ok(target.join("debug/cdi-oracle"))
 }
 
+/// rocworker itself, for tests of other packages: cargo names it to those of its own alone.
+fn program() -> Result<PathBuf> {
+    Command::new(["cargo", "build", "--locked", "--package", "rocworker"]).run()?;
+    Ok(repository::target().join("debug/rocworker"))
+}
+
 /// A path below the target folder at which nothing of an earlier run is left.
 fn clean_file(name: &str) -> Result<PathBuf> {
     let path = repository::target().join("xtask").join(name);
@@ -112,6 +122,9 @@ struct Tests {
     privilege: Privilege,
     wrapper: PathBuf,
     oracle: PathBuf,
+    program: PathBuf,
+    /// A kernel in a folder for each release of Debian.
+    kernels: PathBuf,
     /// Each test of a real component adds its name here once it has found what it needs.
     ran: PathBuf,
 }
@@ -147,6 +160,8 @@ impl Tests {
             .environment("ROCWORKER_RAN", &self.ran)
             .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
+            .environment("ROCWORKER_PROGRAM", &self.program)
+            .environment("ROCWORKER_KERNELS", &self.kernels)
     }
 }
 

@@ -27,6 +27,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("util-linux", "unshare and nsenter"),
     ("kmod", "reads module information"),
     ("g++", "compiles libFuzzer"),
+    ("qemu-system-x86", "boots kernels with the real amdgpu driver"),
+    ("seabios", "what QEMU's machines start with"),
+    ("xz-utils", "decompresses kernel modules"),
+    ("debian-archive-keyring", "checks the kernels' signatures"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 

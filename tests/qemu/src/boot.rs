@@ -1,0 +1,87 @@
+//! Starts the machine and waits for its end.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use crate::answers::Answers;
+
+/// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
+/// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
+/// kernel hangs), else software.
+const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "10"), ("tcg", "max", "180")];
+
+/// What a machine left.
+#[derive(Debug)]
+pub struct Booted {
+    pub answers: Answers,
+    /// `kvm` or `tcg`.
+    pub accelerator: &'static str,
+    /// From the start of QEMU to its end.
+    pub took: Duration,
+}
+
+/// Boots the kernel with this initramfs. The folder gets `console` and `answers`, the two serial ports.
+///
+/// The machine has a PCI device of AMD's vendor id at 0000:00:05.0, QEMU's model of an ATI Rage 128, which no
+/// driver here wants.
+///
+/// # Panics
+/// With both serial ports' last lines, where the machine did not run to its end in time.
+#[track_caller]
+#[must_use]
+pub fn boot(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
+    fs::write(folder.join("initramfs"), initramfs).unwrap();
+    let has_kvm = OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
+    let mut failures = Vec::new();
+    for (accelerator, processor, limit) in ACCELERATORS {
+        if accelerator == "kvm" && !has_kvm {
+            continue;
+        }
+        let started = Instant::now();
+        let output = qemu(kernel, folder, accelerator, processor, limit).output().unwrap();
+        let took = started.elapsed();
+        match Answers::parse(&text(&folder.join("answers"))) {
+            Ok(answers) => return Booted { answers, accelerator, took },
+            Err(why) => failures.push(format!("{accelerator}: {why}; {}", autopsy(&output, took, folder))),
+        }
+    }
+    panic!("{}", failures.join("\n\n"))
+}
+
+/// QEMU ends with the thread that starts it, also when that one fails or is killed: each of the programs in
+/// between is told to end with its parent.
+fn qemu(kernel: &Path, folder: &Path, accelerator: &str, processor: &str, limit: &str) -> Command {
+    let serial = |name: &str| format!("file:{}", folder.join(name).display());
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "timeout", "--foreground", "--kill-after=5", limit]);
+    command.args(["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"]);
+    command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga", "none"]);
+    command.args(["-accel", accelerator, "-cpu", processor, "-m", "1024", "-nic", "none"]);
+    command.args(["-device", "ati-vga,addr=5"]);
+    command.args(["-serial", &serial("console"), "-serial", &serial("answers")]);
+    command.arg("-kernel").arg(kernel).arg("-initrd").arg(folder.join("initramfs"));
+    command.args(["-append", "console=ttyS0 panic=-1 rdinit=/init"]);
+    command
+}
+
+/// A file's text; none where QEMU never made the file.
+fn text(file: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
+}
+
+fn autopsy(output: &Output, took: Duration, folder: &Path) -> String {
+    let last = |name: &str| {
+        let text = text(&folder.join(name));
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    };
+    format!(
+        "QEMU ended with {} after {took:?}\nstderr: {}\nconsole:\n{}\nanswers:\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr),
+        last("console"),
+        last("answers")
+    )
+}

@@ -1,0 +1,141 @@
+//! Kernels with their own amdgpu driver, for the machines that tests boot in QEMU.
+//!
+//! Debian's packages, downloaded by apt, which checks their signatures, and unpacked beside the build; nothing of
+//! them is installed. Another release than the machine's own has a source list and an apt state of its own here,
+//! so that the machine's stay as they are. Needs no root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::Command;
+use crate::repository;
+
+/// Releases of Debian: Linux 6.1 and 6.12.
+const SUITES: [&str; 2] = ["bookworm", "trixie"];
+
+const ARCHIVE: &str = "http://deb.debian.org/debian";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The package that depends on a release's newest kernel.
+const NEWEST: &str = "linux-image-amd64";
+
+/// The folder with a kernel in a folder for each release; what is missing of it is fetched.
+///
+/// # Errors
+/// Names the command that failed. A release that failed is fetched anew by the next run.
+pub(crate) fn fetch() -> Result<PathBuf> {
+    let kernels = repository::target().join("kernels");
+    for suite in SUITES {
+        let place = kernels.join(suite);
+        if place.is_dir() {
+            continue;
+        }
+        // Complete or not there.
+        let unfinished = kernels.join(format!("{suite}.unfinished"));
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).with_context(|| format!("removing {}", unfinished.display()))?;
+        }
+        unpack(suite, &unfinished)?;
+        fs::rename(&unfinished, &place)
+            .with_context(|| format!("renaming {} to {}", unfinished.display(), place.display()))?;
+    }
+    Ok(kernels)
+}
+
+fn unpack(suite: &str, into: &Path) -> Result<()> {
+    let apt = Apt::of(suite, &into.join("apt"))?;
+    apt.run("apt-get", &["update"]).run()?;
+    let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
+    let package =
+        kernel_in(&answer).with_context(|| format!("{NEWEST} of {suite} depends on no kernel: {answer}"))?;
+    apt.run("apt-get", &["download", package]).inside(into).run()?;
+    let archive =
+        listed(into)?.into_iter().find(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
+    let archive = archive.with_context(|| format!("apt-get download left no .deb in {}", into.display()))?;
+    Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
+    fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    index_modules(into)
+}
+
+/// apt with a state of its own.
+struct Apt {
+    options: Vec<String>,
+}
+
+impl Apt {
+    fn of(suite: &str, state: &Path) -> Result<Self> {
+        for folder in ["lists/partial", "cache/archives/partial"] {
+            let folder = state.join(folder);
+            fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        }
+        let list = state.join("sources.list");
+        let line = format!("deb [signed-by={KEYRING}] {ARCHIVE} {suite} main\n");
+        fs::write(&list, line).with_context(|| format!("writing {}", list.display()))?;
+        let options = [
+            format!("Dir::Etc::SourceList={}", list.display()),
+            "Dir::Etc::SourceParts=-".to_owned(),
+            format!("Dir::State::Lists={}", state.join("lists").display()),
+            format!("Dir::Cache={}", state.join("cache").display()),
+            // The user _apt cannot write into a build folder; apt would say so each time and go on without it.
+            "APT::Sandbox::User=".to_owned(),
+            "Acquire::Languages=none".to_owned(),
+        ];
+        Ok(Self { options: options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect() })
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Command {
+        Command::new([program]).arguments(&self.options).arguments(arguments)
+    }
+}
+
+/// The kernel's package in the answer of `apt-cache depends`.
+fn kernel_in(answer: &str) -> Option<&str> {
+    let mut depends = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    depends.find(|name| name.starts_with("linux-image-"))
+}
+
+/// Writes modules.dep, which an installed package's own script would write. Newer packages have their modules
+/// beneath /usr.
+fn index_modules(unpacked: &Path) -> Result<()> {
+    for base in [unpacked.to_owned(), unpacked.join("usr")] {
+        let modules = base.join("lib/modules");
+        if !modules.is_dir() {
+            continue;
+        }
+        for release in listed(&modules)?.iter().filter_map(|path| path.file_name()) {
+            // depmod stands in an sbin folder, which an ordinary user's PATH leaves out.
+            Command::new(["/sbin/depmod", "-b"]).arguments([base.as_os_str(), release]).run()?;
+        }
+        return Ok(());
+    }
+    bail!("the kernel's package in {} holds no lib/modules", unpacked.display())
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listing = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    listing.map(|entry| Ok(entry?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_the_image_that_the_newest_depends_on() {
+        let cases = [
+            (
+                "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n",
+                Some("linux-image-6.1.0-56-amd64"),
+            ),
+            (
+                "linux-image-amd64\n  Depends: linux-base-amd64\n  Depends: linux-image-7.2\n",
+                Some("linux-image-7.2"),
+            ),
+            ("linux-image-amd64\n", None),
+        ];
+        for (answer, expected) in cases {
+            assert_eq!(kernel_in(answer), expected, "{answer}");
+        }
+    }
+}
