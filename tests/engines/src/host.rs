@@ -44,8 +44,8 @@ impl Said {
 ///
 /// The engine's tree is beneath a copy on write, so that it serves several tests at once and stays as unpacked.
 /// It becomes the namespace's own root, as `runc exec` joins a container's namespace by it: a mere chroot would show
-/// that process this machine's files. Beneath the laid-out /sys lies a real one, without which the kernel lets no
-/// user namespace mount sysfs. `cat` is not the last command: as the first process, the shell has to reap what is
+/// that process this machine's files. The laid-out /sys lies on nothing real, and a sysfs that nothing lies on is in
+/// /opt/sysfs: without one the kernel lets no user namespace mount its own. `cat` is not the last command: as the first process, the shell has to reap what is
 /// left without a parent.
 const SET: &str = r#"
 set -e
@@ -55,10 +55,10 @@ mount -t tmpfs none "$stage/copy"
 mkdir "$stage/copy/upper" "$stage/copy/work"
 mount -t overlay none -o "lowerdir=$tree,upperdir=$stage/copy/upper,workdir=$stage/copy/work" "$stage/root"
 cd "$stage/root"
-mkdir -p proc sys dev run tmp etc stage old ".$shim"
+mkdir -p proc sys dev run tmp etc stage old opt/sysfs ".$shim"
 chmod 1777 tmp
 mount -t proc proc proc
-mount -t sysfs sysfs sys
+mount -t sysfs sysfs opt/sysfs
 mount --rbind /sys sys
 mount --rbind /dev dev
 mount --bind /etc etc
