@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use layout::Machine;
 use serde_json::Value;
 
-use crate::engine::{Engine, Unpacked};
+use crate::engine::{Engine, SHIM_FOLDER, Unpacked};
 use crate::host::{Host, Said};
 use crate::{look, machine};
 
@@ -19,6 +19,8 @@ use crate::{look, machine};
 const NAMESPACE: &str = "concourse";
 /// What containerd says once it answers (its `main.go`).
 const READY: &str = "containerd successfully booted";
+/// What stands between containerd and a container.
+pub const SHIM: &str = "containerd-shim-runc-v2";
 /// A shim ends a little after its container was deleted.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -147,6 +149,20 @@ impl Containerd {
         self.ctr(&["container", "delete", id]).well();
     }
 
+    /// Removes a container of which it is not known how far it came.
+    ///
+    /// # Panics
+    /// Where it stays.
+    #[track_caller]
+    pub fn remove_whatever_it_is(&self, id: &str) {
+        self.until(&format!("{id} can be removed"), || {
+            self.ctr(&["task", "kill", "--signal", "SIGKILL", id]);
+            self.ctr(&["task", "delete", "--force", id]);
+            self.ctr(&["container", "delete", id]);
+            !self.ctr(&["container", "list", "--quiet"]).stdout.lines().any(|listed| listed == id)
+        });
+    }
+
     /// The spec that this containerd makes for a container, to be changed and given back in a file.
     ///
     /// # Panics
@@ -176,8 +192,7 @@ impl Containerd {
     /// # Panics
     /// Where there is none.
     pub fn kill(&mut self) {
-        let pid = self.host.busybox(&["pidof", "containerd"]).well();
-        self.host.busybox(&["kill", "-KILL", pid.trim()]).well();
+        self.host.kill_all("containerd");
         self.daemon.wait().unwrap();
     }
 
@@ -218,6 +233,25 @@ impl Containerd {
         assert!(left.is_empty(), "{}: left: {left:#?}", self.name());
     }
 
+    /// Removes what containerd itself has forgotten, as an administrator would: containerd 1.6 and 1.7, killed while a
+    /// shim starts, leave that shim and its container to nobody.
+    ///
+    /// # Panics
+    /// Where it stays.
+    #[track_caller]
+    pub fn remove_forgotten(&self) {
+        if !self.host.pids_of(SHIM).is_empty() {
+            self.host.kill_all(SHIM);
+        }
+        let root = format!("/run/containerd/runc/{NAMESPACE}");
+        let path = format!("{SHIM_FOLDER}:/usr/sbin:/usr/bin");
+        for id in self.host.names_in(&root) {
+            self.host
+                .call(&path, &["/opt/rocworker/shim/runc", "--root", &root, "delete", "--force", &id])
+                .well();
+        }
+    }
+
     fn until_or(&self, mut is_so: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() && Instant::now() < deadline {
@@ -228,7 +262,7 @@ impl Containerd {
     fn left(&self) -> Vec<String> {
         let mounts = self.host.busybox(&["cat", "/proc/mounts"]).stdout;
         let mounts = mounts.lines().filter(|line| line.contains("io.containerd.")).map(str::to_owned);
-        let shims = self.host.busybox(&["pgrep", "-l", "containerd-shim"]).stdout;
+        let shims = self.host.pids_of(SHIM);
         let named = |what: &str, names: Vec<String>| {
             let what = what.to_owned();
             names.into_iter().map(move |name| format!("{what} {name}")).collect::<Vec<_>>()
@@ -238,7 +272,7 @@ impl Containerd {
         let cgroups =
             cgroups.filter(|entry| entry.path().is_dir()).map(|entry| format!("cgroup {:?}", entry.path()));
         mounts
-            .chain(shims.lines().map(|line| format!("shim {line}")))
+            .chain(shims.into_iter().map(|pid| format!("shim {pid}")))
             .chain(named("record", self.host.records()))
             .chain(named("runc's state of", self.host.names_in(&format!("/run/containerd/runc/{NAMESPACE}"))))
             .chain(cgroups)

@@ -152,6 +152,26 @@ impl Host {
         self.call("/usr/sbin:/usr/bin", &[&["/usr/bin/busybox"], argv].concat())
     }
 
+    /// The processes there that run this program; their numbers count there alone.
+    ///
+    /// # Panics
+    /// Where busybox cannot be started.
+    pub fn pids_of(&self, program: &str) -> Vec<String> {
+        self.busybox(&["pidof", program]).stdout.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Kills every process there that runs this program.
+    ///
+    /// # Panics
+    /// Where there is none.
+    #[track_caller]
+    pub fn kill_all(&self, program: &str) {
+        let pids = self.pids_of(program);
+        assert!(!pids.is_empty(), "no {program} runs there");
+        let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+        self.busybox(&[&["kill", "-KILL"], &pids[..]].concat()).well();
+    }
+
     /// The names of the records that the wrapper keeps there.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::refusal::Refusal;
 use crate::wrapper_build;
 
-use super::exporter;
+use super::{engines, exporter};
 
 /// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
 /// only recommended by it and recommendations are not installed.
@@ -26,6 +26,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "counts system calls"),
     ("util-linux", "unshare and nsenter"),
     ("kmod", "reads module information"),
+    ("debian-archive-keyring", "the signatures of the engines' packages"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
@@ -39,6 +40,7 @@ pub(crate) struct Missing {
     pub(crate) target: Option<String>,
     pub(crate) nextest: bool,
     pub(crate) exporter: bool,
+    pub(crate) engines: bool,
 }
 
 impl Missing {
@@ -55,6 +57,7 @@ impl Missing {
             target: (!wrapper_build::is_installed(&target)).then_some(target),
             nextest: lacks("nextest"),
             exporter: !exporter::is_there(),
+            engines: !engines::are_there(),
         })
     }
 
@@ -87,6 +90,9 @@ impl Missing {
                 "{}: reads the laid-out machines (unpacked, not installed)",
                 exporter::PACKAGE
             ));
+        }
+        if self.engines {
+            lines.push(format!("{}: run the wrapper (unpacked, not installed)", engines::WHAT));
         }
         lines
     }
@@ -142,9 +148,10 @@ mod tests {
             target: Some("x86_64-unknown-linux-musl".into()),
             nextest: true,
             exporter: true,
+            engines: true,
         };
         let lines = missing.lines();
-        assert_eq!(lines.len(), 5);
+        assert_eq!(lines.len(), 6);
         assert_eq!(lines[0], "package runc: the runtime that the wrapper stands in front of");
         assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }
