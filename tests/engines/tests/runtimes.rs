@@ -1,6 +1,11 @@
 //! Other runtimes than Debian 12's runc behind the wrapper: runc 1.3 is containerd 2.1's; here are crun 1.8, 1.21
 //! and 1.28.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking"
+)]
 
 use engines::containerd::Containerd;
 use engines::engine::ALL;
@@ -18,7 +23,8 @@ fn real_crun_behind_the_wrapper_gives_what_runc_gives() {
         let containerd = Containerd::on_demo(&engine, &unpacked, CRUN);
         // crun refuses a machine with both kinds of cgroups: leave it the first.
         containerd.host().busybox(&["umount", "/sys/fs/cgroup/unified"]);
-        let version = containerd.host().call(&engine.path(), &["/opt/rocworker/shim/runc", "--version"]).well();
+        let version =
+            containerd.host().call(&engine.path(), &["/opt/rocworker/shim/runc", "--version"]).well();
         assert!(version.starts_with("crun version "), "{}: {version}", engine.name);
 
         let asking = ["--env", "AMD_VISIBLE_DEVICES=0,2"];
@@ -27,7 +33,10 @@ fn real_crun_behind_the_wrapper_gives_what_runc_gives() {
             .into_iter()
             .flat_map(|gpu| seen_on_demo(gpu, "open").lines().map(str::to_owned).collect::<Vec<_>>())
             .collect();
-        assert!(two.iter().all(|line| expected.contains(line)) && expected.lines().count() == 5, "{expected}");
+        assert!(
+            two.iter().all(|line| expected.contains(line)) && expected.lines().count() == 5,
+            "{expected}"
+        );
         for (flags, minor, outcome) in
             [(&asking[..], "129", "open\n"), (&asking[..], "130", "denied\n"), (&[], "129", "denied\n")]
         {
