@@ -80,14 +80,20 @@ impl Stage {
         file
     }
 
+    /// What runs a program on a fresh stage, for one that is to go on while the test does.
+    pub fn command(&self, argv: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", SET, "stage"]);
+        command.arg(self.dir.path()).args(argv);
+        command
+    }
+
     /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc and /run goes with it.
     ///
     /// # Panics
     /// Where there is no unshare(1).
     pub fn run(&self, argv: &[&str]) -> Output {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c", SET, "stage"]);
-        command.arg(self.dir.path()).args(argv).output().unwrap()
+        self.command(argv).output().unwrap()
     }
 
     /// As [`Stage::run`] with a shell's script, for steps that need the same stage.

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use crate::command::Command;
 use crate::refusal::Refusal;
 
-use super::exporter;
 use super::needs::Missing;
 use super::privilege::Privilege;
+use super::{engines, exporter};
 
 /// What the caller said about installing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,9 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result
     }
     if missing.exporter {
         exporter::unpack()?;
+    }
+    if missing.engines {
+        engines::unpack()?;
     }
     let still = Missing::on_this_machine()?;
     let left: Vec<String> = still.without_the_target().lines();
@@ -108,6 +111,12 @@ fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Resu
     commands.iter().for_each(|command| println!("  {}", command.argv.join(" ")));
     if missing.exporter {
         println!("  apt-get download {}, unpacked into {}", exporter::PACKAGE, exporter::folder().display());
+    }
+    if missing.engines {
+        println!(
+            "  apt-get install --download-only, with a state of its own, unpacked into {}",
+            engines::folder().display()
+        );
     }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

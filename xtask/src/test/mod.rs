@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
 
+mod engines;
 mod exporter;
 mod install;
 mod kernels;
@@ -154,6 +155,8 @@ impl Tests {
     fn told(&self, command: Command, wrapper: &Path) -> Command {
         let path = search_path();
         let command = self.privilege.run_tests_as_root(command, &path);
+        let command =
+            engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
         command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::refusal::Refusal;
 use crate::wrapper_build;
 
-use super::exporter;
+use super::{engines, exporter};
 
 /// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
 /// only recommended by it and recommendations are not installed.
@@ -45,6 +45,7 @@ pub(crate) struct Missing {
     pub(crate) nextest: bool,
     pub(crate) fuzz: bool,
     pub(crate) exporter: bool,
+    pub(crate) engines: bool,
 }
 
 impl Missing {
@@ -62,6 +63,7 @@ impl Missing {
             nextest: lacks("nextest"),
             fuzz: lacks("fuzz"),
             exporter: !exporter::is_there(),
+            engines: !engines::are_there(),
         })
     }
 
@@ -97,6 +99,9 @@ impl Missing {
                 "{}: reads the laid-out machines (unpacked, not installed)",
                 exporter::PACKAGE
             ));
+        }
+        if self.engines {
+            lines.push(format!("{}: run the wrapper (unpacked, not installed)", engines::WHAT));
         }
         lines
     }
@@ -153,6 +158,7 @@ mod tests {
             nextest: true,
             fuzz: true,
             exporter: true,
+            engines: true,
         };
         let lines = missing.lines();
         assert_eq!(lines.len(), 6);
