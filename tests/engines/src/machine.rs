@@ -24,7 +24,9 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
     let config = Config::read(&root).unwrap();
     let facts = Facts::read(&root);
     let selection = select(&config, &facts).unwrap();
-    let spec = worker::cdi::spec(&config, &selection, &facts.machine).unwrap();
+    let worker::cdi::Wanted::Spec(spec) = worker::cdi::wanted(&config, &selection, &facts.machine) else {
+        panic!("the machine has no GPU to offer")
+    };
     stage.put("etc/cdi/amd.json", &cdi::text(&spec).unwrap());
     stage.put("etc/rocworker/wrapper.json", policy);
     stage
