@@ -71,7 +71,8 @@ pub struct KfdNode {
 
 #[derive(Debug, Serialize)]
 pub struct Driver {
-    pub loaded: bool,
+    /// Null where sysfs does not tell.
+    pub loaded: Option<bool>,
     pub version: Option<String>,
     pub srcversion: Option<String>,
 }
@@ -84,7 +85,7 @@ impl Detection {
             gpus: facts.machine.gpus.iter().map(Entry::new).collect(),
             kfd: KfdNode::new(&facts.machine.kfd),
             amdgpu: Driver::new(&facts.machine.amdgpu),
-            virtualization: facts.virtualization.clone(),
+            virtualization: facts.virtualization.as_ref().map(|around| around.name().to_owned()),
             problems: facts.machine.problems.clone(),
         }
     }
@@ -164,7 +165,7 @@ impl KfdNode {
 impl Driver {
     fn new(module: &Module) -> Self {
         Self {
-            loaded: module.loaded,
+            loaded: module.loaded.clone().ok(),
             version: module.version.clone().ok(),
             srcversion: module.srcversion.clone().ok(),
         }

@@ -3,21 +3,21 @@
 use amdgpu::{Gpu, Machine};
 use root::Root;
 
-use crate::host;
+use crate::host::Around;
 
 /// What is true of a machine now.
 #[derive(Debug)]
 pub struct Facts {
     pub machine: Machine,
-    /// See [`host::virtualization`].
-    pub virtualization: Option<String>,
+    /// The container or virtual machine that this is.
+    pub virtualization: Option<Around>,
 }
 
 impl Facts {
     /// Reads the machine beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        Self { machine: Machine::read(root), virtualization: host::virtualization(root) }
+        Self { machine: Machine::read(root), virtualization: Around::read(root) }
     }
 
     /// AMD's GPUs, usable or not, in the order of their indexes.

@@ -2,20 +2,28 @@
 
 use root::Root;
 
-/// The container manager or hypervisor around this machine in the words of systemd-detect-virt(1), and `lxd`
-/// and `incus` where their guest API tells them from plain LXC. `None` when nothing says that there is one.
-#[must_use]
-pub fn virtualization(root: &Root) -> Option<String> {
-    container(root).or_else(|| hypervisor(root))
+/// What is around this machine, in the words of systemd-detect-virt(1), and `lxd` and `incus` where their guest
+/// API tells them from plain LXC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Around {
+    /// No kernel module can be loaded from inside, and only those nodes stand in /dev that were passed in.
+    Container(String),
+    VirtualMachine(String),
 }
 
-/// Whether [`virtualization`] named a container: no kernel module can be loaded from there, and only the
-/// nodes stand in /dev that were passed in.
-#[must_use]
-pub fn is_container(virtualization: &str) -> bool {
-    const CONTAINERS: [&str; 8] =
-        ["lxd", "incus", "lxc", "docker", "podman", "systemd-nspawn", "wsl", "container"];
-    CONTAINERS.contains(&virtualization)
+impl Around {
+    /// `None` when nothing says that there is a container or a hypervisor.
+    #[must_use]
+    pub fn read(root: &Root) -> Option<Self> {
+        container(root).map(Self::Container).or_else(|| hypervisor(root).map(Self::VirtualMachine))
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Container(name) | Self::VirtualMachine(name) => name,
+        }
+    }
 }
 
 fn container(root: &Root) -> Option<String> {

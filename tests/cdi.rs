@@ -147,8 +147,6 @@ fn a_second_generate_touches_nothing_and_validate_and_list_agree_with_it() {
 #[test]
 fn nothing_is_made_where_there_is_nothing_to_offer() {
     for (machine, config, code, part) in [
-        (captures::phoenix(), "compute-runtime: cuda", 0, "leaves AMD's GPUs alone"),
-        (captures::phoenix(), "compute-runtime: none", 0, "leaves AMD's GPUs alone"),
         (captures::a380(), "", 1, "none of this machine's GPUs"),
         (captures::rx7800xt().remove("/sys/class/kfd/kfd"), "", 1, "none of this machine's GPUs"),
         (captures::phoenix(), "gpu-device-ids: 5", 2, "config.yaml:1"),
@@ -159,6 +157,83 @@ fn nothing_is_made_where_there_is_nothing_to_offer() {
         assert!(stderr.contains(part), "{stderr}");
         assert!(!laid.path("etc/cdi").exists());
     }
+}
+
+#[test]
+fn switched_off_there_is_an_answer_and_a_spec_that_still_offers_gpus_is_named() {
+    for runtime in ["cuda", "none"] {
+        let laid = Laid::out(&captures::phoenix(), &format!("compute-runtime: {runtime}"));
+        let answer = laid.run(&["cdi", "generate", "--output", "json"]).success().stderr("");
+        let answer: Value = serde_json::from_slice(&answer.get_output().stdout).unwrap();
+        assert_eq!((&answer["changed"], &answer["devices"]), (&false.into(), &serde_json::json!([])));
+        assert!(answer["reason"].as_str().unwrap().contains("compute-runtime"), "{answer:#}");
+        assert_eq!(laid.findings(), [""; 0], "no spec is right where nothing is offered");
+        fs::create_dir_all(laid.path("etc/cdi")).unwrap();
+        fs::write(laid.path("etc/cdi/amd.json"), "{}").unwrap();
+        let said = laid.run(&["cdi", "generate"]).success();
+        assert!(String::from_utf8_lossy(&said.get_output().stdout).contains("still offers GPUs: remove it"));
+    }
+    let laid = Laid::out(&captures::phoenix(), "");
+    laid.run(&["cdi", "generate"]).success();
+    fs::write(laid.path("etc/rocworker/config.yaml"), "compute-runtime: none").unwrap();
+    assert!(laid.findings().iter().any(|finding| finding.contains("leaves alone")));
+}
+
+#[test]
+fn a_machine_that_lost_its_gpus_names_the_spec_that_it_still_has() {
+    let laid = Laid::out(&captures::phoenix(), "");
+    laid.run(&["cdi", "generate"]).success();
+    fs::write(laid.path("capture.json"), r#"{"schema_version":1,"nodes":[]}"#).unwrap();
+    let run = laid.run(&["cdi", "generate"]).code(1).stdout("");
+    let stderr = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(stderr.contains("amd.json still offers GPUs") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
+fn a_spec_goes_where_there_was_no_folder_and_a_strangers_names_do_not_steer_the_terminal() {
+    let laid = Laid::out(&captures::phoenix(), "cdi:\n  path: /opt/engines/cdi/amd.json\n");
+    laid.run(&["cdi", "generate"]).success();
+    let file = laid.path("opt/engines/cdi/amd.json");
+    let text = fs::read_to_string(&file).unwrap().replace("\"all\"", "\"a\\u001b[31mll\"");
+    fs::write(&file, text).unwrap();
+    for command in ["list", "validate"] {
+        let run = laid.run(&["cdi", command]);
+        assert!(!run.get_output().stdout.contains(&0x1b), "{command}");
+    }
+}
+
+#[test]
+fn real_a_spec_or_a_configuration_of_another_user_is_not_believed_and_a_full_disk_changes_nothing() {
+    if !support::real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    let laid = Laid::out(&captures::phoenix(), "tag: a");
+    laid.run(&["cdi", "generate"]).success();
+    let (spec, config) = (laid.path("etc/cdi/amd.json"), laid.path("etc/rocworker/config.yaml"));
+    std::os::unix::fs::chown(&spec, Some(65534), None).unwrap();
+    assert!(laid.findings().iter().any(|finding| finding.contains("belongs to uid 65534")));
+    std::os::unix::fs::chown(&spec, Some(0), None).unwrap();
+    std::os::unix::fs::chown(&config, Some(65534), None).unwrap();
+    let run = laid.run(&["tags"]).code(2).stdout("");
+    let stderr = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(stderr.contains("config.yaml belongs to uid 65534") && stderr.lines().count() == 1, "{stderr}");
+    std::os::unix::fs::chown(&config, Some(0), None).unwrap();
+
+    // The spec of another machine on a tmpfs that has no room left: the old one stays, and nothing else.
+    let script = format!(
+        "mount -t tmpfs -o size=16k none {cdi}; echo old > {cdi}/amd.json; dd if=/dev/zero of={cdi}/rest bs=4k 2>/dev/null || true; \
+         if {program} --root {root} cdi generate; then exit 9; fi; cat {cdi}/amd.json; ls -A {cdi}",
+        cdi = laid.path("etc/cdi").display(),
+        program = env!("CARGO_BIN_EXE_rocworker"),
+        root = laid.dir.path().display(),
+    );
+    let run = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+        .assert()
+        .success();
+    let output = run.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "old\namd.json\nrest\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No space left on device"));
 }
 
 /// Ruins a good spec (or what is around it), and says what must be found.
@@ -298,4 +373,16 @@ fn a_file_that_the_caller_names_is_the_callers_also_beneath_a_root() {
     assert!(file.exists() && !laid.path("etc/cdi").exists());
     laid.run(&["cdi", "validate", file.to_str().unwrap()]).success();
     laid.run(&["cdi", "generate", "--file", "/no/such/folder/x.json"]).code(1).stdout("");
+    // A slip of the hand must not cost a file.
+    let precious = elsewhere.path().join("passwd");
+    fs::write(&precious, "root:x:0:0\n").unwrap();
+    let run = laid.run(&["cdi", "generate", "--file", precious.to_str().unwrap()]).code(1).stdout("");
+    assert!(String::from_utf8_lossy(&run.get_output().stderr).contains("passwd is there and no CDI spec"));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "root:x:0:0\n");
+    fs::create_dir_all(laid.path("etc/cdi")).unwrap();
+    fs::write(laid.path("etc/cdi/amd.json"), r#"{"kind":"nvidia.com/gpu"}"#).unwrap();
+    let run = laid.run(&["cdi", "generate"]).code(1).stdout("");
+    assert!(
+        String::from_utf8_lossy(&run.get_output().stderr).contains("nvidia.com/gpu, which is left alone")
+    );
 }

@@ -73,6 +73,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
         ("cdi:\n  names: [serial]\n", 2, "unknown variant `serial`"),
         ("gpu-device-ids: 0\ncompute-runtime: none\n", 1, "keep one of the two"),
+        ("tag: a\ngpu-device-ids: [[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]\n", 2, "nested deeper"),
         ("schema_version: 2\n", 1, "schema_version 2"),
         ("tag: a\ntag: b\n", 2, "duplicate"),
         ("tag: [a\n", 2, "expected"),

@@ -249,10 +249,10 @@ fn what_stands_in_dev_must_be_the_device_that_sysfs_names() {
         ("/dev/dri/renderD128", Entry::from("text"), "not a character device"),
         ("/dev/dri/renderD128", Entry::Directory, "not a character device"),
         ("/dev/dri/renderD128", Entry::Link("nowhere".to_owned()), "/dev/dri/renderD128"),
-        ("/dev/dri/renderD128", Device::new(226, 129, 992).into(), "226:129, and sysfs says 226:128"),
+        ("/dev/dri/renderD128", Device::new(226, 129, 992).into(), "226:129, and the kernel says 226:128"),
         ("/dev/dri/renderD128", Device::new(0, 0, 992).into(), "0:0"),
         ("/dev/kfd", Entry::from(""), "not a character device"),
-        ("/dev/kfd", Device::new(237, 0, 992).into(), "237:0, and sysfs says 511:0"),
+        ("/dev/kfd", Device::new(237, 0, 992).into(), "237:0, and the kernel says 511:0"),
         ("/dev/kfd", Device::new(0, 0, 992).into(), "0:0"),
     ] {
         let answer = detect(&good().put(node, entry));

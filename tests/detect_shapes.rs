@@ -412,3 +412,37 @@ fn a_drm_entry_without_its_device_link_is_still_known_by_where_it_leads() {
         &json!({"usable": true, "pci": "0000:64:00.0", "card": "/dev/dri/card1", "render": "/dev/dri/renderD128"}),
     );
 }
+
+#[test]
+fn the_one_visible_partition_of_a_card_does_not_take_the_cards_id_for_its_own() {
+    // What a container sees that was given one partition of eight: KFD hides the others.
+    let gpu = |unique_id: &str| {
+        Gpu::amd("0000:05:00.0", 0x74a1)
+            .class(0x12_0000)
+            .card(1)
+            .render(136)
+            .attribute("unique_id", unique_id)
+            .attribute("current_compute_partition", "CPX")
+    };
+    let node = KfdNode::gpu(2, 0x74a1, 90_402).at("0000:05:00.0").render(136);
+    let uuid = |card: &str, partition: u64| {
+        let kfd = Kfd::new(511).node(KfdNode::cpu(1)).node(node.clone().property("unique_id", partition));
+        detect(&Machine::new().gpu(gpu(card)).kfd(kfd))["gpus"][0]["uuid"].clone()
+    };
+    assert_eq!(uuid("5ca1ab1e00010000", 0x5ca1_ab1e_0001_0000), Value::Null);
+    // From ROCm 7.0.1 a partition may have an id of its own.
+    assert_eq!(uuid("5ca1ab1e00010000", 0x5ca1_ab1e_0001_0007), "GPU-5ca1ab1e00010007");
+}
+
+#[test]
+fn a_card_that_is_bound_proves_that_the_driver_is_loaded_and_an_unreadable_state_is_not_known() {
+    const STATE: &str = "/sys/module/amdgpu/initstate";
+    let bound = support::captures::phoenix;
+    let loaded = |machine: &Machine| detect(machine)["amdgpu"]["loaded"].clone();
+    assert_eq!(loaded(&bound().remove("/sys/module/amdgpu")), true);
+    let alone = || Machine::new().module(Module::new("amdgpu"));
+    assert_eq!(loaded(&alone()), true);
+    assert_eq!(loaded(&alone().put(STATE, "going\n")), false);
+    assert_eq!(loaded(&alone().put(STATE, Entry::Directory)), Value::Null);
+    assert_eq!(loaded(&Machine::new()), false);
+}

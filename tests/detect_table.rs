@@ -55,6 +55,18 @@ fn columns_stand_below_their_headings_whatever_is_in_them() {
 }
 
 #[test]
+fn a_strangers_names_do_not_steer_the_terminal() {
+    let uevent = "PCI_CLASS=30000\nPCI_ID=1002:15BF\nPCI_SLOT_NAME=0000:64:00.0\n";
+    let machine = captures::phoenix()
+        .put("/sys/bus/pci/devices/0000:64:00.0/uevent", uevent)
+        .put("/sys/bus/pci/devices/0000:64:00.0/product_name", "two\nlines \u{202e}turned\n")
+        .put("/sys/bus/pci/devices/0000:64:00.0/driver", layout::Entry::Link("../\u{1b}[31mamd".to_owned()));
+    let text = table(&machine, Nodes::Recorded);
+    assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("\\u{1b}[31mamd"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("lines")).count(), 1, "{text}");
+}
+
+#[test]
 fn real_a_terminal_gets_colours_unless_no_color_is_set() {
     if !real::require(&["script"]) {
         return;

@@ -5,7 +5,8 @@ use allocation::cdi::{self, DeviceNode};
 use root::{Kind, Root};
 
 use super::siblings::same_kind;
-use crate::worker::cdi::{KIND, Spec};
+use crate::printable::printable;
+use crate::worker::cdi::{KIND, Spec, Wanted};
 
 /// One thing that is wrong with a spec, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl std::fmt::Display for Finding {
 /// `path` is where it lies beneath `root`, `None` for one that lies elsewhere; `wanted` is what it would be made as
 /// now.
 #[must_use]
-pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: Option<&Spec>) -> Vec<Finding> {
+pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> Vec<Finding> {
     let spec = match cdi::Spec::parse(text) {
         Ok(spec) => spec,
         Err(error) => return vec![Finding(error.to_string())],
@@ -32,8 +33,11 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: Option<&Spec>
     }
     findings.extend(untrue_nodes(root, &spec));
     findings.extend(match wanted {
-        Some(wanted) => differences(wanted, &spec),
-        None => vec!["it offers GPUs, and this machine has none that a container can be given".to_owned()],
+        Wanted::Spec(wanted) => differences(wanted, &spec),
+        Wanted::Off => vec!["it offers GPUs that the configuration leaves alone (compute-runtime): remove it".to_owned()],
+        Wanted::NoGpu => {
+            vec!["it offers GPUs, and none of this machine's can be given to a container: see rocworker detect".to_owned()]
+        }
     });
     if let Some(path) = path {
         findings.extend(same_kind(root, path, &spec.kind).iter().map(|other| {
@@ -45,7 +49,7 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: Option<&Spec>
             )
         }));
     }
-    findings.into_iter().map(Finding).collect()
+    findings.iter().map(|finding| Finding(printable(finding))).collect()
 }
 
 /// Nodes that are not there, are no devices, or carry numbers that are not theirs.

@@ -1,10 +1,12 @@
 //! The CDI spec as a file: made from what should be, and held against what is.
 
 mod check;
+mod replace;
 mod siblings;
 mod text;
 
 pub use check::{Finding, check};
+pub use replace::{NotOurs, may_replace};
 pub use siblings::{is_read_by_engines, same_kind};
 pub use text::{Error, text};
 

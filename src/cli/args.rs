@@ -49,6 +49,9 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Who has which GPU, under a policy of exclusive sharing
+    #[command(subcommand)]
+    Lease(super::lease::Command),
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

@@ -12,8 +12,9 @@ use super::session::{Session, absolute, caller};
 use super::table::Columns;
 use crate::cdi;
 use crate::facts::Facts;
-use crate::worker::selection::{is_off, select};
-use crate::worker::{self, cdi::KIND};
+use crate::printable::printable;
+use crate::worker::cdi::{KIND, Wanted, wanted};
+use crate::worker::selection::select;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -46,21 +47,33 @@ struct Generated {
     path: PathBuf,
     changed: bool,
     devices: Vec<String>,
+    /// Why there is no spec.
+    reason: Option<&'static str>,
 }
 
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    if is_off(&config) {
-        tracing::warn!("the configuration leaves AMD's GPUs alone (compute-runtime): no CDI spec is made");
-        return Ok(Outcome::Done);
-    }
     let facts = Facts::read(&session.root);
     let selection = select(&config, &facts)?;
     session.warn_of_left_out(&selection);
-    let Some(spec) = worker::cdi::spec(&config, &selection, &facts.machine) else {
-        bail!(
-            "no CDI spec is made: a container can be given none of this machine's GPUs; rocworker detect says why"
-        );
+    let configured = session.root.shown(&config.cdi.path);
+    let left = if session.root.exists(&config.cdi.path) {
+        format!("; {} still offers GPUs: remove it", configured.display())
+    } else {
+        String::new()
+    };
+    let spec = match wanted(&config, &selection, &facts.machine) {
+        Wanted::Spec(spec) => spec,
+        Wanted::NoGpu => bail!(
+            "no CDI spec is made: a container can be given none of this machine's GPUs, and rocworker detect says why{left}"
+        ),
+        Wanted::Off => {
+            const REASON: &str = "the configuration leaves AMD's GPUs alone (compute-runtime)";
+            let (devices, reason) = (Vec::new(), Some(REASON));
+            let answer = Generated { schema_version: 1, path: configured, changed: false, devices, reason };
+            session.format.print(&answer, || format!("no CDI spec is made: {REASON}{left}\n"))?;
+            return Ok(Outcome::Done);
+        }
     };
     let text = cdi::text(&spec)?;
     let (root, path) = match file {
@@ -71,21 +84,22 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         Some(path) => (&caller()?, real_folder(path)?),
         None => (&session.root, config.cdi.path.clone()),
     };
+    cdi::may_replace(root, &path, file.is_some())?;
     let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
     let answer = Generated {
         schema_version: 1,
         path: root.shown(&path),
         changed: written == Written::Changed,
         devices: spec.devices.iter().map(|device| format!("{KIND}={}", device.name)).collect(),
+        reason: None,
     };
     session.format.print(&answer, || {
         let what = if answer.changed { "written" } else { "already right, not touched" };
-        format!(
-            "{} {what}: {} GPUs under {} names\n",
-            answer.path.display(),
-            selection.gpus.len(),
-            spec.devices.len()
-        )
+        let gpus = match selection.gpus.len() {
+            1 => "1 GPU".to_owned(),
+            n => format!("{n} GPUs"),
+        };
+        format!("{} {what}: {gpus} under {} names\n", answer.path.display(), spec.devices.len())
     })?;
     Ok(Outcome::Done)
 }
@@ -120,8 +134,8 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
     let everywhere = &spec.edits.device_nodes;
     let devices = spec.devices.iter().map(|device| {
         let nodes = device.edits.device_nodes.iter().chain(everywhere);
-        let nodes = nodes.map(DeviceNode::host).map(str::to_owned).collect();
-        Listed { name: format!("{}={}", spec.kind, device.name), nodes }
+        let nodes = nodes.map(DeviceNode::host).map(printable).collect();
+        Listed { name: printable(&format!("{}={}", spec.kind, device.name)), nodes }
     });
     let answer = Answer { schema_version: 1, path: shown, devices: devices.collect() };
     session.format.print(&answer, || {
@@ -156,13 +170,14 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = Facts::read(&session.root);
     let selection = select(&config, &facts)?;
-    let wanted = worker::cdi::spec(&config, &selection, &facts.machine);
+    let wanted = wanted(&config, &selection, &facts.machine);
     let place = Place::of(session, file, &config.cdi.path)?;
     let findings = match read(place.root(session), &place.path) {
         Ok(text) => {
-            let findings = cdi::check(&session.root, place.among_engines(), &text, wanted.as_ref());
+            let findings = cdi::check(&session.root, place.among_engines(), &text, &wanted);
             findings.iter().map(ToString::to_string).collect()
         }
+        Err(error) if is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => Vec::new(),
         Err(error) => vec![format!("{error:#}")],
     };
     let path = place.root(session).shown(&place.path);
@@ -170,11 +185,20 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     session.format.print(&answer, || {
         let path = answer.path.display();
         if answer.valid {
-            return format!("{} {path}: valid, true of this machine, alone for {KIND}\n", styled(GOOD, "✓"));
+            let state = match wanted {
+                Wanted::Spec(_) => format!("valid, true of this machine, alone for {KIND}"),
+                Wanted::Off | Wanted::NoGpu => "not there, and there is nothing to offer".to_owned(),
+            };
+            return format!("{} {path}: {state}\n", styled(GOOD, "✓"));
         }
         answer.findings.iter().map(|finding| format!("{} {path}: {finding}\n", styled(BAD, "✗"))).collect()
     })?;
     Ok(if answer.valid { Outcome::Done } else { Outcome::Findings })
+}
+
+/// Where there is nothing to offer, there should be no spec.
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<root::Error>().is_some_and(root::Error::is_not_found)
 }
 
 /// Where a spec lies: beneath the session's Root, or somewhere else on the caller's machine.

@@ -9,6 +9,7 @@ use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::detection::{Detection, Entry};
 use crate::facts::Facts;
+use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let detection = Detection::new(&Facts::read(&session.root));
@@ -26,7 +27,7 @@ pub(crate) fn text(detection: &Detection) -> String {
         text.push_str(&reasons(&detection.gpus));
     }
     for problem in &detection.problems {
-        writeln!(text, "{} {problem}", styled(BAD, "!")).ok();
+        writeln!(text, "{} {}", styled(BAD, "!"), printable(problem)).ok();
     }
     writeln!(text, "\n{}", machine(detection)).ok();
     text
@@ -87,7 +88,7 @@ fn reasons(gpus: &[Entry]) -> String {
     }
     let mut text = String::new();
     for (problem, indexes) in reasons {
-        writeln!(text, "{} {}: {problem}", styled(BAD, "✗"), ranges(&indexes)).ok();
+        writeln!(text, "{} {}: {}", styled(BAD, "✗"), ranges(&indexes), printable(problem)).ok();
     }
     text.push_str(&unknown_memory(gpus));
     if text.is_empty() { text } else { format!("\n{text}") }
@@ -112,16 +113,17 @@ fn unknown_memory(gpus: &[Entry]) -> String {
         0 => String::new(),
         more => format!("; and so for {more} more"),
     };
-    format!("{}\n", styled(DIM, format_args!("? {index}: memory unknown, {reason}{more}")))
+    format!("{}\n", styled(DIM, format_args!("? {index}: memory unknown, {}{more}", printable(reason))))
 }
 
 fn machine(detection: &Detection) -> String {
     let amd = detection.gpus.iter().filter(|gpu| gpu.vendor == "amd").count();
     let usable = detection.gpus.iter().filter(|gpu| gpu.usable).count();
     let driver = match (&detection.amdgpu.version, detection.amdgpu.loaded) {
-        (Some(version), true) => format!("amdgpu {version} loaded"),
-        (None, true) => "amdgpu loaded".to_owned(),
-        (_, false) => "amdgpu not loaded".to_owned(),
+        (Some(version), Some(true)) => format!("amdgpu {version} loaded"),
+        (None, Some(true)) => "amdgpu loaded".to_owned(),
+        (_, Some(false)) => "amdgpu not loaded".to_owned(),
+        (_, None) => "whether amdgpu is loaded is not known".to_owned(),
     };
     let kfd = detection.kfd.as_ref().map_or_else(
         || "no usable /dev/kfd".to_owned(),
@@ -129,7 +131,7 @@ fn machine(detection: &Detection) -> String {
     );
     let around =
         detection.virtualization.as_ref().map_or_else(String::new, |name| format!("; inside {name}"));
-    format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}")
+    printable(&format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}"))
 }
 
 fn ids(gpu: &Entry) -> String {

@@ -9,6 +9,7 @@ use super::session::Session;
 use crate::command::Programs;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::facts::Facts;
+use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = session.config()?;
@@ -68,17 +69,17 @@ fn line(checks: &[&Check], width: usize) -> String {
         line,
         "  {} {subject}{padding}{gap}{}",
         styled(style, sign),
-        styled(style_of_text, &check.evidence)
+        styled(style_of_text, printable(&check.evidence))
     )
     .ok();
     if let Some(remedy) = &check.remedy {
-        writeln!(line, "      → {remedy}").ok();
+        writeln!(line, "      → {}", printable(remedy)).ok();
     }
     line
 }
 
 fn subject(checks: &[&Check]) -> String {
-    let of = |check: &Check| check.subject.clone().unwrap_or_default();
+    let of = |check: &Check| check.subject.as_deref().map_or_else(String::new, printable);
     match checks {
         [] => String::new(),
         [only] => of(only),

@@ -5,6 +5,7 @@ mod cdi;
 mod demo;
 mod detect;
 mod doctor;
+mod lease;
 mod manual;
 mod output;
 mod report;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::printable::printable;
 use args::{Args, Command};
 use session::Session;
 
@@ -50,7 +52,11 @@ pub fn main() -> ExitCode {
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
-            let told = if verbose { format!("{error:?}") } else { format!("{error:#}").replace('\n', " ") };
+            let told = if verbose {
+                format!("{error:?}")
+            } else {
+                printable(&format!("{error:#}").replace('\n', " "))
+            };
             writeln!(stderr, "rocworker: {told}").ok();
             ExitCode::from(if error.is::<session::Misuse>() || error.is::<crate::config::Error>() {
                 2
@@ -68,6 +74,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Detect => detect::run(&session),
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
+        Command::Lease(command) => lease::run(&session, &command),
         Command::Man => manual::man(),
         Command::Doctor => doctor::run(&session),
         Command::Report { file } => report::run(&session, file),

@@ -4,6 +4,7 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::output::{HEADING, styled};
+use crate::printable::printable;
 
 /// Columns of text under bold headings, two blanks apart, without lines.
 pub(crate) struct Columns {
@@ -19,7 +20,7 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        Self { text: printable(&text.into()), style }
     }
 }
 

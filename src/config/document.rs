@@ -36,6 +36,9 @@ struct CdiDocument {
 impl Document {
     /// The line, from 1, and what is wrong there.
     pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
+        if let Some(line) = too_deep(text) {
+            return Err((line, format!("nested deeper than {DEPTH} brackets: nothing here needs that")));
+        }
         // Nothing but comments is null in YAML, and here a configuration without keys.
         let document: Result<Option<Self>, _> = serde_yaml::from_str(text);
         document.map(Option::unwrap_or_default).map_err(|error| {
@@ -80,6 +83,27 @@ impl Document {
             (Some(_), Some(runtime)) => Ok(runtime),
         }
     }
+}
+
+/// More than any value here has; the parser's time grows with the square of it.
+const DEPTH: usize = 16;
+
+/// The line on which brackets are nested too deep, those in strings and comments among them.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (number, line) in (1..).zip(text.lines()) {
+        for c in line.chars() {
+            match c {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > DEPTH {
+                return Some(number);
+            }
+        }
+    }
+    None
 }
 
 /// The line of a key's second appearance: of a duplicate the parser tells only where its mapping begins.

@@ -17,7 +17,8 @@ use document::Document;
 /// Where the configuration lies beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
 
-const LIMIT: usize = 1 << 20;
+/// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
+const LIMIT: usize = 64 << 10;
 
 /// The configuration, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +133,10 @@ impl Source {
         let lines = || (1..).zip(self.text.lines());
         let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
         let of_item = item.and_then(|item| {
-            lines().find(|(number, line)| *number >= of_key && words(line).any(|word| word == item))
+            lines().find(|(number, line)| {
+                *number >= of_key && words(line).any(|word| word == item)
+                    || line.contains(&format!("\"{item}\""))
+            })
         });
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
     }

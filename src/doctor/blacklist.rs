@@ -25,15 +25,16 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     if !subject.has_amd() {
         return vec![About::all(NAME).skipped("there is no AMD GPU that needs the driver")];
     }
-    let mut hindrances = in_files(subject.root);
-    hindrances.extend(on_command_line(subject.root));
-    if hindrances.is_empty() {
-        return vec![
-            About::all(NAME).ok("neither modprobe.d nor the kernel's command line keeps amdgpu out"),
-        ];
+    let mut unread = Vec::new();
+    let mut hindrances = in_files(subject.root, &mut unread);
+    hindrances.extend(on_command_line(subject.root, &mut unread));
+    let loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
+    let mut checks: Vec<Check> = hindrances.into_iter().map(|hindrance| hindrance.check(loaded)).collect();
+    checks.extend(unread);
+    if checks.is_empty() {
+        checks.push(About::all(NAME).ok("neither modprobe.d nor the kernel's command line keeps amdgpu out"));
     }
-    let loaded = subject.facts.machine.amdgpu.loaded;
-    hindrances.into_iter().map(|hindrance| hindrance.check(loaded)).collect()
+    checks
 }
 
 /// One line or word that keeps amdgpu out.
@@ -58,18 +59,33 @@ impl Hindrance {
     }
 }
 
-fn in_files(root: &Root) -> Vec<Hindrance> {
+/// What could not be read goes to `unread`: it may keep amdgpu out, and nobody has looked.
+fn in_files(root: &Root, unread: &mut Vec<Check>) -> Vec<Hindrance> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
     for folder in FOLDERS {
-        // A folder that is not there hinders nothing.
-        for name in root.list(folder).unwrap_or_else(|_| Vec::new()) {
+        let names = match root.list(folder) {
+            Ok(names) => names,
+            // A folder that is not there hinders nothing.
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => {
+                unread.push(About::one(NAME, folder).skipped(error.to_string()));
+                continue;
+            }
+        };
+        for name in names {
             if !name.to_string_lossy().ends_with(".conf") || seen.contains(&name) {
                 continue;
             }
             let path = format!("{folder}/{}", name.to_string_lossy());
             seen.push(name);
-            let Ok(bytes) = root.read(&path, 1 << 20) else { continue };
+            let bytes = match root.read(&path, 1 << 20) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    unread.push(About::one(NAME, path).skipped(error.to_string()));
+                    continue;
+                }
+            };
             let text = String::from_utf8_lossy(&bytes);
             found.extend((1..).zip(text.lines()).filter(|(_, line)| keeps_out(line)).map(|(number, line)| {
                 Hindrance {
@@ -96,9 +112,15 @@ pub(crate) fn keeps_out(line: &str) -> bool {
     }
 }
 
-fn on_command_line(root: &Root) -> Vec<Hindrance> {
+fn on_command_line(root: &Root, unread: &mut Vec<Check>) -> Vec<Hindrance> {
     const FILE: &str = "/proc/cmdline";
-    let Ok(line) = root.read_text(FILE, 64 << 10) else { return Vec::new() };
+    let line = match root.read_text(FILE, 64 << 10) {
+        Ok(line) => line,
+        Err(error) => {
+            unread.push(About::one(NAME, FILE).skipped(error.to_string()));
+            return Vec::new();
+        }
+    };
     let words = line.split_whitespace().filter(|word| hinders(word));
     words
         .map(|word| Hindrance {

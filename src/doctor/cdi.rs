@@ -3,7 +3,7 @@
 use super::check::{About, Check};
 use super::machine::Subject;
 use crate::cdi;
-use crate::worker;
+use crate::worker::cdi::{Wanted, wanted};
 use crate::worker::selection::select;
 
 const NAME: &str = "cdi";
@@ -18,10 +18,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     let Ok(selection) = select(subject.config, subject.facts) else {
         return vec![about().skipped("the configuration names a GPU that is not there")];
     };
-    let wanted = worker::cdi::spec(subject.config, &selection, &subject.facts.machine);
+    let wanted = wanted(subject.config, &selection, &subject.facts.machine);
+    let is_wanted = matches!(wanted, Wanted::Spec(_));
     let text = match subject.root.read_trusted(path, cdi::LIMIT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.is_not_found() && wanted.is_none() => {
+        Err(error) if error.is_not_found() && !is_wanted => {
             return vec![about().skipped("not there, and there is no usable GPU to describe")];
         }
         Err(error) if error.is_not_found() => {
@@ -31,11 +32,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             return vec![about().failed(error.to_string(), format!("put that right, then {REMEDY}"))];
         }
     };
-    let findings = cdi::check(subject.root, Some(path), &text, wanted.as_ref());
+    let findings = cdi::check(subject.root, Some(path), &text, &wanted);
     if findings.is_empty() {
         return vec![about().ok("valid, true of this machine, alone for its kind")];
     }
-    let remedy =
-        if wanted.is_some() { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
+    let remedy = if is_wanted { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
     findings.iter().map(|finding| about().failed(finding.to_string(), remedy)).collect()
 }

@@ -21,7 +21,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
 fn module(subject: &Subject<'_>) -> Check {
     let about = About::one(NAME, "amdgpu");
     let module = &subject.facts.machine.amdgpu;
-    if module.loaded {
+    let loaded = match &module.loaded {
+        Ok(loaded) => *loaded,
+        Err(unknown) => return about.skipped(format!("whether it is loaded is not known: {unknown}")),
+    };
+    if loaded {
         return about.ok(match (&module.version, &module.srcversion) {
             (Ok(version), _) => format!("loaded, version {version} (a DKMS build)"),
             (Err(_), Ok(srcversion)) => format!("loaded, the kernel's own, srcversion {srcversion}"),

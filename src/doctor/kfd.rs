@@ -1,7 +1,6 @@
 //! KFD, the driver that computing goes through: its topology, its hidden nodes, its major.
 
 use amdgpu::{Gpu, Problem};
-use root::Root;
 
 use super::check::{About, Check};
 use super::machine::{Subject, gpus, name_of};
@@ -26,7 +25,7 @@ fn topology(subject: &Subject<'_>) -> Check {
             let known = subject.facts.amd().filter(|gpu| gpu.kfd_node.is_some()).count();
             about.ok(format!("it knows {}", gpus(known)))
         }
-        Err(reason) if !subject.facts.machine.amdgpu.loaded => {
+        Err(reason) if subject.facts.machine.amdgpu.loaded == Ok(false) => {
             about.failed(format!("there is none: {reason}"), "it comes with amdgpu: see to the driver first")
         }
         Err(reason) => about.failed(
@@ -56,7 +55,7 @@ fn hidden(subject: &Subject<'_>) -> Option<Check> {
 fn major(subject: &Subject<'_>) -> Option<Check> {
     let (major, minor) = subject.facts.machine.kfd.node.number()?;
     let about = About::one(NAME, "/dev/kfd");
-    Some(match registered(subject.root) {
+    Some(match amdgpu::registered_major(subject.root) {
         Ok(Some(registered)) if registered == major => {
             about.ok(format!("is {major}:{minor}, as sysfs and /proc/devices say"))
         }
@@ -71,13 +70,6 @@ fn major(subject: &Subject<'_>) -> Option<Check> {
             about.ok(format!("is {major}:{minor}, as sysfs says (/proc/devices says nothing: {error})"))
         }
     })
-}
-
-/// The major that the kernel has registered for kfd (fs/proc/devices.c).
-fn registered(root: &Root) -> Result<Option<u64>, root::Error> {
-    let text = root.read_text("/proc/devices", 1 << 20)?;
-    let character = text.split("Block devices:").next().unwrap_or(&text);
-    Ok(character.lines().find_map(|line| line.trim().strip_suffix(" kfd")?.trim().parse().ok()))
 }
 
 /// What KFD has against one GPU; what the nodes or the driver have is said there.

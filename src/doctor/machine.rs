@@ -4,7 +4,7 @@ use root::Root;
 use super::groups::Groups;
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::host;
+use crate::host::Around;
 
 /// What is examined, and what several checks need to know of it.
 pub(crate) struct Subject<'a> {
@@ -47,7 +47,7 @@ impl Role {
 
 impl<'a> Subject<'a> {
     pub(crate) fn in_container(&self) -> bool {
-        self.facts.virtualization.as_deref().is_some_and(host::is_container)
+        matches!(self.facts.virtualization, Some(Around::Container(_)))
     }
 
     pub(crate) fn has_amd(&self) -> bool {

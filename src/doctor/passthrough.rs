@@ -5,6 +5,7 @@ use std::path::Path;
 use amdgpu::Gpu;
 
 use super::machine::Subject;
+use crate::host::Around;
 
 /// The commands on the host, for LXD and Incus with the container's own gid of render: without `gid=` the node
 /// would be root's, which nobody in a nested user namespace can open.
@@ -50,7 +51,7 @@ pub(super) fn of_rights(subject: &Subject<'_>) -> String {
 }
 
 fn client(subject: &Subject<'_>) -> Option<&'static str> {
-    match subject.facts.virtualization.as_deref() {
+    match subject.facts.virtualization.as_ref().map(Around::name) {
         Some("lxd") => Some("lxc"),
         Some("incus") => Some("incus"),
         _ => None,

@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
 
 fn no_amd(subject: &Subject<'_>) -> Check {
     let evidence = "no AMD GPU is on the bus";
-    let remedy = match subject.facts.virtualization.as_deref() {
+    let remedy = match subject.facts.virtualization {
         Some(_) => "pass one through from the host, or set compute-runtime: none",
         None => {
             "see whether lspci -d 1002: lists one and the firmware has its slot enabled, or set compute-runtime: none"

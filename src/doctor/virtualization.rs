@@ -3,18 +3,18 @@
 use super::check::{About, Check};
 use super::machine::{Subject, gpus};
 use super::passthrough;
-use crate::host;
+use crate::host::Around;
 
 const NAME: &str = "virtualization";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    let around = match subject.facts.virtualization.as_deref() {
+    let around = match &subject.facts.virtualization {
         None => "nothing says that this is a container or a virtual machine".to_owned(),
-        Some(name) if host::is_container(name) => format!(
+        Some(Around::Container(name)) => format!(
             "inside {name}: the host loads the driver and runs udev, sysfs shows the host's cards, and /dev \
              has only the nodes that were passed in"
         ),
-        Some(name) => format!(
+        Some(Around::VirtualMachine(name)) => format!(
             "inside {name}: a GPU is here when the hypervisor passes a card or a virtual function through"
         ),
     };

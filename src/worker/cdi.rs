@@ -10,7 +10,7 @@ use amdgpu::{DeviceNode, Gpu, Machine};
 use serde::Serialize;
 
 use crate::config::{Config, NamedBy};
-use crate::worker::selection::Selection;
+use crate::worker::selection::{Selection, is_off};
 
 /// The kind under which engines know AMD's GPUs; a second spec of the same kind voids both.
 pub const KIND: &str = "amd.com/gpu";
@@ -43,9 +43,28 @@ pub struct Node {
     pub mode: u32,
 }
 
-/// The spec for the selected GPUs; `None` when there is none, for a spec without devices is not valid.
+/// What engines should be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    Spec(Spec),
+    /// The configuration leaves AMD's GPUs alone.
+    Off,
+    /// A container can be given none of the GPUs that the configuration means; a spec without devices is not
+    /// valid.
+    NoGpu,
+}
+
+/// What engines should be told of the selected GPUs.
 #[must_use]
-pub fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option<Spec> {
+pub fn wanted(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Wanted {
+    match spec(config, selection, machine) {
+        _ if is_off(config) => Wanted::Off,
+        Some(spec) => Wanted::Spec(spec),
+        None => Wanted::NoGpu,
+    }
+}
+
+fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option<Spec> {
     let kfd = node(&machine.kfd.node)?;
     if selection.gpus.is_empty() {
         return None;

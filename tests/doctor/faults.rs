@@ -56,6 +56,13 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
             vec![("blacklist", "", "ok", "neither", "")],
         ),
         (
+            good().remove("/proc/cmdline").put("/etc/modprobe.d/folder.conf", layout::Entry::Directory),
+            vec![
+                ("blacklist", "/proc/cmdline", "skipped", "cannot open", ""),
+                ("blacklist", "/etc/modprobe.d/folder.conf", "skipped", "cannot read", ""),
+            ],
+        ),
+        (
             with_groups(
                 Machine::new()
                     .module(Module::new("amdgpu"))
@@ -95,7 +102,7 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
         ),
         (
             good().put(render, device(226, 129, 992, 0o660)),
-            vec![("nodes", render, "failed", "226:129, and sysfs says 226:128", "remove")],
+            vec![("nodes", render, "failed", "226:129, and the kernel says 226:128", "remove")],
         ),
         (
             good().put(render, device(226, 128, 992, 0o666)),

@@ -89,7 +89,9 @@ fn kfd() -> Kfd {
 }
 
 fn with_groups(machine: Machine) -> Machine {
-    machine.put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
+    machine
+        .put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/vda1\n")
+        .put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
 }
 
 /// One W7900, with which nothing is wrong.

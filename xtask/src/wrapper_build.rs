@@ -24,20 +24,27 @@ pub(crate) fn is_installed(target: &str) -> bool {
 /// Without the musl target it is linked statically against glibc: the same program, with a slower start.
 pub(crate) fn build() -> Result<PathBuf> {
     let musl = musl_target();
-    let (target, flags) = if is_installed(&musl) {
-        (musl, None)
-    } else {
-        let glibc = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        println!("the Rust target {musl} is not installed: the wrapper is linked statically against glibc");
-        (glibc, Some("-C target-feature=+crt-static"))
-    };
+    if is_installed(&musl) {
+        return build_for(&musl, None);
+    }
+    println!("the Rust target {musl} is not installed: the wrapper is linked statically against glibc");
+    build_with_glibc()
+}
+
+/// The same against glibc, wherever the musl target is.
+pub(crate) fn build_with_glibc() -> Result<PathBuf> {
+    let glibc = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    build_for(&glibc, Some("-C target-feature=+crt-static"))
+}
+
+fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
     let mut command = Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper"])
-        .arguments(["--profile", "wrapper", "--target", &target]);
+        .arguments(["--profile", "wrapper", "--target", target]);
     if let Some(flags) = flags {
         command = command.environment("RUSTFLAGS", flags);
     }
     command.run()?;
-    let program = repository::target().join(&target).join("wrapper/runc-amd-wrapper");
+    let program = repository::target().join(target).join("wrapper/runc-amd-wrapper");
     if !program.is_file() {
         bail!("cargo built the wrapper, but {} is not there", program.display());
     }

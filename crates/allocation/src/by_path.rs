@@ -10,11 +10,11 @@ use std::{
 /// The paths of render nodes differ only in their last digits, which makes a map that compares them slow
 /// (musl compares byte by byte), and std's own hasher asks the kernel for random keys. Who could make
 /// these hashes collide is root, or the engine that writes the bundle, to its own container's loss.
-pub(crate) type ByPath<K, V> = HashMap<K, V, BuildHasherDefault<Fnv1a>>;
+pub type ByPath<K, V> = HashMap<K, V, BuildHasherDefault<Fnv1a>>;
 
 /// FNV-1a of 64 bits (the draft draft-eastlake-fnv).
 #[derive(Debug)]
-pub(crate) struct Fnv1a(u64);
+pub struct Fnv1a(u64);
 
 impl Default for Fnv1a {
     fn default() -> Self {

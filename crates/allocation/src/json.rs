@@ -55,6 +55,11 @@ impl<'a> Text<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
+    /// What the string says, where it has no escapes.
+    pub(crate) fn plain(self) -> Option<&'a str> {
+        (!self.escaped).then_some(self.raw)
+    }
+
     /// Whether Go's decoder takes this key for the field `name`, which is ASCII: escapes are resolved, and
     /// case does not count, nor the two characters outside ASCII that fold to a letter of it.
     pub(crate) fn names(self, name: &str) -> bool {

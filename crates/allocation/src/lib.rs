@@ -8,7 +8,8 @@
 //! 1. [`bundle::Bundle::parse`] finds what matters in `config.json`;
 //! 2. [`request::Request::from_env`] reads what the container's environment asks for;
 //! 3. [`policy::Policy::ask`] says whether that is honoured, and whether the default applies;
-//! 4. [`selection::Inventory`] turns it into GPUs, each with its device of the CDI spec;
+//! 4. [`selection::Inventory`] turns it into GPUs, each with its device of the CDI spec; where GPUs are not
+//!    shared, those that are free by their [`lease`]s;
 //! 5. [`cdi::Spec::grant`] collects the edits of these devices;
 //! 6. the caller stats the nodes, and [`gids::supplement`] says which group a process needs for each;
 //! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
@@ -18,7 +19,9 @@ mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod gids;
+pub mod glance;
 mod json;
+pub mod lease;
 mod pci;
 pub mod policy;
 pub mod process;
@@ -28,7 +31,9 @@ mod render;
 pub mod request;
 pub mod selection;
 mod splice;
+pub mod ticket;
 
+pub use by_path::{ByPath, Fnv1a};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -19,6 +19,9 @@ use crate::{
 /// The schema version that this version reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// A shim holds its lock through create, so nobody may wait longer.
+pub const LONGEST_WAIT_S: u32 = 60;
+
 /// Which requests are honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,7 +50,7 @@ pub enum Default {
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
     Shared,
-    /// Each grant is a lease. Comes with a later version: [`Policy::parse`] refuses it.
+    /// Each grant is a lease, and a GPU has one holder.
     Exclusive,
 }
 
@@ -62,6 +65,10 @@ pub struct Policy {
     pub sharing: Sharing,
     /// The GPUs that may be had; None: whatever the CDI spec names.
     pub gpus: Option<Vec<Gpu>>,
+    /// The longest that a create may wait for a lease, in seconds, at most [`LONGEST_WAIT_S`]; 0: not at all.
+    pub wait_limit_s: u32,
+    /// How long a container must have been idle before its lease can be taken back, in seconds; None: never.
+    pub idle_grace_s: Option<u32>,
 }
 
 /// The kind of container that asks, as far as a policy looks at it.
@@ -131,6 +138,7 @@ struct File {
     sharing: Option<Sharing>,
     gpus: Option<Vec<FileGpu>>,
     wait_limit_s: Option<u32>,
+    idle_grace_s: Option<u32>,
     folders: Option<Vec<IgnoredAny>>,
     edits: Option<BTreeMap<String, IgnoredAny>>,
 }
@@ -239,8 +247,18 @@ impl Policy {
 
 impl File {
     fn is_empty(&self) -> bool {
-        let Self { schema_version, runtime, requests, default, sharing, gpus, wait_limit_s, folders, edits } =
-            self;
+        let Self {
+            schema_version,
+            runtime,
+            requests,
+            default,
+            sharing,
+            gpus,
+            wait_limit_s,
+            idle_grace_s,
+            folders,
+            edits,
+        } = self;
         schema_version.is_none()
             && runtime.is_none()
             && requests.is_none()
@@ -248,17 +266,25 @@ impl File {
             && sharing.is_none()
             && gpus.is_none()
             && wait_limit_s.is_none()
+            && idle_grace_s.is_none()
             && folders.is_none()
             && edits.is_none()
     }
 
     fn into_policy(self) -> Result<Policy, Error> {
         let later = |key, value: &str| Err(Error::Later { key, value: value.to_owned() });
-        if self.sharing == Some(Sharing::Exclusive) {
-            return later("sharing", "exclusive");
+        if self.sharing == Some(Sharing::Exclusive) && self.default == Some(Default::All) {
+            return Err(invalid(
+                "default",
+                "all does not go with sharing: exclusive, where the first container would take every GPU: \
+                 write none",
+            ));
         }
-        if let Some(seconds) = self.wait_limit_s.filter(|seconds| *seconds > 0) {
-            return later("wait_limit_s", &format!("waiting ({seconds} s)"));
+        if let Some(seconds) = self.wait_limit_s.filter(|seconds| *seconds > LONGEST_WAIT_S) {
+            return Err(invalid(
+                "wait_limit_s",
+                &format!("{seconds} is more than the {LONGEST_WAIT_S} that a create may wait"),
+            ));
         }
         if self.folders.is_some_and(|folders| !folders.is_empty()) {
             return later("folders", "mounting folders");
@@ -275,6 +301,8 @@ impl File {
             default: self.default.unwrap_or(Default::None),
             sharing: self.sharing.unwrap_or(Sharing::Shared),
             gpus: self.gpus.map(gpus).transpose()?,
+            wait_limit_s: self.wait_limit_s.unwrap_or(0),
+            idle_grace_s: self.idle_grace_s,
         })
     }
 }

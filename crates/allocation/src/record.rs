@@ -45,6 +45,15 @@ impl RecordedGpu {
     }
 }
 
+impl fmt::Display for RecordedGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pci {
+            Some(pci) => write!(f, "{} ({pci}, {})", self.index, self.render),
+            None => write!(f, "{} ({})", self.index, self.render),
+        }
+    }
+}
+
 impl From<&Gpu> for RecordedGpu {
     fn from(gpu: &Gpu) -> Self {
         Self { index: gpu.index, pci: gpu.pci, render: gpu.render }

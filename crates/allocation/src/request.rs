@@ -4,6 +4,8 @@
 //! a range of them (`0-3`), a uuid (`GPU-…`), a PCI address (with or without its domain, in any case), or a
 //! render node (`renderD128`, `/dev/dri/renderD128`). `AMD_GPU_COUNT` is a number.
 //!
+//! `AMD_GPU_WAIT` is how many seconds a request may wait for GPUs that others hold exclusively.
+//!
 //! Where a variable stands several times, its last value counts. `none`, `void`, an empty value and a
 //! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
 //! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
@@ -16,6 +18,8 @@ use crate::{PciAddress, Quoted, Render};
 pub const VISIBLE_DEVICES: &str = "AMD_VISIBLE_DEVICES";
 /// The variable that asks for a number of GPUs.
 pub const GPU_COUNT: &str = "AMD_GPU_COUNT";
+/// The variable that says how long a request may wait, in seconds.
+pub const GPU_WAIT: &str = "AMD_GPU_WAIT";
 /// The longest value that is read, in bytes.
 pub const LONGEST_VALUE: usize = 4096;
 /// The most GPUs that one request may name, ranges counted in full.
@@ -75,6 +79,8 @@ pub enum Error {
     Backwards { part: String },
     /// A count that is no number.
     NotACount { value: String },
+    /// A wait that is no number.
+    NotSeconds { value: String },
 }
 
 impl fmt::Display for Error {
@@ -105,6 +111,9 @@ impl fmt::Display for Error {
                 write!(f, "{VISIBLE_DEVICES}: the range {} ends before it begins", Quoted(part))
             }
             Self::NotACount { value } => write!(f, "{GPU_COUNT}: {} is not a number of GPUs", Quoted(value)),
+            Self::NotSeconds { value } => {
+                write!(f, "{GPU_WAIT}: {} is not a number of seconds", Quoted(value))
+            }
         }
     }
 }
@@ -207,6 +216,24 @@ impl Request {
             Self::Count(count) => format!("{count} GPUs by count").into(),
         }
     }
+}
+
+/// For how many seconds this environment lets its request wait; 0 where it says nothing. More than can be
+/// counted is the most that can.
+///
+/// # Errors
+/// The value is too long, or no whole number.
+pub fn wait_from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<u32, Error> {
+    let values = env.into_iter().filter_map(|entry| entry.split_once('='));
+    let Some((_, value)) = values.filter(|(name, _)| *name == GPU_WAIT).last() else { return Ok(0) };
+    let value = bounded(GPU_WAIT, value)?;
+    if value.is_empty() {
+        return Ok(0);
+    }
+    if !is_number(value) {
+        return Err(Error::NotSeconds { value: value.to_owned() });
+    }
+    Ok(value.parse().unwrap_or(u32::MAX))
 }
 
 fn bounded<'v>(variable: &'static str, value: &'v str) -> Result<&'v str, Error> {

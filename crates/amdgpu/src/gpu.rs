@@ -74,10 +74,12 @@ pub struct Gfx {
 }
 
 impl Gfx {
-    /// From KFD's `gfx_target_version`: major * 10000 + minor * 100 + stepping (kfd_device.c).
+    /// From KFD's `gfx_target_version`: major * 10000 + minor * 100 + stepping (kfd_device.c). `None` where minor or
+    /// stepping is more than the one hexadecimal digit that it has in the name.
     #[must_use]
-    pub fn from_target_version(version: u32) -> Self {
-        Self { major: version / 10_000, minor: version / 100 % 100, stepping: version % 100 }
+    pub fn from_target_version(version: u32) -> Option<Self> {
+        let gfx = Self { major: version / 10_000, minor: version / 100 % 100, stepping: version % 100 };
+        (gfx.major < 100 && gfx.minor < 16 && gfx.stepping < 16).then_some(gfx)
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
             (110_003, "gfx1103"),
             (120_001, "gfx1201"),
         ] {
-            assert_eq!(Gfx::from_target_version(version).to_string(), name);
+            assert_eq!(Gfx::from_target_version(version).map(|gfx| gfx.to_string()).as_deref(), Some(name));
         }
     }
 }

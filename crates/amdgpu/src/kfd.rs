@@ -40,7 +40,7 @@ pub(crate) struct Topology {
 pub(crate) fn topology(root: &Root) -> Reading<Topology> {
     let folder = Path::new(CLASS).join("topology/nodes");
     let names = attribute::names(root, &folder)?;
-    let mut ids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    let mut ids: Vec<u32> = names.iter().filter_map(|name| number_of(name.to_str()?)).collect();
     ids.sort_unstable();
     let mut topology = Topology::default();
     for id in ids {
@@ -55,6 +55,22 @@ pub(crate) fn topology(root: &Root) -> Reading<Topology> {
         }
     }
     Ok(topology)
+}
+
+/// The major that the kernel has registered for kfd's character device, `None` when there is none
+/// (fs/proc/devices.c).
+///
+/// # Errors
+/// Why /proc/devices does not tell.
+pub fn registered_major(root: &Root) -> Reading<Option<u64>> {
+    let text = attribute::text(root, Path::new("/proc/devices"))?;
+    let character = text.split("Block devices:").next().unwrap_or(&text);
+    Ok(character.lines().find_map(|line| line.trim().strip_suffix(" kfd")?.trim().parse().ok()))
+}
+
+/// A node's number as the kernel writes it: `+1` and `01` are no nodes.
+fn number_of(name: &str) -> Option<u32> {
+    name.parse().ok().filter(|number: &u32| number.to_string() == name)
 }
 
 pub(crate) fn node_folder(id: u32) -> PathBuf {
@@ -99,9 +115,9 @@ impl Node {
         };
         Ok(Some(Self {
             id,
-            gfx: target
-                .map(Gfx::from_target_version)
-                .ok_or_else(|| Unknown::because(format!("KFD node {id} names no gfx_target_version"))),
+            gfx: target.and_then(Gfx::from_target_version).ok_or_else(|| {
+                Unknown::because(format!("KFD node {id} names no gfx_target_version that is one"))
+            }),
             device_id: number("device_id").and_then(|id| u16::try_from(id).ok()),
             render_minor,
             location_id: small("location_id"),

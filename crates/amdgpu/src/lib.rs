@@ -21,6 +21,7 @@ mod problem;
 pub use address::{Address, AddressError};
 pub use attribute::{Reading, Unknown};
 pub use gpu::{Gfx, Gpu, Partition, Uuid};
+pub use kfd::registered_major;
 pub use machine::{Kfd, Machine};
 pub use module::Module;
 pub use node::{DeviceNode, NodeFault};

@@ -84,7 +84,8 @@ impl Machine {
             gpu.index = Some(index);
         }
         gpus.extend(others.into_iter().map(|function| survey.other_vendor(function)));
-        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root), problems }
+        let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
+        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems }
     }
 }
 
@@ -147,13 +148,23 @@ impl Survey<'_> {
         gpu.kfd_node = Some(node.id);
         gpu.gfx = node.gfx.clone();
         gpu.hive_id = node.hive_id;
-        gpu.card_uuid = node.unique_id.and_then(Uuid::new).or(gpu.card_uuid);
+        let cards_own = gpu.card_uuid;
+        gpu.card_uuid = node.unique_id.and_then(Uuid::new).or(cards_own);
+        if let Some(uuid) = gpu.card_uuid {
+            gpu.uuid = Ok(uuid);
+        }
         let place = (0..).zip(siblings).find_map(|(place, id)| (*id == node.id).then_some(place));
         gpu.partition =
             address.and_then(|address| self.partition(address, place.unwrap_or(0), siblings.len()));
         let whole = gpu.partition.as_ref().is_none_or(|partition| partition.is_whole(siblings.len()));
         if !whole || address.is_none() {
             gpu.vram_bytes = kfd::memory(self.root, node.id);
+            // A container may see one partition of eight, and with it the id that all eight share.
+            let alone = siblings.len() == 1 && cards_own.is_none();
+            if let Some(uuid) = gpu.card_uuid.filter(|uuid| alone || cards_own == Some(*uuid)) {
+                gpu.uuid =
+                    Err(Unknown::because(format!("unique id {uuid} is or may be its card's, not its own")));
+            }
         }
         if address.is_none() {
             gpu.problems.insert(0, Problem::CardUnknown);
@@ -316,7 +327,7 @@ impl Survey<'_> {
     }
 }
 
-/// A unique id is a GPU's own only when no other GPU has it; partitions share their card's on older drivers.
+/// A unique id that several GPUs have is no GPU's own, whatever they are.
 fn settle_uuids(gpus: &mut [Gpu]) {
     let mut holders = BTreeMap::<Uuid, usize>::new();
     for uuid in gpus.iter().filter_map(|gpu| gpu.card_uuid) {
@@ -324,10 +335,9 @@ fn settle_uuids(gpus: &mut [Gpu]) {
     }
     for gpu in gpus {
         let Some(uuid) = gpu.card_uuid else { continue };
-        gpu.uuid = match holders.get(&uuid) {
-            Some(1) | None => Ok(uuid),
-            Some(n) => Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card"))),
-        };
+        if let Some(n) = holders.get(&uuid).filter(|n| **n > 1) {
+            gpu.uuid = Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card")));
+        }
     }
 }
 

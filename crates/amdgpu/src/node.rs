@@ -22,7 +22,7 @@ pub enum NodeFault {
     #[error("{} is {found}, not a character device: remove it and run udevadm trigger", path.display())]
     NotADevice { path: PathBuf, found: &'static str },
     #[error(
-        "{} is device {}:{}, and sysfs says {}:{}: it is stale, remove it and run udevadm trigger",
+        "{} is device {}:{}, and the kernel says {}:{}: it is stale, remove it and run udevadm trigger",
         path.display(), found.0, found.1, expected.0, expected.1
     )]
     OtherDevice { path: PathBuf, found: (u64, u64), expected: (u64, u64) },
@@ -55,9 +55,9 @@ impl DeviceNode {
         if root.lstat(&number).is_ok() {
             return Self::examine(root, path, &attribute::device_number(root, &number));
         }
-        match kfd_in_proc(root) {
-            Some(number) => Self::examine(root, path, &Ok(number)),
-            None => Self { state: real_device(root, &path).map(|(meta, _)| meta), path },
+        match kfd::registered_major(root) {
+            Ok(Some(major)) => Self::examine(root, path, &Ok((major, 0))),
+            Ok(None) | Err(_) => Self { state: real_device(root, &path).map(|(meta, _)| meta), path },
         }
     }
 
@@ -84,10 +84,4 @@ fn real_device(root: &Root, path: &Path) -> Result<(Meta, (u64, u64)), NodeFault
         Kind::Character { major, minor } => Ok((meta, (major, minor))),
         other => Err(NodeFault::NotADevice { path: shown(), found: other.described() }),
     }
-}
-
-fn kfd_in_proc(root: &Root) -> Option<(u64, u64)> {
-    let devices = attribute::text(root, Path::new("/proc/devices")).ok()?;
-    let major = devices.lines().find_map(|line| line.trim().strip_suffix(" kfd")?.parse().ok())?;
-    Some((major, 0))
 }

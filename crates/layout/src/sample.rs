@@ -57,6 +57,7 @@ impl Machine {
             .kfd(instinct.nodes().into_iter().fold(kfd, Kfd::node))
             .put("/dev/nvidia0", Device::new(195, 0, 0).mode(0o666))
             .put("/dev/nvidiactl", Device::new(195, 255, 0).mode(0o666))
+            .put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz-6.12.0-sample root=/dev/vda1\n")
             .put("/proc/sys/kernel/osrelease", "6.12.0-sample\n")
             .put("/etc/os-release", "NAME=\"A sample machine\"\nID=debian\nVERSION_ID=\"12\"\n")
             .put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")

@@ -1,11 +1,13 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, ResolveFlag, openat, renameat};
+use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, fchmod, fstatat, mkdirat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
+use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
 
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root, inside};
@@ -49,7 +51,9 @@ impl Root {
         }
         let mut temporary = OsString::from(TEMPORARY);
         temporary.push(name);
-        temporary.push(format!(".{}", std::process::id()));
+        temporary.push(".");
+        self.sweep(&folder, parent, &temporary);
+        temporary.push(std::process::id().to_string());
         let result = fill(&folder, &temporary, bytes, how)
             .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
             .and_then(|()| fsync(&folder));
@@ -59,6 +63,19 @@ impl Root {
             failed("write", errno)
         })?;
         Ok(Written::Changed)
+    }
+
+    /// Takes away what killed runs left behind: temporary files of this file whose process is gone. What cannot
+    /// be taken away hinders nothing.
+    fn sweep(&self, folder: &OwnedFd, path: &Path, prefix: &OsString) {
+        for name in self.list(path).unwrap_or_else(|_| Vec::new()) {
+            let pid =
+                name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
+            let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
+            if kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) {
+                unlinkat(folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+            }
+        }
     }
 
     /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
@@ -72,11 +89,18 @@ impl Root {
             return Err(self.no_folder(folder, Errno::ENOENT));
         };
         let above = self.folder_for_writing(above)?;
-        match mkdirat(&above, name, Mode::from_bits_truncate(0o755)) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(Error::io("make the folder", self.shown(folder), errno)),
+        let mode = Mode::from_bits_truncate(0o755);
+        let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
+        match mkdirat(&above, name, mode) {
+            Ok(()) => {
+                let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
+                // The caller's umask is not what engines that read the folder go by.
+                fchmod(&made, mode).map_err(failed)?;
+                Ok(made)
+            }
+            Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),
+            Err(errno) => Err(failed(errno)),
         }
-        self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))
     }
 
     fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {

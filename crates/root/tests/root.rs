@@ -107,6 +107,11 @@ fn a_write_is_whole_and_a_second_one_touches_nothing() {
     assert_eq!(root.write("/etc/cdi/amd.json", b"two", only).unwrap(), Written::Changed);
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
     assert_eq!(root.list("/etc/cdi").unwrap(), ["amd.json"], "no temporary file stays");
+    // What a killed run left: no process has the highest pid that there is.
+    fs::write(dir.path().join("etc/cdi/.rocworker-amd.json.4194304"), "half").unwrap();
+    fs::write(dir.path().join("etc/cdi/.rocworker-other.json.4194304"), "half").unwrap();
+    assert_eq!(root.write("/etc/cdi/amd.json", b"three", only).unwrap(), Written::Changed);
+    assert_eq!(root.list("/etc/cdi").unwrap(), [".rocworker-other.json.4194304", "amd.json"]);
     assert_eq!(root.write("/opt/a/b/amd.json", b"x", MODE).unwrap(), Written::Changed);
     assert_eq!(fs::read(dir.path().join("opt/a/b/amd.json")).unwrap(), b"x");
 }

@@ -3,7 +3,8 @@
 //! A number alone does not say that: numbers are used again. A process is named by its number, the time
 //! at which it started and the boot that the time counts from.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -18,13 +19,26 @@ pub struct Process {
 impl Process {
     /// The process with this number now, unless it has ended and only waits for its parent.
     pub fn now(proc: &Path, pid: u32) -> Option<Self> {
-        let stat = std::fs::read(proc.join(pid.to_string()).join("stat")).ok()?;
+        Self::from_stat(pid, &std::fs::read(proc.join(pid.to_string()).join("stat")).ok()?)
+    }
+
+    fn from_stat(pid: u32, stat: &[u8]) -> Option<Self> {
         // The second field is the command's name in parentheses, which may hold anything at all.
         let after_name = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 1..))?;
         let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
         let state = fields.next()?;
         let start_time = fields.nth(18)?.parse().ok()?;
         (!matches!(state, "Z" | "X" | "x")).then_some(Self { pid, start_time })
+    }
+
+    /// As [`Process::is_alive`], and where proc does not say, it may.
+    pub fn may_live(self, proc: &Path) -> bool {
+        // What proc answers for a process that ended while it was looked up.
+        const ESRCH: i32 = 3;
+        match std::fs::read(proc.join(self.pid.to_string()).join("stat")) {
+            Ok(stat) => Self::from_stat(self.pid, &stat) == Some(self),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound && error.raw_os_error() != Some(ESRCH),
+        }
     }
 
     pub fn is_alive(self, proc: &Path) -> bool {
@@ -39,19 +53,38 @@ pub fn boot_id(proc: &Path) -> std::io::Result<String> {
     Ok(id)
 }
 
-/// What runc says of a container that it has made, in `ROOT/ID/state.json` (libcontainer, `BaseState`).
-#[derive(Deserialize)]
-struct State {
+/// What runc says of a container that it has made, in `ROOT/ID/state.json` (libcontainer, `BaseState` and
+/// `State`).
+#[derive(Debug, Deserialize)]
+pub struct State {
     init_process_pid: u32,
     init_process_start: u64,
+    /// By hierarchy; the unified one has no name.
+    cgroup_paths: Option<BTreeMap<String, PathBuf>>,
+}
+
+impl State {
+    /// None before runc has made the container, and after it has deleted it.
+    pub fn read(root: &Path, id: &str) -> Option<Self> {
+        let text = std::fs::read(root.join(id).join("state.json")).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    pub fn init(&self) -> Process {
+        Process { pid: self.init_process_pid, start_time: self.init_process_start }
+    }
+
+    /// The folders of the container's cgroup, in each hierarchy.
+    pub fn cgroups(&self) -> Vec<PathBuf> {
+        let paths = self.cgroup_paths.iter().flat_map(BTreeMap::values);
+        paths.filter(|path| path.is_absolute()).cloned().collect()
+    }
 }
 
 /// The container's first process, as runc wrote it down; none before runc has made the container, and
 /// after it has deleted it.
 pub fn init_of(root: &Path, id: &str) -> Option<Process> {
-    let text = std::fs::read(root.join(id).join("state.json")).ok()?;
-    let state: State = serde_json::from_slice(&text).ok()?;
-    Some(Process { pid: state.init_process_pid, start_time: state.init_process_start })
+    State::read(root, id).map(|state| state.init())
 }
 
 /// Whether the container was created and never started: runc's fifo for `start` still stands there.

@@ -17,10 +17,11 @@ const SIZE: usize = 512 * 1024;
 struct Memory(UnsafeCell<[u8; SIZE]>);
 
 /// The allocator.
+#[repr(C)]
 pub(crate) struct Arena {
-    memory: Memory,
-    /// How much of the memory is given away.
+    /// How much of the memory is given away; in front of it, so that it is on the page of the first pieces.
     used: AtomicUsize,
+    memory: Memory,
 }
 
 // SAFETY: pieces are handed out by an atomic exchange of `used`, so that no two threads get the same one.
@@ -28,7 +29,22 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     pub(crate) const fn new() -> Self {
-        Self { memory: Memory(UnsafeCell::new([0; SIZE])), used: AtomicUsize::new(0) }
+        Self { used: AtomicUsize::new(0), memory: Memory(UnsafeCell::new([0; SIZE])) }
+    }
+
+    /// To be called before anything is allocated. A page that is written first is given by the kernel at
+    /// once; one that is read first is given twice.
+    #[cfg_attr(not(target_env = "musl"), allow(dead_code, reason = "the program begins in src/early.rs"))]
+    pub(crate) fn begin(&self) {
+        self.used.store(0, Ordering::Relaxed);
+    }
+
+    /// Has the pages that an edit of a bundle needs, a create for eight GPUs, provided at once.
+    pub(crate) fn provide(&self) {
+        const LENGTH: usize = 160 * 1024;
+        let start = std::ptr::slice_from_raw_parts(self.base(), LENGTH) as *const UnsafeCell<[u8]>;
+        // SAFETY: the memory is longer than that and lives as long as the process.
+        runc_amd_wrapper::sys::provide_pages(unsafe { &*start });
     }
 
     fn base(&self) -> *mut u8 {
@@ -48,8 +64,10 @@ impl Arena {
     }
 }
 
+// Never inlined: the program would have hundreds of copies, each on a page of its own.
 // SAFETY: a piece is aligned, within the memory, and given away once; see `Sync`.
 unsafe impl GlobalAlloc for Arena {
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = self.used.load(Ordering::Relaxed);
         // The memory itself is aligned to 64 only.
@@ -65,6 +83,7 @@ unsafe impl GlobalAlloc for Arena {
         unsafe { System.alloc(layout) }
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
         match self.offset(piece) {
             // Only the last piece can be given back; of any other the memory stays unused.
@@ -74,6 +93,7 @@ unsafe impl GlobalAlloc for Arena {
         }
     }
 
+    #[inline(never)]
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         match self.offset(piece) {
             Some(start) if self.move_end(start + layout.size(), start.saturating_add(size)) => piece,

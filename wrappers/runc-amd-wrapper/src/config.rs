@@ -15,7 +15,7 @@ use allocation::request::Request;
 use crate::{open, scan};
 
 /// Real bundles have 10 to 60 KB.
-const LIMIT: u64 = 16 * 1024 * 1024;
+pub const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// The file, and what it was when it was read.
 #[derive(Debug)]

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use allocation::Render;
 use allocation::record::Record;
 
 use crate::alive::{self, Process};
 use crate::environment::Environment;
+use crate::lease_file::Leases;
 use crate::paths::Paths;
 use crate::store::{Key, valid_id};
 
@@ -37,6 +39,21 @@ impl<'a> Container<'a> {
     /// make another one.
     pub fn lives(&self, paths: &Paths) -> bool {
         alive::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
+    }
+
+    /// Whether a record is about the container that runc has under this id now, and not about an earlier one whose
+    /// delete and create went past the wrapper: runc's own state has the nodes. Without a state that can be read
+    /// there is nothing to run a process in, and runc says so.
+    pub fn has_nodes_of(&self, record: &Record) -> bool {
+        let Ok(state) = std::fs::read_to_string(self.root.join(self.id).join("state.json")) else {
+            return true;
+        };
+        record.gpus.iter().all(|gpu| state.contains(&format!("/dev/dri/{}\"", gpu.render)))
+    }
+
+    /// Whether it has a lease on this GPU, alive or dead.
+    pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
+        Leases::of(paths).is_holder(render, &self.root, self.id)
     }
 
     /// Whether `runc delete` would end it without `--force`: it does not live, or was never started.

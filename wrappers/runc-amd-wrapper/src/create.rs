@@ -13,22 +13,27 @@
 //!
 //! # The order
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
-//! between leaves a record whose creator is dead, which the next decision clears away, or a bundle that
-//! has its GPUs already, to which a second pass adds nothing.
+//! between leaves a record and leases whose creator is dead, which the next decision clears away, or a
+//! bundle that has its GPUs already, to which a second pass adds nothing.
 
+use allocation::Render;
 use allocation::bundle::{Bundle, Injection};
 use allocation::cdi::Spec;
 use allocation::container::{is_concourse_resource, is_kubernetes};
-use allocation::policy::{Ask, Default, Policy, Setting};
+use allocation::policy::{Ask, Default, Policy, Setting, Sharing};
 use allocation::record::{self, Creator, Record, RecordedGpu};
-use allocation::request::{Request, Selector};
+use allocation::request::{self, Request, Selector};
 use allocation::selection::{Chosen, Inventory};
 
 use crate::alive::{self, Process};
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
+use crate::exclusive::{Acquired, Exclusive};
 use crate::grant::{self, Examined};
+use crate::lease_file::Leases;
+use crate::liveness::Judge;
 use crate::log::Log;
+use crate::nodes::Sysfs;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Lock, Store};
@@ -137,10 +142,34 @@ impl Create<'_> {
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let store = Store::of(self.paths);
-        if let Ok(Some(_)) = store.read(container.key())
+        if let Ok(Some(text)) = store.read(container.key())
             && !container.lives(self.paths)
         {
+            let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
+            if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths)) {
+                let ended = self.end_leases(container, &store, &gpus);
+                ended.unwrap_or_else(|error| self.log.warn(&error));
+            }
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// The leases of an earlier container of this id would live with this one.
+    fn end_leases(
+        &self,
+        container: &Container<'_>,
+        store: &Store,
+        gpus: &[RecordedGpu],
+    ) -> Result<(), String> {
+        let lock = store.lock().map_err(|error| error.to_string())?;
+        let judge = Judge::new(self.paths)?;
+        let leases = Leases::of(self.paths);
+        for held in leases.all(&judge).map_err(|error| error.to_string())? {
+            let is_one = gpus.iter().any(|gpu| gpu.render == held.render);
+            if is_one && held.is_dead() && container.has_lease(held.render, self.paths) {
+                leases.remove(&lock, held.render).map_err(|error| error.to_string())?;
+            }
         }
         Ok(())
     }
@@ -163,6 +192,12 @@ impl Create<'_> {
         if container.lives(self.paths) {
             return Ok(());
         }
+        if config::read(config.path.clone()).is_ok_and(|now| now.bytes != config.bytes) {
+            let path = config.path.display();
+            return Err(format!(
+                "its {path} was changed meanwhile: another create is at work on this bundle"
+            ));
+        }
         let earlier = store.read(container.key()).ok().flatten().and_then(|text| Record::parse(&text).ok());
         if earlier.as_ref().is_some_and(|record| self.is_own(record)) {
             // Another copy of this wrapper was run before this one, in this very process.
@@ -181,17 +216,59 @@ impl Create<'_> {
             spec: &spec,
             gpus_are_listed: policy.gpus.is_some(),
             namespace: &namespace,
+            log: self.log,
             paths: self.paths,
+            sysfs: &Sysfs::at(&self.paths.sys),
         };
         let mut examined = Examined::default();
-        let mut chosen = match request {
-            Some(request) => self.choose(&inventory, request, earlier.as_ref(), &store, &lock)?,
+        let creator = self.creator()?;
+        let (in_bundle, exclusive);
+        let (lock, mut chosen) = match request {
+            Some(request) if policy.sharing == Sharing::Exclusive => {
+                let unclear = |error| format!("its {}: {error}", config.path.display());
+                in_bundle = nodes_in(bundle, &inventory).map_err(unclear)?;
+                exclusive = Exclusive {
+                    policy,
+                    inventory: &inventory,
+                    request,
+                    wait_s: request::wait_from_env(bundle.env()).map_err(|error| error.to_string())?,
+                    key: container.key(),
+                    creator: &creator,
+                    store: &store,
+                    paths: self.paths,
+                    log: self.log,
+                    in_bundle: &in_bundle,
+                    cgroups_path: bundle.cgroups_path().map_err(unclear)?,
+                };
+                match exclusive.acquire(lock)? {
+                    Acquired::Granted(lock, chosen) => ((lock, Some(&exclusive)), chosen),
+                    Acquired::Nothing => return Ok(()),
+                }
+            }
+            Some(request) => {
+                let chosen = self.choose(&inventory, request, earlier.as_ref(), &store, &lock)?;
+                if let Request::Count(_) = request {
+                    let unclear = |error| format!("its {}: {error}", config.path.display());
+                    let there = nodes_in(bundle, &inventory).map_err(unclear)?;
+                    if let Some(other) =
+                        there.iter().find(|render| chosen.iter().all(|c| c.gpu.render != **render))
+                    {
+                        return Err(format!(
+                            "its {} has {other} already, which would be a GPU more than the container asks for: create \
+                             it from a bundle that no earlier create has edited",
+                            config.path.display()
+                        ));
+                    }
+                }
+                ((lock, None), chosen)
+            }
             None => {
                 let (there, missing) = inventory.all_that_is_there();
                 missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
-                there
+                ((lock, None), there)
             }
         };
+        let (lock, leased) = lock;
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
@@ -206,7 +283,10 @@ impl Create<'_> {
         let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
         let edited =
             bundle.inject(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let record = self.record(container, &chosen, &injection)?;
+        let record = record(container, creator.clone(), &chosen, &injection)?;
+        if let Some(exclusive) = leased {
+            exclusive.write(&lock, &chosen)?;
+        }
         store.write(&lock, container.key(), &record).map_err(|error| error.to_string())?;
         edited.map_or(Ok(()), |text| config.replace(&text))
     }
@@ -242,28 +322,14 @@ impl Create<'_> {
         record.creator.pid == std::process::id() && creator_lives(record, self.paths)
     }
 
-    fn record(
-        &self,
-        container: &Container<'_>,
-        chosen: &[Chosen<'_>],
-        injection: &Injection<'_>,
-    ) -> Result<String, String> {
-        let unknown = |what: &str| format!("what the container is given cannot be recorded: {what}");
+    /// This process, which runc will be.
+    fn creator(&self) -> Result<Creator, String> {
         let creator = Process::now(&self.paths.proc, std::process::id())
-            .ok_or_else(|| unknown("/proc does not show this process: mount it"))?;
-        let boot_id = alive::boot_id(&self.paths.proc)
-            .map_err(|error| unknown(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}")))?;
-        let root = container.key().root.to_str().ok_or_else(|| unknown("runc's --root is not UTF-8"))?;
-        let record = Record {
-            schema_version: record::SCHEMA_VERSION,
-            id: container.key().id.to_owned(),
-            root: root.to_owned(),
-            gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
-            gids: injection.gids.clone(),
-            env: injection.env.iter().map(|entry| (*entry).to_owned()).collect(),
-            creator: Creator { pid: creator.pid, start_time: creator.start_time, boot_id },
-        };
-        record.to_json().map_err(|error| unknown(&error.to_string()))
+            .ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?;
+        let boot_id = alive::boot_id(&self.paths.proc).map_err(|error| {
+            unrecorded(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}"))
+        })?;
+        Ok(Creator { pid: creator.pid, start_time: creator.start_time, boot_id })
     }
 
     fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {
@@ -272,4 +338,37 @@ impl Create<'_> {
             self.paths.cdi.display()
         )
     }
+}
+
+fn unrecorded(what: &str) -> String {
+    format!("what the container is given cannot be recorded: {what}")
+}
+
+fn record(
+    container: &Container<'_>,
+    creator: Creator,
+    chosen: &[Chosen<'_>],
+    injection: &Injection<'_>,
+) -> Result<String, String> {
+    let root = container.key().root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
+    let record = Record {
+        schema_version: record::SCHEMA_VERSION,
+        id: container.key().id.to_owned(),
+        root: root.to_owned(),
+        gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
+        gids: injection.gids.clone(),
+        env: injection.env.iter().map(|entry| (*entry).to_owned()).collect(),
+        creator,
+    };
+    record.to_json().map_err(|error| unrecorded(&error.to_string()))
+}
+
+/// The render nodes of the inventory's GPUs that the bundle has already.
+fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::bundle::Error> {
+    let mut renders = Vec::new();
+    for device in bundle.devices()? {
+        let render = Render::parse(&device.path).filter(|_| device.path.starts_with('/'));
+        renders.extend(render.filter(|render| inventory.gpus().any(|gpu| gpu.render == *render)));
+    }
+    Ok(renders)
 }

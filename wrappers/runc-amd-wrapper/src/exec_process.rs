@@ -34,6 +34,10 @@ pub fn prepare(
     effective_user: u32,
     paths: &Paths,
 ) -> Result<(), String> {
+    // Another user's containers have no record, and the folder is closed to that user.
+    if effective_user != paths.owner {
+        return Ok(());
+    }
     let record = match Store::of(paths).read(container.key()) {
         Ok(None) => return Ok(()),
         Ok(Some(text)) => Record::parse(&text).map_err(|error| error.to_string()),
@@ -43,6 +47,9 @@ pub fn prepare(
     let record =
         record.map_err(|error| format!("what the container {id} was given cannot be read: {error}"))?;
     if record.gids.is_empty() && record.env.is_empty() {
+        return Ok(());
+    }
+    if !container.has_nodes_of(&record) {
         return Ok(());
     }
     let path = Path::new(OsStr::from_bytes(file));

@@ -1,15 +1,17 @@
 //! From chosen GPUs to what is written into a bundle: the CDI spec's edits, with the numbers and groups
 //! of the nodes as they stand.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use allocation::ByPath;
+use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
-use crate::nodes::{Node, Owner};
+use crate::log::Log;
+use crate::nodes::{Node, Owner, Sysfs};
 use crate::paths::Paths;
 
 /// What decides about a node besides itself.
@@ -19,12 +21,14 @@ pub struct Setting<'a> {
     /// Whether the policy lists its GPUs: each node must then be the listed card's.
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
+    pub log: Log<'a>,
     pub paths: &'a Paths,
+    pub sysfs: &'a Sysfs<'a>,
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
 #[derive(Debug, Default)]
-pub struct Examined<'a>(BTreeMap<&'a str, Seen>);
+pub struct Examined<'a>(ByPath<&'a str, Seen>);
 
 /// A node as it will be in the container.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +89,15 @@ impl<'a> Setting<'a> {
             node.uid = wanted.uid.unwrap_or(node.uid);
             node.gid = wanted.gid.unwrap_or(node.gid);
         }
-        let supplement = supplement(node.mode, node.gid, self.namespace)
-            .map_err(|error| format!("the device node {}: {error}", path.display()))?;
+        let supplement = supplement(node.mode, node.gid, self.namespace).or_else(|error| {
+            let sentence = format!("the device node {}: {error}", path.display());
+            if is_for_computing(wanted.host()) {
+                return Err(sentence);
+            }
+            // A card node that nobody in the container can open takes nothing from computing.
+            self.log.warn(&sentence);
+            Ok(Supplement::NotNeeded)
+        })?;
         Ok(Seen { node, supplement })
     }
 
@@ -94,13 +105,9 @@ impl<'a> Setting<'a> {
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
-                node.check(
-                    path,
-                    Owner::Gpu { card: &card.to_string(), render: Some(&render) },
-                    &self.paths.sys,
-                )
+                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.sysfs)
             }
-            None => node.check(path, Owner::AnyOfAmd, &self.paths.sys),
+            None => node.check(path, Owner::AnyOfAmd, self.sysfs),
         };
         checked.map_err(|error| error.to_string())
     }
@@ -142,6 +149,11 @@ impl<'a> Setting<'a> {
         }
         Ok(injection)
     }
+}
+
+/// Computing opens /dev/kfd and the render nodes, and no other (ROCr's and HIP's open calls).
+fn is_for_computing(host: &str) -> bool {
+    host == "/dev/kfd" || Render::parse(host).is_some()
 }
 
 fn add(gids: &mut Vec<u32>, gid: u32) {

@@ -42,11 +42,11 @@ impl<'a> Log<'a> {
         if self.file.is_some() {
             self.append(&self.line("error", sentence));
         }
-        to_stderr(&format!("runc-amd-wrapper: {sentence}\n"));
+        to_stderr(&format!("runc-amd-wrapper: {}\n", sentence.replace('\n', " ")));
     }
 
     fn line(&self, level: &str, sentence: &str) -> String {
-        let time = rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
+        let time = now();
         let message = format!("runc-amd-wrapper: {sentence}");
         let message = serde_json::Value::String(message);
         if self.json {
@@ -71,6 +71,11 @@ impl<'a> Log<'a> {
 fn to_stderr(text: &str) {
     // Nothing is left to tell if even this fails.
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// The wall clock, for people.
+pub(crate) fn now() -> String {
+    rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
 /// Seconds since 1970 as `2026-11-21T07:13:46Z`.

@@ -1,21 +1,28 @@
 //! The entry of `runc-amd-wrapper`, in C's form: std's own start-up costs as much as all else that the
 //! wrapper does for a container without GPUs, and it sets SIGPIPE to be ignored, which runc would inherit.
 //!
+//! Where the C library is musl, the program begins even before its start-up, in [`early`]: most calls need
+//! no C library at all.
+//!
 //! Arguments and environment go on to runc as the kernel handed them over, whatever their bytes, but for
 //! one variable that counts how many wrappers ran one another.
 #![no_main]
-#![allow(unsafe_code, reason = "it talks to C: argv and environ in, execve out")]
+#![allow(unsafe_code, reason = "it talks to C and the kernel: argv and environ in, execve out")]
 
 mod arena;
+#[cfg(target_env = "musl")]
+mod early;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use runc_amd_wrapper::environment::Environment;
+use runc_amd_wrapper::glance::glance;
 use runc_amd_wrapper::log::Log;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::runtime::DEPTH;
+use runc_amd_wrapper::sys;
 use runc_amd_wrapper::wrap::{Verdict, wrap};
 
 #[global_allocator]
@@ -23,7 +30,6 @@ static MEMORY: arena::Arena = arena::Arena::new();
 
 unsafe extern "C" {
     static environ: *const *const c_char;
-    fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn geteuid() -> u32;
 }
 
@@ -34,16 +40,22 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: both arrays are as the C library made them, and nothing here changes them.
-    let (arguments, variables) = unsafe { (strings(argv), strings(environ)) };
+    let call = unsafe { Call::new(argv, environ) };
     // SAFETY: geteuid has no preconditions and cannot fail.
     let effective_user = unsafe { geteuid() };
-    let argument_bytes: Vec<&[u8]> = arguments.iter().skip(1).map(|s| s.to_bytes()).collect();
-    let entries: Vec<&[u8]> = variables.iter().map(|s| s.to_bytes()).collect();
+    let (arguments, entries) = (call.arguments(), call.entries());
     let environment = Environment { entries: &entries, effective_user };
-    match wrap(&argument_bytes, &environment, &Paths::system()) {
+    let paths = Paths::system();
+    // With musl it was asked before.
+    let at_a_glance = if cfg!(target_env = "musl") { None } else { glance(&arguments, &environment, &paths) };
+    let verdict = at_a_glance.unwrap_or_else(|| {
+        MEMORY.provide();
+        wrap(&arguments, &environment, &paths)
+    });
+    match verdict {
         Verdict::Run { runtime, depth } => {
-            let error = run(&runtime, depth, argv, &variables);
-            let log = Log::of(&runc_amd_wrapper::args::read(&argument_bytes).global());
+            let error = call.run(&runtime, depth);
+            let log = Log::of(&runc_amd_wrapper::args::read(&arguments).global());
             log.fail(&format!("running the real runc, {}, failed: {error}", runtime.display()));
             1
         }
@@ -51,32 +63,59 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     }
 }
 
-/// Comes back only with the reason why it did not work.
-fn run(runtime: &Path, depth: u32, argv: *const *const c_char, variables: &[&CStr]) -> std::io::Error {
-    let path = CString::new(runtime.as_os_str().as_bytes());
-    let counted = CString::new(format!("{DEPTH}={depth}"));
-    let (Ok(path), Ok(counted)) = (path, counted) else {
-        return std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path has a NUL in it");
-    };
-    let is_count = |variable: &&&CStr| {
-        variable.to_bytes().strip_prefix(DEPTH.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
-    };
-    let mut environment: Vec<*const c_char> = Vec::with_capacity(variables.len() + 2);
-    environment
-        .extend(variables.iter().filter(|variable| !is_count(variable)).map(|variable| variable.as_ptr()));
-    environment.push(counted.as_ptr());
-    environment.push(std::ptr::null());
-    // SAFETY: argv came from the C library; the environment is terminated, and its strings outlive the call.
-    unsafe { execve(path.as_ptr(), argv, environment.as_ptr()) };
-    std::io::Error::last_os_error()
+/// Arguments and environment as they came.
+struct Call {
+    argv: *const *const c_char,
+    arguments: Vec<&'static CStr>,
+    variables: Vec<&'static CStr>,
+}
+
+impl Call {
+    /// # Safety
+    /// Both are null-terminated arrays of strings that live as long as the process, and nobody changes them.
+    unsafe fn new(argv: *const *const c_char, variables: *const *const c_char) -> Self {
+        // SAFETY: by the contract.
+        let (arguments, variables) = unsafe { (strings(argv), strings(variables)) };
+        Self { argv, arguments, variables }
+    }
+
+    /// Without the program's own name.
+    fn arguments(&self) -> Vec<&'static [u8]> {
+        self.arguments.iter().skip(1).map(|argument| argument.to_bytes()).collect()
+    }
+
+    fn entries(&self) -> Vec<&'static [u8]> {
+        self.variables.iter().map(|variable| variable.to_bytes()).collect()
+    }
+
+    /// Comes back only with the reason why it did not work.
+    fn run(&self, runtime: &Path, depth: u32) -> std::io::Error {
+        let Ok(path) = CString::new(runtime.as_os_str().as_bytes()) else {
+            return std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path has a NUL in it");
+        };
+        let is_count = |variable: &&&CStr| {
+            variable.to_bytes().strip_prefix(DEPTH.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+        };
+        let mut counted = Vec::with_capacity(DEPTH.len() + 3);
+        counted.extend(DEPTH.bytes());
+        // No more than a digit: there is an end to it long before ten.
+        counted.extend([b'=', char::from_digit(depth, 10).map_or(b'9', |digit| digit as u8), 0]);
+        let mut environment: Vec<*const c_char> = Vec::with_capacity(self.variables.len() + 2);
+        let others = self.variables.iter().filter(|variable| !is_count(variable));
+        environment.extend(others.map(|variable| variable.as_ptr()));
+        environment.push(counted.as_ptr().cast());
+        environment.push(std::ptr::null());
+        // SAFETY: argv is as it came; the environment is terminated, and its strings outlive the call.
+        unsafe { sys::execute(&path, self.argv, environment.as_ptr()) }.into()
+    }
 }
 
 /// The strings of a null-terminated array.
 ///
 /// # Safety
-/// `array` is null or such an array, which nobody changes while the strings are used.
-unsafe fn strings<'a>(array: *const *const c_char) -> Vec<&'a CStr> {
-    let mut strings = Vec::with_capacity(32);
+/// `array` is null or such an array, whose strings live as long as the process and are not changed.
+unsafe fn strings(array: *const *const c_char) -> Vec<&'static CStr> {
+    let mut strings = Vec::with_capacity(48);
     if array.is_null() {
         return strings;
     }

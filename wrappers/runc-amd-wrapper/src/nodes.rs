@@ -5,12 +5,63 @@
 //! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
+use std::cell::RefCell;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use crate::sys::{self, Errno};
 
 /// AMD's PCI vendor id, as sysfs writes it.
 const AMD: &str = "0x1002";
+
+/// The folder that `/sys` is, and what was learnt there for this container.
+#[derive(Debug)]
+pub struct Sysfs<'a> {
+    path: &'a Path,
+    /// PCI addresses whose vendor was found to be AMD: each card has two nodes or more.
+    amds: RefCell<Vec<String>>,
+}
+
+impl<'a> Sysfs<'a> {
+    pub fn at(path: &'a Path) -> Self {
+        Self { path, amds: RefCell::default() }
+    }
+
+    /// The path of a character device's entry with `below` behind it, as a C string's bytes.
+    fn entry(&self, node: &Node, below: &[u8]) -> Vec<u8> {
+        let mut path = Vec::with_capacity(96);
+        path.extend_from_slice(self.path.as_os_str().as_bytes());
+        path.extend_from_slice(b"/dev/char/");
+        push_number(&mut path, node.major);
+        path.push(b':');
+        push_number(&mut path, node.minor);
+        path.extend_from_slice(below);
+        path.push(0);
+        path
+    }
+
+    /// The vendor of the PCI device that a node belongs to.
+    fn vendor(&self, node: &Node) -> Option<String> {
+        let mut vendor = Vec::with_capacity(16);
+        let file = sys::open(c_string(&self.entry(node, b"/device/vendor"))?, 0, 0).ok()?;
+        // One read gives a whole attribute (fs/sysfs/file.c).
+        sys::read(&file, &mut vendor, 16).ok()?;
+        let vendor = String::from_utf8(vendor).ok()?;
+        Some(vendor.trim_end().to_owned())
+    }
+}
+
+fn c_string(bytes: &[u8]) -> Option<&std::ffi::CStr> {
+    std::ffi::CStr::from_bytes_with_nul(bytes).ok()
+}
+
+/// Without core::fmt, which costs more than the question to the kernel.
+fn push_number(to: &mut Vec<u8>, number: u32) {
+    if number >= 10 {
+        push_number(to, number / 10);
+    }
+    to.extend(char::from_digit(number % 10, 10).map(|digit| digit as u8));
+}
 
 /// A character device node as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,28 +132,38 @@ impl Node {
     ///
     /// `dev` is the folder that `/dev` is.
     pub fn at(path: &Path, dev: &Path) -> Result<Self, Error> {
-        let metadata = path
-            .strip_prefix("/dev")
-            .map_or_else(|_| path.symlink_metadata(), |name| dev.join(name).symlink_metadata())
-            .map_err(|error| Error::Unreadable { path: path.to_owned(), error })?;
-        if !metadata.file_type().is_char_device() {
+        let mut named = Vec::with_capacity(64);
+        match path.as_os_str().as_bytes().strip_prefix(b"/dev/") {
+            Some(name) => {
+                named.extend_from_slice(dev.as_os_str().as_bytes());
+                named.push(b'/');
+                named.extend_from_slice(name);
+            }
+            None => named.extend_from_slice(path.as_os_str().as_bytes()),
+        }
+        named.push(0);
+        let found = c_string(&named).ok_or(Errno::INVALID).and_then(sys::stat_no_follow);
+        let found =
+            found.map_err(|errno| Error::Unreadable { path: path.to_owned(), error: errno.into() })?;
+        if !found.is_character_device() {
             return Err(Error::NotCharacterDevice(path.to_owned()));
         }
-        let (major, minor) = numbers(metadata.rdev());
+        let (major, minor) = found.node;
         if (major, minor) == (0, 0) {
             return Err(Error::NoNumber(path.to_owned()));
         }
-        Ok(Self { major, minor, mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() })
+        Ok(Self { major, minor, mode: found.mode & 0o7777, uid: found.uid, gid: found.gid })
     }
 
     /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
     /// all GPUs share.
-    pub fn check(&self, path: &Path, owner: Owner<'_>, sys: &Path) -> Result<(), Error> {
+    pub fn check(&self, path: &Path, owner: Owner<'_>, sysfs: &Sysfs<'_>) -> Result<(), Error> {
         let Self { major, minor, .. } = *self;
         let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
-        let entry = sys.join(format!("dev/char/{major}:{minor}"));
-        let target = entry.read_link().map_err(|_| unknown())?;
-        let mut places = target.as_os_str().as_bytes().rsplit(|b| *b == b'/');
+        let mut target = Vec::new();
+        let entry = sysfs.entry(self, b"");
+        c_string(&entry).and_then(|entry| sys::read_link(entry, &mut target).ok()).ok_or_else(unknown)?;
+        let mut places = target.rsplit(|b| *b == b'/');
         let mut place = || places.next().and_then(|place| std::str::from_utf8(place).ok()).unwrap_or("");
         let (name, class, parent) = (place(), place(), place());
         match (class, name, owner) {
@@ -127,11 +188,15 @@ impl Node {
             }),
             ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(()),
             ("drm", _, Owner::AnyOfAmd) => {
-                let vendor = std::fs::read_to_string(entry.join("device/vendor")).map_err(|_| unknown())?;
-                if vendor.trim_end() == AMD {
+                if sysfs.amds.borrow().iter().any(|known| known == parent) {
+                    return Ok(());
+                }
+                let vendor = sysfs.vendor(self).ok_or_else(unknown)?;
+                if vendor == AMD {
+                    sysfs.amds.borrow_mut().push(parent.to_owned());
                     Ok(())
                 } else {
-                    let is = format!("the card {parent} of vendor {}", vendor.trim_end().escape_default());
+                    let is = format!("the card {parent} of vendor {}", vendor.escape_default());
                     Err(Error::NotAmds { path: path.to_owned(), is })
                 }
             }
@@ -144,12 +209,6 @@ impl Node {
 fn is_partition(device: &str) -> bool {
     let number = device.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// How Linux packs a device number for programs (glibc's and musl's `gnu_dev_major`, `gnu_dev_minor`).
-fn numbers(rdev: u64) -> (u32, u32) {
-    let low = |n: u64| u32::try_from(n & u64::from(u32::MAX)).unwrap_or(u32::MAX);
-    (low((rdev >> 8 & 0xfff) | (rdev >> 32 & 0xffff_f000)), low((rdev & 0xff) | (rdev >> 12 & 0xffff_ff00)))
 }
 
 #[cfg(test)]

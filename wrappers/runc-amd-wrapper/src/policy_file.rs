@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::open;
 
 /// More than a policy of a thousand GPUs.
-const LIMIT: u64 = 1024 * 1024;
+pub const LIMIT: u64 = 1024 * 1024;
 
 /// The policy's file.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The runtime that the wrapper stands in front of.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::sys::{self, Stat};
 
 /// What execvp takes where PATH is not set, and the folders of programs for root.
 const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -57,11 +57,11 @@ pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, Error> {
     if depth > DEEPEST { Err(Error::TooDeep) } else { Ok(depth) }
 }
 
-/// The policy's runtime where it names one, by an absolute path.
-pub fn named(path: &Path, own: &Path) -> Result<PathBuf, Error> {
-    let Some(metadata) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
-    match own.metadata() {
-        Ok(own) if same_file(&own, &metadata) => Err(Error::Myself(path.to_owned())),
+/// The policy's runtime where it names one, by an absolute path. `own`: this program.
+pub fn named(path: &Path, own: Option<Stat>) -> Result<PathBuf, Error> {
+    let Some(program) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
+    match own {
+        Some(own) if own.is_same_file(&program) => Err(Error::Myself(path.to_owned())),
         _ => Ok(path.to_owned()),
     }
 }
@@ -69,9 +69,8 @@ pub fn named(path: &Path, own: &Path) -> Result<PathBuf, Error> {
 /// The next `runc` on `path` behind this wrapper's own place there, so that several runtimes in a row
 /// each find the following one; where the wrapper's place is the last, or is not on PATH, the first.
 /// This wrapper under any name or link is never taken. Empty and relative folders are passed over.
-pub fn on_path(path: Option<&OsStr>, own: &Path) -> Result<PathBuf, Error> {
+pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_ONE));
-    let own = own.metadata().ok();
     let mut before = None;
     let mut met_myself = false;
     for folder in path.as_bytes().split(|b| *b == b':') {
@@ -79,8 +78,8 @@ pub fn on_path(path: Option<&OsStr>, own: &Path) -> Result<PathBuf, Error> {
             continue;
         }
         let candidate = Path::new(OsStr::from_bytes(folder)).join("runc");
-        let Some(metadata) = program(&candidate) else { continue };
-        if own.as_ref().is_some_and(|own| same_file(own, &metadata)) {
+        let Some(program) = program(&candidate) else { continue };
+        if own.is_some_and(|own| own.is_same_file(&program)) {
             met_myself = true;
         } else if met_myself {
             return Ok(candidate);
@@ -91,12 +90,13 @@ pub fn on_path(path: Option<&OsStr>, own: &Path) -> Result<PathBuf, Error> {
     before.ok_or_else(|| Error::NoneOnPath(path.to_owned()))
 }
 
-fn program(path: &Path) -> Option<Metadata> {
-    path.metadata().ok().filter(|m| m.is_file() && m.mode() & 0o111 != 0)
+fn program(path: &Path) -> Option<Stat> {
+    stat(path).filter(|found| found.is_regular() && found.mode & 0o111 != 0)
 }
 
-fn same_file(a: &Metadata, b: &Metadata) -> bool {
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+/// What stands at a path, behind links.
+pub fn stat(path: &Path) -> Option<Stat> {
+    sys::stat(&CString::new(path.as_os_str().as_bytes()).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -147,18 +147,18 @@ mod tests {
             let (place, own, path) = laid_out(kinds);
             let expected =
                 expected.map(|name| place.path().join(name)).ok_or(Error::NoneOnPath(path.clone()));
-            assert_eq!(on_path(Some(&path), &own), expected, "{kinds:?}");
+            assert_eq!(on_path(Some(&path), stat(&own)), expected, "{kinds:?}");
         }
     }
 
     #[test]
     fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
         let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
-        let at = |name: &str| place.path().join(name);
-        assert_eq!(named(&at("0/runc"), &own), Ok(at("0/runc")));
-        assert_eq!(named(&at("1/runc"), &own), Err(Error::Myself(at("1/runc"))));
-        assert_eq!(named(&at("2/runc"), &own), Err(Error::NotExecutable(at("2/runc"))));
-        assert_eq!(named(&at("3/runc"), &own), Err(Error::NotExecutable(at("3/runc"))));
+        let (at, own) = (|name: &str| place.path().join(name), stat(&own));
+        assert_eq!(named(&at("0/runc"), own), Ok(at("0/runc")));
+        assert_eq!(named(&at("1/runc"), own), Err(Error::Myself(at("1/runc"))));
+        assert_eq!(named(&at("2/runc"), own), Err(Error::NotExecutable(at("2/runc"))));
+        assert_eq!(named(&at("3/runc"), own), Err(Error::NotExecutable(at("3/runc"))));
     }
 
     #[test]

@@ -19,24 +19,29 @@ const MOST: usize = 64;
 /// Whether the bundle can hold a request at all: both variables begin with `AMD_`, and JSON can hide
 /// letters only behind `\u`.
 pub fn mentions(bundle: &[u8]) -> bool {
-    any_after(bundle, b'M', |before, after| before == Some(b'A') && after.starts_with(b"D_"))
-        || any_after(bundle, b'\\', |_, after| after.first() == Some(&b'u'))
-}
-
-/// Whether `holds` is true of what stands around one of the places of `byte`.
-fn any_after(bytes: &[u8], byte: u8, holds: impl Fn(Option<u8>, &[u8]) -> bool) -> bool {
-    let mut rest = bytes;
-    let mut before = None;
-    while let Some(at) = position(rest, byte) {
-        let (front, back) = rest.split_at(at);
-        let Some((_, after)) = back.split_first() else { return false };
-        if holds(front.last().copied().or(before), after) {
+    let (pieces, rest) = bundle.as_chunks::<64>();
+    let behind = bundle.len() - rest.len();
+    let is_suspicious = |byte: u8| u8::from(byte == b'M') | u8::from(byte == b'\\');
+    for (number, piece) in pieces.iter().enumerate() {
+        // Without a branch in it, so that it is done for many bytes at once.
+        let suspicious = piece.iter().fold(0, |any, byte| any | is_suspicious(*byte)) != 0;
+        if suspicious && (number * 64..number * 64 + 64).any(|at| begins_a_mention(bundle, at)) {
             return true;
         }
-        before = Some(byte);
-        rest = after;
     }
-    false
+    (behind..bundle.len()).any(|at| begins_a_mention(bundle, at))
+}
+
+/// Whether the `M` of `AMD_` or the backslash of `\u` stands at this place.
+fn begins_a_mention(bundle: &[u8], at: usize) -> bool {
+    let byte = |at: usize| bundle.get(at).copied();
+    match byte(at) {
+        Some(b'M') => {
+            at > 0 && byte(at - 1) == Some(b'A') && byte(at + 1) == Some(b'D') && byte(at + 2) == Some(b'_')
+        }
+        Some(b'\\') => byte(at + 1) == Some(b'u'),
+        _ => false,
+    }
 }
 
 /// The first place of a byte. `skip_until` is the one safe way to the C library's memchr.

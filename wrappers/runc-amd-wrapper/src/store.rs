@@ -25,13 +25,15 @@ pub struct Key<'a> {
 impl Key<'_> {
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
-    fn file_name(&self) -> String {
+    pub fn file_name(&self) -> String {
+        const HEX: &[u8; 16] = b"0123456789ABCDEF";
         let mut name = String::with_capacity(128);
         for byte in self.root.as_os_str().as_bytes() {
             if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
                 name.push(char::from(*byte));
             } else {
-                name.push_str(&format!("%{byte:02X}"));
+                name.push('%');
+                name.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
             }
         }
         name.push('@');

@@ -79,9 +79,14 @@ impl Wrapper<'_> {
                 }
             },
         };
+        let own = runtime::stat(&self.paths.own);
         let runtime = match policys_runtime {
-            Some(path) => runtime::named(&path, &self.paths.own),
-            None => runtime::on_path(self.environment.get("PATH"), &self.paths.own),
+            // No policy may keep a container from starting that asks for nothing.
+            Some(path) => runtime::named(&path, own).or_else(|error| {
+                self.log.warn(&format!("{error}; the next runc on PATH is run in its place"));
+                runtime::on_path(self.environment.get("PATH"), own)
+            }),
+            None => runtime::on_path(self.environment.get("PATH"), own),
         };
         runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
     }

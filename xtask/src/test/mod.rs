@@ -38,12 +38,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
     steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
     let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
+    let with_glibc = steps.run(
+        "wrapper with glibc",
+        "make the wrapper build statically with glibc",
+        wrapper_build::build_with_glibc,
+    )?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let ran = clean_file("real-components-ran.txt")?;
     let tests = Tests { privilege, wrapper, oracle, ran };
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
+    let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
+    steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc))?;
     let remedy = "tests/real-components.txt says how the list is kept";
     steps.run("real components", remedy, || real::check(&tests.ran, &tests.names()?))?;
 
@@ -110,16 +117,26 @@ struct Tests {
 impl Tests {
     fn run(&self) -> Result<()> {
         let nextest = ["cargo", "nextest", "run", "--locked", "--workspace", "--profile", "ci"];
-        self.told(Command::new(nextest).arguments(["--run-ignored", "all"])).run()
+        self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).run()
+    }
+
+    /// The wrapper's tests with real runc once more, with another build of it.
+    fn run_with_wrapper(&self, wrapper: &Path) -> Result<()> {
+        let nextest =
+            ["cargo", "nextest", "run", "--locked", "--package", "runc-amd-wrapper", "--profile", "ci"];
+        let nextest = Command::new(nextest).arguments(["--test", "real_runc", "--test", "real_nodes"]);
+        self.told(nextest, wrapper).run()
     }
 
     /// Every test of the workspace, the ignored among them, as nextest names them.
     fn names(&self) -> Result<Vec<String>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
-        real::names_of_tests(&self.told(Command::new(nextest).arguments(["--run-ignored", "all"])).read()?)
+        real::names_of_tests(
+            &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
+        )
     }
 
-    fn told(&self, command: Command) -> Command {
+    fn told(&self, command: Command, wrapper: &Path) -> Command {
         let path = search_path();
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
@@ -128,7 +145,7 @@ impl Tests {
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
             .environment("ROCWORKER_RAN", &self.ran)
-            .environment("ROCWORKER_WRAPPER", &self.wrapper)
+            .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
     }
 }

@@ -1,14 +1,35 @@
 //! The entries of the short lists that an edit has to look into.
 //!
-//! These are read by serde_json, which is stricter than Go's decoder: it takes no key in another case and
-//! none twice. An entry that is written so is refused, not guessed at.
+//! These are read by serde_json, which takes no key in another case, and would pass such a one by as unknown,
+//! while Go's decoder takes it for the field, over the value that the field has already. An entry with a key
+//! in another case, or with one twice, is refused, not guessed at.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
 use super::Error;
-use crate::{cdi, splice::Place};
+use crate::{
+    cdi,
+    gids::IdMapping,
+    json::{Container, Fault, Scanner},
+    splice::Place,
+};
+
+/// An entry of such a list.
+pub(crate) trait Entry<'a>: Deserialize<'a> {
+    /// The keys that are read.
+    const KEYS: &'static [&'static str];
+}
+
+/// A gid.
+impl Entry<'_> for u32 {
+    const KEYS: &'static [&'static str] = &[];
+}
+
+impl Entry<'_> for IdMapping {
+    const KEYS: &'static [&'static str] = &["containerID", "hostID", "size"];
+}
 
 /// A device that the bundle has already, of `linux.devices`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -22,6 +43,10 @@ pub struct Device<'a> {
     pub minor: Option<i64>,
 }
 
+impl<'a> Entry<'a> for Device<'a> {
+    const KEYS: &'static [&'static str] = &["path", "type", "major", "minor"];
+}
+
 /// A rule of the device cgroup, of `linux.resources.devices`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule<'a> {
@@ -32,6 +57,10 @@ pub(super) struct Rule<'a> {
     pub(super) minor: Option<i64>,
     #[serde(borrow)]
     pub(super) access: Option<Cow<'a, str>>,
+}
+
+impl<'a> Entry<'a> for Rule<'a> {
+    const KEYS: &'static [&'static str] = &["allow", "type", "major", "minor", "access"];
 }
 
 impl Rule<'_> {
@@ -53,6 +82,10 @@ pub(super) struct Namespace<'a> {
     pub(super) path: Option<Cow<'a, str>>,
 }
 
+impl<'a> Entry<'a> for Namespace<'a> {
+    const KEYS: &'static [&'static str] = &["type", "path"];
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Mount<'a> {
     #[serde(borrow)]
@@ -63,6 +96,10 @@ pub(super) struct Mount<'a> {
     source: Option<Cow<'a, str>>,
     #[serde(borrow)]
     options: Option<Vec<Cow<'a, str>>>,
+}
+
+impl<'a> Entry<'a> for Mount<'a> {
+    const KEYS: &'static [&'static str] = &["destination", "type", "source", "options"];
 }
 
 impl Mount<'_> {
@@ -85,6 +122,10 @@ pub(super) struct Hook<'a> {
     timeout: Option<i64>,
 }
 
+impl<'a> Entry<'a> for Hook<'a> {
+    const KEYS: &'static [&'static str] = &["path", "args", "env", "timeout"];
+}
+
 impl Hook<'_> {
     pub(super) fn is(&self, hook: &cdi::Hook<'_>) -> bool {
         self.path == hook.path
@@ -95,10 +136,14 @@ impl Hook<'_> {
 }
 
 /// Reads the entries of a list; none where there is no list.
-pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
+pub(crate) fn read<'a, T: Entry<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
     let Place::Here(container) = place else { return Ok(Vec::new()) };
     if container.empty {
         return Ok(Vec::new());
+    }
+    if let Some((written, known)) = other_spelling(text, container, T::KEYS)? {
+        let reason = format!("an entry has the key {written} instead of {known}");
+        return Err(Error::Unreadable { key: key.to_owned(), reason });
     }
     serde_json::from_str(container.span.of(text)).map_err(|error| {
         let message = error.to_string();
@@ -106,4 +151,32 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str, place: Place, key: &st
         let reason = message.rsplit_once(" at line ").map_or(&*message, |(reason, _)| reason);
         Error::Unreadable { key: key.to_owned(), reason: reason.to_owned() }
     })
+}
+
+/// The first key of an entry that Go's decoder takes for one of `keys` and serde_json does not.
+fn other_spelling<'a>(
+    text: &'a str,
+    list: Container,
+    keys: &[&'static str],
+) -> Result<Option<(Cow<'a, str>, &'static str)>, Fault> {
+    let mut found = None;
+    if keys.is_empty() {
+        return Ok(found);
+    }
+    Scanner::at(text, list.span.start).array(|scanner| {
+        if scanner.peek()? != b'{' {
+            return scanner.skip().map(drop);
+        }
+        let object = scanner.object(|scanner, key| {
+            if let Some(known) = keys.iter().find(|known| key.names(known)) {
+                let written = key.decode();
+                if written != *known {
+                    found.get_or_insert((written, *known));
+                }
+            }
+            scanner.skip().map(drop)
+        });
+        object.map(drop)
+    })?;
+    Ok(found)
 }

@@ -145,6 +145,19 @@ impl<'a> Bundle<'a> {
         entries::read(self.text, self.linux.devices, "linux.devices")
     }
 
+    /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.
+    ///
+    /// # Errors
+    /// The bundle is in doubt, or it is no string.
+    pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
+        self.certain()?;
+        let Some(span) = self.linux.cgroups_path else { return Ok(None) };
+        serde_json::from_str(span.of(self.text)).map_err(|error| Error::Unreadable {
+            key: "linux.cgroupsPath".to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
     fn certain(&self) -> Result<(), Error> {
         match &self.doubt.0 {
             Some(error) => Err(error.clone()),

@@ -150,13 +150,19 @@ pub(crate) struct Linux {
     pub(crate) namespaces: Place,
     pub(crate) uid_mappings: Place,
     pub(crate) gid_mappings: Place,
+    /// Of the string, as it stands.
+    pub(crate) cgroups_path: Option<Span>,
 }
 
 impl Linux {
     pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>, doubt: &mut Doubt) -> Result<Container, Fault> {
         use Brackets::{Array, Object};
         scanner.object(|scanner, key| {
-            if key.names("devices") {
+            if key.names("cgroupsPath") {
+                // Only a lease looks at it, so that what is odd about it is for the lease to say.
+                self.cgroups_path = Some(scanner.skip()?);
+                Ok(())
+            } else if key.names("devices") {
                 doubt.whole(scanner, Key("linux.", "devices"), Array, &mut self.devices)
             } else if key.names("namespaces") {
                 doubt.whole(scanner, Key("linux.", "namespaces"), Array, &mut self.namespaces)

@@ -24,8 +24,21 @@ fn reads_every_key_and_orders_the_gpus() {
             gpu(0, "0000:64:00.0", "renderD128", None, None),
             gpu(1, "0000:c1:00.0", "renderD129", Some("GPU-0123456789abcdef"), Some("7")),
         ]),
+        wait_limit_s: 0,
+        idle_grace_s: None,
     };
     assert_eq!(policy, expected);
+}
+
+#[test]
+fn exclusive_sharing_comes_with_a_wait_and_a_grace() {
+    let policy =
+        r#"{"schema_version":1,"requests":"all","sharing":"exclusive","wait_limit_s":60,"idle_grace_s":600}"#;
+    let policy = Policy::parse(policy).unwrap();
+    assert_eq!(
+        (policy.sharing, policy.default, policy.wait_limit_s, policy.idle_grace_s),
+        (Sharing::Exclusive, Default::None, 60, Some(600))
+    );
 }
 
 #[test]
@@ -37,6 +50,8 @@ fn what_is_left_out_is_the_closed_choice() {
         default: Default::None,
         sharing: Sharing::Shared,
         gpus: None,
+        wait_limit_s: 0,
+        idle_grace_s: None,
     };
     assert_eq!(policy, expected);
 }
@@ -89,14 +104,19 @@ fn what_it_cannot_keep_is_refused_with_the_key() {
         (r#""uuid":null"#, r#""uuid":"GPU-0123456789abcdef""#, "gpus: two have the uuid of the GPU 0"),
         (r#""/usr/bin/runc""#, r#""runc""#, "runtime: \"runc\" is not an absolute path"),
         (
-            r#""shared""#,
-            r#""exclusive""#,
-            "sharing: exclusive comes with a later version; this one cannot do it",
+            r#""default":"none","sharing":"shared""#,
+            r#""default":"all","sharing":"exclusive""#,
+            "default: all does not go with sharing: exclusive",
         ),
         (
             r#""wait_limit_s":0"#,
-            r#""wait_limit_s":5"#,
-            "wait_limit_s: waiting (5 s) comes with a later version",
+            r#""wait_limit_s":61"#,
+            "wait_limit_s: 61 is more than the 60 that a create may wait",
+        ),
+        (
+            r#""wait_limit_s":0"#,
+            r#""wait_limit_s":0,"idle_grace_s":-1"#,
+            "not a policy: invalid value: integer `-1`",
         ),
         (r#""folders":[]"#, r#""folders":["/srv"]"#, "folders: mounting folders comes with a later version"),
         (r#""edits":{}"#, r#""edits":{"env":[]}"#, "edits: the edit \"env\" comes with a later version"),

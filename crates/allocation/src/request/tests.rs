@@ -184,3 +184,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_wait_is_a_number_of_seconds() {
+    let table: [(&[&str], Result<u32, &str>); 7] = [
+        (&["A=1"], Ok(0)),
+        (&["AMD_GPU_WAIT="], Ok(0)),
+        (&["AMD_GPU_WAIT=30"], Ok(30)),
+        (&["AMD_GPU_WAIT=x", "AMD_GPU_WAIT= 5 "], Ok(5)),
+        (&["AMD_GPU_WAIT=99999999999999"], Ok(u32::MAX)),
+        (&["AMD_GPU_WAIT=-1"], Err("AMD_GPU_WAIT: \"-1\" is not a number of seconds")),
+        (&["AMD_GPU_WAIT=1m"], Err("AMD_GPU_WAIT: \"1m\" is not a number of seconds")),
+    ];
+    for (env, expected) in table {
+        let read = wait_from_env(env.iter().copied()).map_err(|error| error.to_string());
+        assert_eq!(read, expected.map_err(str::to_owned), "{env:?}");
+    }
+}

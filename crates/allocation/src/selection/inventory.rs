@@ -135,6 +135,30 @@ impl Inventory {
     }
 }
 
+impl Inventory {
+    /// The GPUs that are there.
+    #[must_use]
+    pub fn there(&self) -> Vec<Chosen<'_>> {
+        (0..self.allowed.len()).filter_map(|at| self.chosen(at).ok()).collect()
+    }
+
+    /// `count` of the GPUs that are there and free, from the fullest card that has room for them, so that
+    /// whole cards stay whole; else from cards that are close to each other. None: fewer are free.
+    #[must_use]
+    pub fn pick_free(&self, count: u32, is_free: impl Fn(&Gpu) -> bool) -> Option<Vec<Chosen<'_>>> {
+        let there = self.there();
+        let (free, taken): (Vec<_>, Vec<_>) = there.into_iter().partition(|chosen| is_free(chosen.gpu));
+        let begun = |gpu: &Gpu| {
+            gpu.card.is_some() && taken.iter().any(|taken: &Chosen<'_>| taken.gpu.card == gpu.card)
+        };
+        let count = usize::try_from(count).ok().filter(|count| *count <= free.len())?;
+        let candidates: Vec<pack::Candidate<'_>> =
+            free.iter().map(|chosen| pack::Candidate::free(chosen.gpu, begun(chosen.gpu))).collect();
+        let picked = pack::least_used(&candidates, count);
+        Some(picked.into_iter().filter_map(|at| free.get(at).copied()).collect())
+    }
+}
+
 fn names(selector: &Selector, gpu: &Gpu) -> bool {
     match selector {
         Selector::Index(index) => gpu.index == *index,

@@ -9,11 +9,18 @@ pub(super) struct Candidate<'g> {
     uses: usize,
     card: Option<PciAddress>,
     hive: Option<&'g str>,
+    /// Somebody has another part of its card, which is then no whole card any more.
+    begun: bool,
 }
 
 impl<'g> Candidate<'g> {
     pub(super) fn new(gpu: &'g Gpu, uses: usize) -> Self {
-        Self { uses, card: gpu.card, hive: gpu.hive.as_deref() }
+        Self { uses, card: gpu.card, hive: gpu.hive.as_deref(), begun: false }
+    }
+
+    /// One that nobody has.
+    pub(super) fn free(gpu: &'g Gpu, begun: bool) -> Self {
+        Self { begun, ..Self::new(gpu, 0) }
     }
 }
 
@@ -56,8 +63,8 @@ pub(super) fn least_used(candidates: &[Candidate<'_>], count: usize) -> Vec<usiz
     places
 }
 
-/// The candidate whose card is best taken next: one that was begun, then the smallest that is enough, then
-/// one in the smallest hive that is enough, then one in the largest hive, and of its cards the largest.
+/// The candidate whose card is best taken next: one that was picked from, then one that is enough, of these one
+/// of which somebody has a part, then the smallest, so that whole cards stay whole; then one in the smallest hive that is enough, then one in the largest hive, and of its cards the largest.
 fn closest<'c>(tied: &[Placed<'c>], picked: &[Placed<'c>], missing: usize) -> Option<Placed<'c>> {
     tied.iter().copied().min_by_key(|(at, candidate)| {
         let on_card = tied.iter().filter(|(_, other)| on_one_card(candidate, other)).count().max(1);
@@ -65,6 +72,8 @@ fn closest<'c>(tied: &[Placed<'c>], picked: &[Placed<'c>], missing: usize) -> Op
         (
             !picked.iter().any(|(_, other)| on_one_card(candidate, other)),
             !picked.iter().any(|(_, other)| in_one_hive(candidate, other)),
+            on_card < missing,
+            on_card >= missing && !candidate.begun,
             if on_card >= missing { on_card } else { usize::MAX },
             if in_hive >= missing { in_hive } else { usize::MAX - in_hive },
             usize::MAX - on_card,
@@ -91,7 +100,7 @@ mod tests {
                 b'N'..=b'Z' => Some("second"),
                 _ => None,
             };
-            Candidate { uses: uses.parse().unwrap(), card: card(letter), hive }
+            Candidate { uses: uses.parse().unwrap(), card: card(letter), hive, begun: false }
         };
         text.split_whitespace().map(candidate).collect()
     }
@@ -142,6 +151,49 @@ mod tests {
             let mut uses: Vec<usize> = many.iter().map(|candidate| candidate.uses).collect();
             uses.sort_unstable();
             assert_eq!(total, uses.iter().take(count).sum::<usize>(), "{count}");
+        }
+    }
+
+    /// `.` is a free partition, `x` one that somebody has.
+    #[test]
+    fn free_partitions_are_taken_from_the_fullest_card_that_has_room() {
+        type Case<'c> = (&'c [(u8, &'c str)], usize, &'c [usize]);
+        let table: [Case<'_>; 10] = [
+            // A card of which a part is taken, rather than a whole one, however small that is.
+            (&[(b'a', "."), (b'b', "x...")], 1, &[2]),
+            (&[(b'a', "...."), (b'b', "xx.."), (b'c', "xxx.")], 1, &[11]),
+            // Together on a whole card, rather than apart on two that are begun.
+            (&[(b'a', "xxx."), (b'b', "xxx."), (b'c', "....")], 2, &[8, 9]),
+            (&[(b'a', "...."), (b'b', "xx..")], 2, &[6, 7]),
+            (&[(b'a', "...."), (b'b', "x...")], 3, &[5, 6, 7]),
+            // A whole card only for as many.
+            (&[(b'a', "x..."), (b'b', "....")], 4, &[4, 5, 6, 7]),
+            // Cards of one hive.
+            (&[(b'a', "."), (b'N', "."), (b'O', ".")], 2, &[1, 2]),
+            (&[(b'A', "x"), (b'B', "."), (b'N', "."), (b'O', ".")], 2, &[2, 3]),
+            // No card has room for all: the largest first.
+            (&[(b'a', "x."), (b'b', "...")], 4, &[1, 2, 3, 4]),
+            (&[(b'a', "x")], 1, &[]),
+        ];
+        for (cards, count, expected) in table {
+            let mut all = Vec::new();
+            for (letter, parts) in cards {
+                let hive = match letter {
+                    b'A'..=b'M' => Some("first"),
+                    b'N'..=b'Z' => Some("second"),
+                    _ => None,
+                };
+                let begun = parts.contains('x');
+                all.extend(
+                    parts
+                        .chars()
+                        .map(|part| (part == '.', Candidate { uses: 0, card: card(*letter), hive, begun })),
+                );
+            }
+            let (places, free): (Vec<usize>, Vec<Candidate<'_>>) =
+                all.iter().enumerate().filter(|(_, (free, _))| *free).map(|(at, (_, c))| (at, *c)).unzip();
+            let picked: Vec<usize> = least_used(&free, count).into_iter().map(|at| places[at]).collect();
+            assert_eq!(picked, expected, "{count} of {cards:?}");
         }
     }
 }

@@ -49,7 +49,7 @@ fn a_node_is_the_card_that_the_kernel_says() {
         let checked = node(number.0, number.1).check(
             Path::new(path),
             Owner::Gpu { card, render: Some(render) },
-            sys.path(),
+            &Sysfs::at(sys.path()),
         );
         assert_eq!(checked.is_ok(), accepted, "{number:?} {path} {card} {render}: {checked:?}");
         if let Err(error) = checked {
@@ -74,7 +74,7 @@ fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
     }
     for (minor, said) in [(128, None), (129, Some("0x10de")), (130, Some("226:130")), (131, None)] {
         let path = format!("/dev/dri/renderD{minor}");
-        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, sys.path());
+        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, &Sysfs::at(sys.path()));
         match said {
             None => checked.unwrap(),
             Some(said) => assert!(checked.unwrap_err().to_string().contains(said)),
@@ -95,17 +95,4 @@ fn only_a_character_device_is_a_node() {
     assert!(matches!(Node::at(&place.path().join("none"), dev), Err(Error::Unreadable { .. })));
     let null = Node::at(Path::new("/dev/null"), dev).unwrap();
     assert_eq!((null.major, null.minor), (1, 3));
-}
-
-#[test]
-fn device_numbers_are_unpacked_as_the_c_library_packs_them() {
-    // makedev(major, minor), computed with Python's os.makedev.
-    for (rdev, expected) in [
-        (57_984, (226, 128)),
-        (130_816, (511, 0)),
-        (17_592_202_821_632, (4096, 4096)),
-        (1_114_370, (257, 258)),
-    ] {
-        assert_eq!(numbers(rdev), expected, "{rdev}");
-    }
 }

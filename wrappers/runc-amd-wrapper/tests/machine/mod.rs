@@ -4,6 +4,8 @@
 //! has, which no container may open by default, and a made-up `/sys/dev/char` says that they are GPUs'. So a
 //! node that opens in a container was let through by runc, the device cgroup and the node's mode.
 
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -80,6 +82,51 @@ pub(crate) const SHOW: &[&str] = &[
 
 impl Machine {
     pub(crate) fn new() -> Self {
+        let nodes = NODES.map(|(path, minor, target)| (path.to_owned(), minor, target.to_owned()));
+        let machine = Self::with_nodes(&nodes);
+        machine.write_spec();
+        machine
+    }
+
+    /// Eight cards, GPU n at 0000:(64 + n):00.0. Behind their numbers is no driver at all: nobody opens them.
+    pub(crate) fn with_eight_gpus() -> Self {
+        let mut nodes = vec![("kfd".to_owned(), 300, "devices/virtual/kfd/kfd".to_owned())];
+        for gpu in 0..8 {
+            for (name, minor) in
+                [(format!("card{gpu}"), 310 + gpu), (format!("renderD{}", 128 + gpu), 320 + gpu)]
+            {
+                let target = format!("devices/pci0000:00/{}/drm/{name}", eighth_pci(gpu));
+                nodes.push((format!("dri/{name}"), minor, target));
+            }
+        }
+        let machine = Self::with_nodes(&nodes);
+        let devices: Vec<Value> = (0..8)
+            .map(|gpu| {
+                let paths = [format!("/dev/dri/card{gpu}"), format!("/dev/dri/renderD{}", 128 + gpu)];
+                let nodes: Vec<Value> = paths.iter().map(|path| node(path)).collect();
+                json!({"name": gpu.to_string(), "containerEdits": {"deviceNodes": nodes}})
+            })
+            .collect();
+        machine.write_cdi(&devices);
+        machine
+    }
+
+    /// An exclusive policy for these eight.
+    pub(crate) fn policy_of_eight(&self, keys: &Value) {
+        let gpu = |gpu: u32| {
+            json!({"index": gpu, "pci": eighth_pci(gpu), "render": format!("/dev/dri/renderD{}", 128 + gpu),
+                   "uuid": null, "card": eighth_pci(gpu), "hive": null})
+        };
+        let gpus: Vec<Value> = (0..8).map(gpu).collect();
+        let mut policy = json!({
+            "schema_version": 1, "runtime": null, "requests": "all", "default": "none", "sharing": "exclusive",
+            "gpus": gpus,
+        });
+        policy.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        std::fs::write(self.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();
+    }
+
+    fn with_nodes(nodes: &[(String, u32, String)]) -> Self {
         let place = tempfile::tempdir().unwrap();
         let at = place.path();
         // The mapped root of a user namespace has to get through to its rootfs.
@@ -87,7 +134,7 @@ impl Machine {
         for folder in ["dev", "etc/cdi", "etc/rocworker", "run", "sys-dev-char", "R"] {
             std::fs::create_dir_all(at.join(folder)).unwrap();
         }
-        for (_, minor, target) in NODES {
+        for (_, minor, target) in nodes {
             let chars = at.join("sys-dev-char");
             std::fs::create_dir_all(chars.join(target).join("device")).unwrap();
             std::fs::write(chars.join(target).join("device/vendor"), "0x1002\n").unwrap();
@@ -95,16 +142,14 @@ impl Machine {
         }
         let mut setup = Command::new("unshare");
         setup.args(["--mount", "--propagation", "private", "sh", "-c", SETUP, "sh"]).arg(at);
-        for (path, minor, _) in NODES {
-            setup.args([path, &minor.to_string(), &RENDER.to_string()]);
+        for (path, minor, _) in nodes {
+            setup.args([path.as_str(), &minor.to_string(), &RENDER.to_string()]);
         }
         let mut keeper = setup.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(keeper.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let machine = Self { place, keeper };
-        machine.write_spec();
-        machine
+        Self { place, keeper }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -113,19 +158,22 @@ impl Machine {
 
     /// Two cards; the second has a further partition. Names as rocworker writes them.
     fn write_spec(&self) {
-        let node = |path: &str| json!({"path": path, "fileMode": 432, "permissions": "rw"});
         let device = |name: &str, nodes: &[&str]| {
             let nodes: Vec<Value> = nodes.iter().map(|path| node(path)).collect();
             json!({"name": name, "containerEdits": {"deviceNodes": nodes}})
         };
+        self.write_cdi(&[
+            device("0", &["/dev/dri/card1", "/dev/dri/renderD128"]),
+            device("1", &["/dev/dri/card2", "/dev/dri/renderD129"]),
+            device("2", &["/dev/dri/card3", "/dev/dri/renderD130"]),
+        ]);
+    }
+
+    fn write_cdi(&self, devices: &[Value]) {
         let spec = json!({
             "cdiVersion": "0.5.0",
             "kind": "amd.com/gpu",
-            "devices": [
-                device("0", &["/dev/dri/card1", "/dev/dri/renderD128"]),
-                device("1", &["/dev/dri/card2", "/dev/dri/renderD129"]),
-                device("2", &["/dev/dri/card3", "/dev/dri/renderD130"]),
-            ],
+            "devices": devices,
             "containerEdits": {"deviceNodes": [node("/dev/kfd")]},
         });
         std::fs::write(self.path("etc/cdi/amd.json"), spec.to_string()).unwrap();
@@ -147,6 +195,7 @@ impl Machine {
     /// A bundle with busybox in it.
     pub(crate) fn bundle(&self, name: &str, like: Like<'_>) -> PathBuf {
         let bundle = self.path(name);
+        let _ = std::fs::remove_dir_all(&bundle);
         let bin = bundle.join("rootfs/bin");
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::copy("/bin/busybox", bin.join("busybox")).unwrap();
@@ -214,15 +263,21 @@ impl Machine {
         assert!(started.status.success(), "{started:?}");
     }
 
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = self.inside(&[program, "--root", "R"]);
+        command.args(arguments);
+        command
+    }
+
+    /// A program in the machine's mount namespace, with nothing but a PATH in its environment.
+    pub(crate) fn inside(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
             .arg(format!("--mount=/proc/{}/ns/mnt", self.keeper.id()))
             .args(["--", "env", "--ignore-environment", "--chdir"])
             .arg(self.place.path())
             .arg("PATH=/usr/sbin:/usr/bin:/sbin:/bin")
-            .args([program, "--root", "R"])
-            .args(arguments)
+            .args(argv)
             .stdin(Stdio::null());
         command
     }
@@ -256,7 +311,7 @@ pub(crate) enum Program {
 
 impl Program {
     /// The wrapper as it ships, where `cargo xtask test` has built it; else the build of these tests.
-    fn path(self) -> String {
+    pub(crate) fn path(self) -> String {
         match self {
             Self::Wrapper => std::env::var("ROCWORKER_WRAPPER")
                 .unwrap_or_else(|_| env!("CARGO_BIN_EXE_runc-amd-wrapper").to_owned()),
@@ -265,8 +320,16 @@ impl Program {
     }
 }
 
+fn eighth_pci(gpu: u32) -> String {
+    format!("0000:{}:00.0", 64 + gpu)
+}
+
+fn node(path: &str) -> Value {
+    json!({"path": path, "fileMode": 432, "permissions": "rw"})
+}
+
 /// As a container engine writes it: nothing in /dev but the defaults, and every device denied.
-fn config(cgroup: &str, like: Like<'_>) -> Value {
+pub(crate) fn config(cgroup: &str, like: Like<'_>) -> Value {
     let mut env = vec!["PATH=/bin"];
     env.extend(like.env);
     let mut namespaces: Vec<Value> =

@@ -126,6 +126,13 @@ fn an_entry_that_cannot_be_read_is_refused_with_its_list() {
         (r#"{"linux":{"devices":[{"path":"/a","path":"/b","type":"c"}]}}"#, "linux.devices"),
         (r#"{"linux":{"devices":[{"path":"/a","type":"c","major":99999999999999999999}]}}"#, "linux.devices"),
         (r#"{"linux":{"resources":{"devices":[{"ALLOW":true}]}}}"#, "linux.resources.devices"),
+        // To Go's decoder these are /dev/b, a denial, and another number.
+        (r#"{"linux":{"devices":[{"path":"/a","type":"c","Path":"/dev/b"}]}}"#, "linux.devices"),
+        (r#"{"linux":{"resources":{"devices":[{"allow":true,"Allow":false}]}}}"#, "linux.resources.devices"),
+        (
+            r#"{"linux":{"resources":{"devices":[{"allow":true,"type":"c","maJor":226,"minor":128}]}}}"#,
+            "linux.resources.devices",
+        ),
     ];
     for (text, key) in table {
         match inject(text, &gpu()) {
@@ -133,6 +140,17 @@ fn an_entry_that_cannot_be_read_is_refused_with_its_list() {
             other => panic!("{text}: {other:?}"),
         }
     }
+}
+
+/// To Go's decoder the container gets a user namespace.
+#[test]
+fn a_namespace_whose_type_stands_in_two_spellings_is_refused() {
+    let text = r#"{"linux":{"namespaces":[{"type":"pid","t\u0059pe":"user"}]}}"#;
+    let refused = Bundle::parse(text).unwrap().user_namespace().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the key linux.namespaces cannot be read: \"an entry has the key tYpe instead of type\""
+    );
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! A lease: one GPU has one holder.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Creator, RecordedGpu};
+
+/// The schema version of the leases that this version writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One GPU, and the container that has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lease {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    pub gpu: RecordedGpu,
+    /// runc's root folder (`--root`), absolute: ids are unique only beneath one.
+    pub root: String,
+    /// The container's id, as runc got it.
+    pub id: String,
+    pub kind: Kind,
+    /// The wall clock at the grant, for people: no decision looks at it.
+    pub since: String,
+    /// The process that was given the lease. It executes runc's create in its own place.
+    pub creator: Creator,
+    /// `linux.cgroupsPath` as the bundle has it; None where it has none.
+    pub cgroups_path: Option<String>,
+    /// When a decision first found nothing but its first process in the container, in milliseconds after
+    /// boot; None where it was busy when it was last looked at, or where nobody looks.
+    pub idle_since_ms: Option<u64>,
+}
+
+/// How the GPU was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Named,
+    Counted,
+}
+
+/// A lease that cannot be used: its GPU is held by nobody knows whom.
+#[derive(Debug)]
+pub enum Error {
+    /// Not a lease, with what serde_json says.
+    Malformed(serde_json::Error),
+    /// Written by a newer version.
+    Newer(u32),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => write!(f, "is no lease: {error}"),
+            Self::Newer(version) => {
+                write!(f, "has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Lease {
+    /// Reads a lease.
+    ///
+    /// # Errors
+    /// It is malformed, has unknown keys, or a newer schema version.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema_version: u32,
+        }
+        let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
+        if version.schema_version > SCHEMA_VERSION {
+            return Err(Error::Newer(version.schema_version));
+        }
+        serde_json::from_str(text).map_err(Error::Malformed)
+    }
+
+    /// The lease as text, one line.
+    ///
+    /// # Errors
+    /// None that can be met: every part of a lease can be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self).map(|line| line + "\n")
+    }
+
+    /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
+    /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
+    /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,
+    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`.
+    ///
+    /// None: the path is the root cgroup, which every process is in or beneath.
+    #[must_use]
+    pub fn cgroup_ends(&self) -> Option<Vec<String>> {
+        let Some(path) = self.cgroups_path.as_deref().filter(|path| !path.is_empty()) else {
+            return Some(vec![self.id.clone(), format!("runc-{}.scope", self.id)]);
+        };
+        let mut components: Vec<&str> = Vec::new();
+        for component in path.split('/') {
+            match component {
+                "" | "." => {}
+                ".." => drop(components.pop()),
+                name => components.push(name),
+            }
+        }
+        if components.is_empty() {
+            return None;
+        }
+        let mut ends = vec![components.join("/")];
+        if let [_, prefix, name] = path.split(':').collect::<Vec<_>>()[..] {
+            ends.push(match (name.ends_with(".slice"), prefix) {
+                (true, _) => name.to_owned(),
+                (false, "") => format!("{name}.scope"),
+                (false, prefix) => format!("{prefix}-{name}.scope"),
+            });
+        }
+        Some(ends)
+    }
+}
+
+#[cfg(test)]
+mod tests;

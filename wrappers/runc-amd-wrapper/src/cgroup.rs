@@ -1,0 +1,125 @@
+//! Which processes a cgroup holds, by what the kernel says of it (cgroup v1, v2, and both at once).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::alive::Process;
+
+/// The kernel's answers for a cgroup that is just being removed, and for a process that just ends.
+const ENODEV: i32 = 19;
+const ESRCH: i32 = 3;
+
+/// The processes in these cgroups and in those beneath them. A cgroup that is not there holds none.
+///
+/// # Errors
+/// The kernel does not say: then nobody may take the cgroup for empty.
+pub fn processes(cgroups: &[PathBuf]) -> io::Result<BTreeSet<u32>> {
+    let mut pids = BTreeSet::new();
+    let mut left: Vec<PathBuf> = cgroups.to_vec();
+    while let Some(cgroup) = left.pop() {
+        match std::fs::read_to_string(cgroup.join("cgroup.procs")) {
+            Err(error) if is_gone(&error) => continue,
+            listed => pids.extend(listed?.lines().filter_map(|line| line.trim().parse::<u32>().ok())),
+        }
+        let entries = match std::fs::read_dir(&cgroup) {
+            Err(error) if is_gone(&error) => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    Ok(pids)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
+}
+
+/// Every process of the machine with the cgroups that it is in: `/proc/PID/cgroup`.
+#[derive(Debug)]
+pub struct Everyone(Vec<(u32, String)>);
+
+impl Everyone {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A process cannot be looked at, so that nobody knows where it is.
+    pub fn read(proc: &Path) -> io::Result<Self> {
+        let mut all = Vec::with_capacity(256);
+        for entry in std::fs::read_dir(proc)? {
+            let entry = entry?;
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            match std::fs::read_to_string(entry.path().join("cgroup")) {
+                Err(error) if is_gone(&error) || error.raw_os_error() == Some(ESRCH) => {}
+                cgroups => all.push((pid, cgroups?)),
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Whether a process that has not ended is in a cgroup, or beneath one, whose path ends in one of
+    /// `ends`. So a cgroup is found in whatever hierarchy and slice, and wherever this process stands; one
+    /// of another container that happens to end alike counts too.
+    pub fn any_in(&self, ends: &[String], proc: &Path) -> bool {
+        let within = |cgroups: &str| {
+            cgroups.lines().any(|line| {
+                let path = line.splitn(3, ':').nth(2).unwrap_or_default();
+                ends.iter().any(|end| has_components(path, end))
+            })
+        };
+        // One that has ended and waits for its parent stays where it was in cgroup v2.
+        self.0.iter().any(|(pid, cgroups)| within(cgroups) && Process::now(proc, *pid).is_some())
+    }
+}
+
+/// Whether the components of `end` stand side by side in a path.
+fn has_components(path: &str, end: &str) -> bool {
+    path.match_indices(end).any(|(at, _)| {
+        let behind = path.get(at + end.len()..).unwrap_or_default();
+        path.get(..at).is_some_and(|before| before.ends_with('/'))
+            && (behind.is_empty() || behind.starts_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_holds_the_processes_of_those_beneath_it_and_one_that_is_gone_none() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("c/inner/deep")).unwrap();
+        for (file, text) in [("c", ""), ("c/inner", "7\n"), ("c/inner/deep", "8\n9\n")] {
+            std::fs::write(at(file).join("cgroup.procs"), text).unwrap();
+        }
+        assert_eq!(processes(&[at("c"), at("gone")]).unwrap(), BTreeSet::from([7, 8, 9]));
+        assert!(processes(&[at("gone")]).unwrap().is_empty());
+        std::fs::remove_file(at("c/cgroup.procs")).unwrap();
+        std::fs::create_dir(at("c/cgroup.procs")).unwrap();
+        processes(&[at("c")]).unwrap_err();
+    }
+
+    #[test]
+    fn a_path_ends_where_a_component_ends() {
+        for (path, end, expected) in [
+            ("/concourse/x", "concourse/x", true),
+            ("/outer/concourse/x", "concourse/x", true),
+            ("/concourse/x/inner", "concourse/x", true),
+            ("/concourse/xy", "concourse/x", false),
+            ("/aconcourse/x", "concourse/x", false),
+            ("/system.slice/runc-x.scope", "runc-x.scope", true),
+            ("/ab/b", "b", true),
+            ("/", "x", false),
+        ] {
+            assert_eq!(has_components(path, end), expected, "{path} {end}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Who computes on a GPU, by what the amdgpu driver says: that sees podman, the host and a sibling worker,
+//! of which no lease tells.
+//!
+//! `/sys/class/kfd/kfd/proc/PID` is there for every process that has `/dev/kfd` open, with a `vram_GPUID`
+//! for every GPU that it could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c). So a process is on a GPU
+//! where it has memory there, or a queue (`queues/N/gpuid`); a monitor that only looks has neither.
+
+use std::fs;
+use std::path::Path;
+
+use allocation::Render;
+
+use crate::paths::Paths;
+
+/// The pid namespace that the kernel starts with, as `/proc/PID/ns/pid` names it (include/linux/proc_ns.h,
+/// `PROC_PID_INIT_INO`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// What the driver says now.
+#[derive(Debug, Default)]
+pub struct Kfd {
+    /// Render nodes' numbers and KFD's ids.
+    ids: Vec<(u32, String)>,
+    /// A process and the id of a GPU that it is on.
+    uses: Vec<(u32, String)>,
+    /// What the processes are called, where `/proc` shows them.
+    proc: std::path::PathBuf,
+}
+
+impl Kfd {
+    /// Reads it. Where there is no KFD, or no process on it, nobody is on any GPU as far as is known.
+    pub fn read(paths: &Paths) -> Self {
+        let kfd = paths.sys.join("class/kfd/kfd");
+        let mut uses = Vec::new();
+        // The driver numbers processes as the first namespace does, where one that /proc does not have has
+        // ended, and the driver is just clearing up behind it.
+        let numbers_are_ours = fs::read_link(paths.proc.join("self/ns/pid"))
+            .is_ok_and(|namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE);
+        for name in names(&kfd.join("proc")) {
+            let Ok(pid) = name.parse::<u32>() else { continue };
+            if numbers_are_ours && !paths.proc.join(&name).exists() {
+                continue;
+            }
+            uses.extend(gpus_of(&kfd.join("proc").join(&name)).into_iter().map(|id| (pid, id)));
+        }
+        let ids = if uses.is_empty() { Vec::new() } else { ids(&kfd.join("topology/nodes")) };
+        Self { ids, uses, proc: paths.proc.clone() }
+    }
+
+    /// The first process that is on a GPU, as a message names it.
+    pub fn user_of(&self, render: Render) -> Option<String> {
+        let mut ids = self.ids.iter().filter(|(number, _)| *number == render.number()).map(|(_, id)| id);
+        let (pid, _) = ids.find_map(|id| self.uses.iter().find(|(_, used)| used == id))?;
+        Some(match fs::read_to_string(self.proc.join(pid.to_string()).join("comm")) {
+            Ok(name) => format!("the process {pid} ({})", allocation::Quoted(name.trim_end())),
+            Err(_) => format!("the process {pid} of another pid namespace"),
+        })
+    }
+}
+
+/// The ids of the GPUs that a process has memory or queues on.
+fn gpus_of(process: &Path) -> Vec<String> {
+    let mut ids = Vec::new();
+    for name in names(process) {
+        let Some(id) = name.strip_prefix("vram_") else { continue };
+        let bytes = text(&process.join(&name)).and_then(|text| text.parse::<u64>().ok());
+        if bytes.is_some_and(|bytes| bytes > 0) {
+            ids.push(id.to_owned());
+        }
+    }
+    for queue in names(&process.join("queues")) {
+        ids.extend(text(&process.join("queues").join(queue).join("gpuid")));
+    }
+    ids
+}
+
+/// Each GPU node's render minor and id.
+fn ids(nodes: &Path) -> Vec<(u32, String)> {
+    let id = |node: String| {
+        let node = nodes.join(node);
+        let properties = text(&node.join("properties"))?;
+        let minor = properties.lines().find_map(|line| line.strip_prefix("drm_render_minor "))?;
+        let minor = minor.trim().parse().ok().filter(|minor| *minor != 0)?;
+        Some((minor, text(&node.join("gpu_id"))?))
+    };
+    names(nodes).into_iter().filter_map(id).collect()
+}
+
+/// A small file without the blanks around it.
+fn text(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Synthetic: as kfd_process.c and kfd_topology.c of Linux 6.12 lay these files out.
+    fn lay_out(sys: &Path, files: &[(String, &str)]) {
+        for (name, text) in files {
+            let path = sys.join("class/kfd/kfd").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_process_with_memory_or_a_queue_on_a_gpu_is_named_and_one_that_only_looks_is_not() {
+        let own = std::process::id();
+        let topology = |node: u32, id: &'static str, properties: &'static str| {
+            [
+                (format!("topology/nodes/{node}/gpu_id"), id),
+                (format!("topology/nodes/{node}/properties"), properties),
+            ]
+        };
+        let nodes: Vec<(String, &str)> = [
+            topology(0, "0\n", "cpu_cores_count 8\ndrm_render_minor 0\n"),
+            topology(1, "4711\n", "simd_count 4\ndrm_render_minor 128\n"),
+            topology(2, "815\n", "simd_count 4\ndrm_render_minor 129\n"),
+        ]
+        .concat();
+        let of_own = |name: &str| format!("proc/{own}/{name}");
+        let gone = u32::MAX;
+        for (files, on_128, on_129) in [
+            (vec![], false, false),
+            (vec![(of_own("pasid"), "1\n")], false, false),
+            (vec![(of_own("vram_4711"), "0\n"), (of_own("vram_815"), "0\n")], false, false),
+            (vec![(of_own("vram_4711"), "4096\n"), (of_own("vram_815"), "0\n")], true, false),
+            (vec![(of_own("vram_4711"), "0\n"), (of_own("queues/1/gpuid"), "815\n")], false, true),
+            (vec![(of_own("vram_4711"), "unreadable\n")], false, false),
+            (vec![(format!("proc/{gone}/vram_4711"), "4096\n")], false, false),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            let proc = place.path().join("proc");
+            fs::create_dir_all(proc.join("self/ns")).unwrap();
+            std::os::unix::fs::symlink(FIRST_PID_NAMESPACE, proc.join("self/ns/pid")).unwrap();
+            fs::create_dir_all(proc.join(own.to_string())).unwrap();
+            fs::write(proc.join(own.to_string()).join("comm"), "python3\n").unwrap();
+            let paths = Paths { sys: place.path().to_owned(), proc: proc.clone(), ..Paths::system() };
+            lay_out(place.path(), &nodes);
+            lay_out(place.path(), &files);
+            let kfd = Kfd::read(&paths);
+            let expected = |on: bool| on.then(|| format!("the process {own} (\"python3\")"));
+            let user = |name: &str| kfd.user_of(Render::parse(name).unwrap());
+            assert_eq!(
+                (user("renderD128"), user("renderD129")),
+                (expected(on_128), expected(on_129)),
+                "{files:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn in_another_pid_namespace_a_process_that_cannot_be_seen_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let proc = place.path().join("proc");
+        fs::create_dir_all(proc.join("self/ns")).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532000]", proc.join("self/ns/pid")).unwrap();
+        let files = [
+            ("topology/nodes/1/gpu_id".to_owned(), "4711\n"),
+            ("topology/nodes/1/properties".to_owned(), "drm_render_minor 128\n"),
+            ("proc/77/vram_4711".to_owned(), "4096\n"),
+        ];
+        lay_out(place.path(), &files);
+        let kfd = Kfd::read(&Paths { sys: place.path().to_owned(), proc, ..Paths::system() });
+        let user = kfd.user_of(Render::parse("renderD128").unwrap());
+        assert_eq!(user.as_deref(), Some("the process 77 of another pid namespace"));
+    }
+}

@@ -1,0 +1,103 @@
+//! The leases: one file for each GPU that somebody has, named by its render node, in
+//! `/run/rocworker/leases`.
+
+use allocation::Render;
+use allocation::lease::Lease;
+
+use crate::liveness::{By, Judge};
+use crate::paths::Paths;
+use crate::run_folder::RunFolder;
+use crate::store::{Error, Lock};
+
+/// The folder of leases.
+#[derive(Debug)]
+pub struct Leases {
+    folder: RunFolder,
+}
+
+/// A GPU that somebody has.
+#[derive(Debug)]
+pub struct Held {
+    pub render: Render,
+    pub holder: Holder,
+}
+
+impl Held {
+    pub fn is_dead(&self) -> bool {
+        matches!(self.holder, Holder::Dead(_))
+    }
+}
+
+/// Who.
+#[derive(Debug)]
+pub enum Holder {
+    Lease {
+        lease: Box<Lease>,
+        by: By,
+    },
+    /// The lease is dead: only [`Leases::all`] gives these.
+    Dead(Box<Lease>),
+    /// The file says nothing that can be believed, for this reason. So the GPU is not free.
+    Unknown(String),
+}
+
+impl Leases {
+    pub fn of(paths: &Paths) -> Self {
+        Self { folder: RunFolder::of(paths, "leases", "the lease") }
+    }
+
+    /// Every lease, dead ones too, by the names of the render nodes.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is not root's alone.
+    pub fn all(&self, judge: &Judge<'_>) -> Result<Vec<Held>, Error> {
+        let mut all = Vec::new();
+        for entry in self.folder.entries()? {
+            // A file that is no GPU's can hold none.
+            let Some(render) = Render::parse(&entry.name) else { continue };
+            let read = entry.text.map_err(|error| error.to_string());
+            let holder = match read.and_then(|text| Lease::parse(&text).map_err(|error| error.to_string())) {
+                Ok(lease) if lease.gpu.render != render => Holder::Unknown("is another GPU's".to_owned()),
+                Ok(lease) => match judge.lease(&lease) {
+                    Some(by) => Holder::Lease { lease: Box::new(lease), by },
+                    None => Holder::Dead(Box::new(lease)),
+                },
+                Err(reason) => Holder::Unknown(reason),
+            };
+            all.push(Held { render, holder });
+        }
+        Ok(all)
+    }
+
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// It cannot be made or is not root's alone.
+    pub fn ensure(&self) -> Result<(), Error> {
+        self.folder.ensure()
+    }
+
+    /// # Errors
+    /// The lease cannot be written.
+    pub fn write(&self, lock: &Lock, lease: &Lease) -> Result<(), Error> {
+        let text = lease.to_json().map_err(|error| self.folder.unwritable(error))?;
+        self.folder.write(lock, &lease.gpu.render.to_string(), &text)
+    }
+
+    /// # Errors
+    /// What the kernel said.
+    pub fn remove(&self, lock: &Lock, render: Render) -> Result<(), Error> {
+        self.folder.remove(lock, &render.to_string())
+    }
+
+    /// Where a GPU's lease is.
+    pub fn path_of(&self, render: Render) -> std::path::PathBuf {
+        self.folder.path_of(&render.to_string())
+    }
+
+    /// Whether a container has a lease on this GPU, alive or dead.
+    pub fn is_holder(&self, render: Render, root: &std::path::Path, id: &str) -> bool {
+        let Ok(text) = std::fs::read_to_string(self.path_of(render)) else { return false };
+        Lease::parse(&text).is_ok_and(|lease| lease.id == id && std::path::Path::new(&lease.root) == root)
+    }
+}

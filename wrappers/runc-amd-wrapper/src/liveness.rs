@@ -1,0 +1,237 @@
+//! Whether the container that a lease is about can still use its GPU.
+//!
+//! Asked in this order, which matters: the create first, since it makes all that is asked for afterwards,
+//! and ends only after it has made it; then the first process; then whatever else is in the cgroup. The
+//! state folder says nothing: it appears after the create began and stays after the container has ended.
+//!
+//! What cannot be told counts as alive: a lease that is kept too long costs a GPU for a while, one that is
+//! taken too early costs somebody's work.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use allocation::lease::Lease;
+use allocation::record::Creator;
+
+use crate::alive::{self, Process, State};
+use crate::cgroup::{self, Everyone};
+use crate::paths::Paths;
+
+/// Which of the three says that a lease is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The process that made the container.
+    Creator,
+    /// The container's first process, as runc's state names it.
+    Init,
+    /// A process in the container's cgroup.
+    Cgroup,
+}
+
+impl By {
+    /// As `rocworker lease list` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Creator => "creator",
+            Self::Init => "init",
+            Self::Cgroup => "cgroup",
+        }
+    }
+}
+
+/// Looks at the processes of this boot.
+#[derive(Debug)]
+pub struct Judge<'p> {
+    paths: &'p Paths,
+    boot_id: String,
+    /// Read once a lease needs it; `None` where it cannot be read.
+    everyone: OnceCell<Option<Everyone>>,
+}
+
+impl<'p> Judge<'p> {
+    /// # Errors
+    /// proc is not there, or not this machine's: then every process would seem to be dead.
+    pub fn new(paths: &'p Paths) -> Result<Self, String> {
+        match Process::now(&paths.proc, std::process::id()) {
+            Some(_) => Self::of_another_machine(paths),
+            None => Err(unknown(paths, &"is not asked, since proc does not show this process")),
+        }
+    }
+
+    /// For a proc that was laid out somewhere, in which this process is none.
+    ///
+    /// # Errors
+    /// It does not name its boot.
+    pub fn of_another_machine(paths: &'p Paths) -> Result<Self, String> {
+        let boot_id = alive::boot_id(&paths.proc)
+            .map_err(|error| unknown(paths, &format!("cannot be read: {error}")))?;
+        Ok(Self { paths, boot_id, everyone: OnceCell::new() })
+    }
+
+    pub fn creator_lives(&self, creator: &Creator) -> bool {
+        creator.boot_id == self.boot_id
+            && Process { pid: creator.pid, start_time: creator.start_time }.may_live(&self.paths.proc)
+    }
+
+    pub fn is_of_this_boot(&self, creator: &Creator) -> bool {
+        creator.boot_id == self.boot_id
+    }
+
+    /// By what the lease is alive; `None`: nothing of its container is left.
+    pub fn lease(&self, lease: &Lease) -> Option<By> {
+        if lease.creator.boot_id != self.boot_id {
+            return None;
+        }
+        if self.creator_lives(&lease.creator) {
+            return Some(By::Creator);
+        }
+        let state = State::read(Path::new(&lease.root), &lease.id);
+        if state.as_ref().is_some_and(|state| state.init().may_live(&self.paths.proc)) {
+            return Some(By::Init);
+        }
+        let cgroups = state.map(|state| state.cgroups()).filter(|cgroups| !cgroups.is_empty());
+        let held = match cgroups {
+            Some(cgroups) => cgroup::processes(&cgroups).map_or(true, |pids| !pids.is_empty()),
+            None => self.is_in_cgroup_of(lease),
+        };
+        held.then_some(By::Cgroup)
+    }
+
+    /// Where runc left no state, because its create was killed or its delete has run.
+    fn is_in_cgroup_of(&self, lease: &Lease) -> bool {
+        let Some(ends) = lease.cgroup_ends() else { return true };
+        let everyone = self.everyone.get_or_init(|| Everyone::read(&self.paths.proc).ok());
+        everyone.as_ref().is_none_or(|everyone| everyone.any_in(&ends, &self.paths.proc))
+    }
+
+    /// Forgets which processes there were.
+    pub fn look_again(&mut self) {
+        self.everyone.take();
+    }
+}
+
+fn unknown(paths: &Paths, why: &dyn std::fmt::Display) -> String {
+    let file = paths.proc.join("sys/kernel/random/boot_id");
+    format!("which containers live cannot be told: {} {why}; mount proc there", file.display())
+}
+
+/// The processes of a container by runc's state; `None` where that, or the kernel, does not say.
+pub fn processes(root: &str, id: &str) -> Option<(Process, std::collections::BTreeSet<u32>)> {
+    let state = State::read(Path::new(root), id)?;
+    let cgroups: Vec<PathBuf> = state.cgroups();
+    if cgroups.is_empty() {
+        return None;
+    }
+    Some((state.init(), cgroup::processes(&cgroups).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allocation::lease::{Kind, SCHEMA_VERSION};
+    use allocation::record::RecordedGpu;
+    use std::fs;
+
+    /// A made-up proc: process 7 lives since tick 100, 8 has ended and waits for its parent.
+    fn proc(place: &Path) -> PathBuf {
+        let proc = place.join("proc");
+        let own = std::process::id();
+        for (pid, state, start) in [(7, "S", 100), (8, "Z", 100), (9, "S", 300), (own, "R", 1)] {
+            let folder = proc.join(pid.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            let fields = "0 ".repeat(18);
+            fs::write(folder.join("stat"), format!("{pid} (x) {state} {fields}{start} 0\n")).unwrap();
+            fs::write(folder.join("cgroup"), "0::/elsewhere\n").unwrap();
+        }
+        fs::create_dir_all(proc.join("sys/kernel/random")).unwrap();
+        fs::write(proc.join("sys/kernel/random/boot_id"), "this\n").unwrap();
+        proc
+    }
+
+    #[derive(Clone, Copy)]
+    struct Case {
+        boot: &'static str,
+        creator: (u32, u64),
+        /// What state.json says of init, and whether it names a cgroup.
+        init: Option<(u32, u64)>,
+        /// The processes in that cgroup; None: it is not there.
+        cgroup: Option<&'static str>,
+        /// A process whose /proc/PID/cgroup says /c/x or beneath.
+        within: Option<u32>,
+    }
+
+    #[test]
+    fn a_lease_lives_by_its_creator_then_its_init_then_its_cgroup_and_by_nothing_else() {
+        let base = Case { boot: "this", creator: (7, 99), init: None, cgroup: None, within: None };
+        for (what, case, expected) in [
+            ("the creator", Case { creator: (7, 100), ..base }, Some(By::Creator)),
+            ("the creator of another boot", Case { boot: "that", creator: (7, 100), ..base }, None),
+            ("init of another boot", Case { boot: "that", init: Some((7, 100)), ..base }, None),
+            ("a later process with its number", base, None),
+            ("an ended creator", Case { creator: (8, 100), ..base }, None),
+            ("no such process", Case { creator: (6, 100), ..base }, None),
+            ("init", Case { init: Some((7, 100)), ..base }, Some(By::Init)),
+            ("a later process with init's number", Case { init: Some((7, 99)), ..base }, None),
+            ("an ended init", Case { init: Some((8, 100)), cgroup: Some(""), ..base }, None),
+            ("both", Case { creator: (9, 300), init: Some((7, 100)), ..base }, Some(By::Creator)),
+            ("a child of init", Case { init: Some((8, 100)), cgroup: Some("9\n"), ..base }, Some(By::Cgroup)),
+            ("a state that is left", Case { init: Some((6, 100)), cgroup: None, ..base }, None),
+            ("a killed create's init", Case { within: Some(9), ..base }, Some(By::Cgroup)),
+            ("a killed create's ended init", Case { within: Some(8), ..base }, None),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            let paths = Paths { proc: proc(place.path()), ..Paths::system() };
+            let root = place.path().join("R");
+            fs::create_dir_all(root.join("x")).unwrap();
+            if let Some((pid, start)) = case.init {
+                let cgroup = place.path().join("cgroup");
+                let state = format!(
+                    r#"{{"init_process_pid":{pid},"init_process_start":{start},"cgroup_paths":{{"":"{}"}},"more":1}}"#,
+                    cgroup.display()
+                );
+                fs::write(root.join("x/state.json"), state).unwrap();
+                if let Some(pids) = case.cgroup {
+                    fs::create_dir_all(cgroup.join("beneath")).unwrap();
+                    fs::write(cgroup.join("cgroup.procs"), "").unwrap();
+                    fs::write(cgroup.join("beneath/cgroup.procs"), pids).unwrap();
+                }
+            }
+            if let Some(pid) = case.within {
+                let file = paths.proc.join(pid.to_string()).join("cgroup");
+                fs::write(file, "9:devices:/\n0::/outer/c/x/beneath\n").unwrap();
+            }
+            let (pid, start_time) = case.creator;
+            let lease = Lease {
+                schema_version: SCHEMA_VERSION,
+                gpu: RecordedGpu {
+                    index: 0,
+                    pci: None,
+                    render: allocation::Render::parse("renderD128").unwrap(),
+                },
+                root: root.to_str().unwrap().to_owned(),
+                id: "x".to_owned(),
+                kind: Kind::Named,
+                since: String::new(),
+                creator: Creator { pid, start_time, boot_id: case.boot.to_owned() },
+                cgroups_path: Some("/c/x".to_owned()),
+                idle_since_ms: None,
+            };
+            assert_eq!(Judge::new(&paths).unwrap().lease(&lease), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_counts_as_alive() {
+        let place = tempfile::tempdir().unwrap();
+        let paths = Paths { proc: proc(place.path()), ..Paths::system() };
+        // A stat that cannot be read, as of a proc that hides it, is no sign of death.
+        fs::remove_file(paths.proc.join("9/stat")).unwrap();
+        fs::create_dir(paths.proc.join("9/stat")).unwrap();
+        let judge = Judge::new(&paths).unwrap();
+        assert!(judge.creator_lives(&Creator { pid: 9, start_time: 300, boot_id: "this".to_owned() }));
+        fs::remove_dir_all(paths.proc.join(std::process::id().to_string())).unwrap();
+        Judge::new(&paths).unwrap_err();
+        fs::remove_dir_all(&paths.proc).unwrap();
+        Judge::new(&paths).unwrap_err();
+    }
+}

@@ -1,0 +1,87 @@
+//! Those who wait for GPUs, in the order in which they came: a ticket each in `/run/rocworker/waiting`,
+//! named by its number. A ticket counts while the process that drew it lives.
+
+use allocation::ticket::Ticket;
+
+use crate::liveness::Judge;
+use crate::paths::Paths;
+use crate::run_folder::RunFolder;
+use crate::store::{Error, Lock};
+
+/// The folder of tickets.
+#[derive(Debug)]
+pub struct Queue {
+    folder: RunFolder,
+}
+
+/// A ticket that somebody waits with.
+#[derive(Debug)]
+pub struct Waiting {
+    pub number: u64,
+    pub ticket: Ticket,
+}
+
+impl Queue {
+    pub fn of(paths: &Paths) -> Self {
+        Self { folder: RunFolder::of(paths, "waiting", "the ticket") }
+    }
+
+    /// Who waits, the first first.
+    ///
+    /// # Errors
+    /// The folder cannot be read or is not root's alone.
+    pub fn waiting(&self, judge: &Judge<'_>) -> Result<Vec<Waiting>, Error> {
+        let mut waiting = self.all()?;
+        waiting.retain(|waiting| judge.creator_lives(&waiting.ticket.creator));
+        Ok(waiting)
+    }
+
+    fn all(&self) -> Result<Vec<Waiting>, Error> {
+        let mut all = Vec::new();
+        for entry in self.folder.entries()? {
+            let ticket = entry.text.ok().and_then(|text| Ticket::parse(&text).ok());
+            // What cannot be read makes nobody wait: its owner draws another one.
+            all.extend(
+                entry.name.parse().ok().zip(ticket).map(|(number, ticket)| Waiting { number, ticket }),
+            );
+        }
+        all.sort_unstable_by_key(|waiting| waiting.number);
+        Ok(all)
+    }
+
+    /// Removes the tickets of the dead.
+    ///
+    /// # Errors
+    /// One cannot be removed, or the folder cannot be read.
+    pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<(), Error> {
+        for waiting in self.all()? {
+            if !judge.creator_lives(&waiting.ticket.creator) {
+                self.remove(lock, waiting.number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws the next number.
+    ///
+    /// # Errors
+    /// The ticket cannot be written.
+    pub fn draw(&self, lock: &Lock, ticket: &Ticket) -> Result<u64, Error> {
+        self.folder.ensure()?;
+        let names = self.folder.entries()?.into_iter().filter_map(|entry| entry.name.parse::<u64>().ok());
+        let number = names.max().map_or(1, |last| last.saturating_add(1));
+        let text = ticket.to_json().map_err(|error| self.folder.unwritable(error))?;
+        self.folder.write(lock, &name(number), &text)?;
+        Ok(number)
+    }
+
+    /// # Errors
+    /// What the kernel said.
+    pub fn remove(&self, lock: &Lock, number: u64) -> Result<(), Error> {
+        self.folder.remove(lock, &name(number))
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("{number:020}")
+}

@@ -1,0 +1,355 @@
+//! The kernel's calls that the wrapper makes without the C library: no errno, no thread, no start-up needed,
+//! so that they work before the C library's own start-up, and no call more than the one that is named.
+//!
+//! Numbers, structures and flags: Linux, include/uapi/asm-generic/unistd.h, linux/stat.h and linux/fcntl.h, and
+//! for x86-64 arch/x86/entry/syscalls/syscall_64.tbl.
+#![allow(unsafe_code, reason = "system calls are made by an instruction of their own")]
+
+use std::arch::asm;
+use std::ffi::{CStr, c_char};
+use std::io;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub(super) const READ: usize = 0;
+    pub(super) const WRITE: usize = 1;
+    pub(super) const CLOSE: usize = 3;
+    pub(super) const MADVISE: usize = 28;
+    pub(super) const EXECVE: usize = 59;
+    pub(super) const OPENAT: usize = 257;
+    pub(super) const READLINKAT: usize = 267;
+    pub(super) const STATX: usize = 332;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub(super) const READ: usize = 63;
+    pub(super) const WRITE: usize = 64;
+    pub(super) const CLOSE: usize = 57;
+    pub(super) const MADVISE: usize = 233;
+    pub(super) const EXECVE: usize = 221;
+    pub(super) const OPENAT: usize = 56;
+    pub(super) const READLINKAT: usize = 78;
+    pub(super) const STATX: usize = 291;
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("sys.rs needs the system calls' numbers of this architecture");
+
+/// For [`open`] (asm-generic/fcntl.h; Arm has two of them elsewhere).
+pub mod flag {
+    pub const WRITE: u32 = 0o1;
+    pub const CREATE: u32 = 0o100;
+    pub const EXCLUSIVE: u32 = 0o200;
+    pub const TRUNCATE: u32 = 0o1000;
+    pub const NONBLOCK: u32 = 0o4000;
+    pub const CLOSE_ON_EXEC: u32 = 0o200_0000;
+    #[cfg(target_arch = "x86_64")]
+    pub const NOFOLLOW: u32 = 0o40_0000;
+    #[cfg(target_arch = "aarch64")]
+    pub const NOFOLLOW: u32 = 0o10_0000;
+    #[cfg(target_arch = "x86_64")]
+    pub const DIRECTORY: u32 = 0o20_0000;
+    #[cfg(target_arch = "aarch64")]
+    pub const DIRECTORY: u32 = 0o4_0000;
+}
+
+const AT_FDCWD: usize = (-100_isize).cast_unsigned();
+const AT_SYMLINK_NOFOLLOW: usize = 0x100;
+const AT_EMPTY_PATH: usize = 0x1000;
+const STATX_BASIC_STATS: usize = 0x7ff;
+
+/// What the kernel answered instead: its error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    pub const NOT_FOUND: Self = Self(2);
+    pub const INTERRUPTED: Self = Self(4);
+    pub const EXISTS: Self = Self(17);
+    pub const INVALID: Self = Self(22);
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        Self::from_raw_os_error(errno.0)
+    }
+}
+
+/// An open file, closed with this value.
+#[derive(Debug)]
+pub struct Fd(usize);
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has this descriptor.
+        let _ = unsafe { call(number::CLOSE, [self.0, 0, 0, 0, 0]) };
+    }
+}
+
+/// What a file is, of `struct statx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Type and permission bits.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+    pub inode: u64,
+    /// Major and minor of the file system's device.
+    pub device: (u32, u32),
+    /// Major and minor of the device that a node stands for.
+    pub node: (u32, u32),
+}
+
+impl Stat {
+    fn is(&self, kind: u32) -> bool {
+        self.mode & 0o17_0000 == kind
+    }
+
+    pub fn is_regular(&self) -> bool {
+        self.is(0o10_0000)
+    }
+
+    pub fn is_character_device(&self) -> bool {
+        self.is(0o2_0000)
+    }
+
+    pub fn is_folder(&self) -> bool {
+        self.is(0o4_0000)
+    }
+
+    /// Whether both are one file, under whatever names.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// `struct statx` up to what is read of it, in its full size (linux/stat.h).
+#[repr(C)]
+struct Statx {
+    mask: u32,
+    block_size: u32,
+    attributes: u64,
+    links: u32,
+    uid: u32,
+    gid: u32,
+    mode: u16,
+    spare: u16,
+    inode: u64,
+    size: u64,
+    blocks: u64,
+    attributes_mask: u64,
+    times: [u64; 8],
+    node: [u32; 2],
+    device: [u32; 2],
+    rest: [u64; 14],
+}
+
+/// Opens a file, always close-on-exec. `flags` are of [`flag`]; without them for reading.
+pub fn open(path: &CStr, flags: u32, mode: u32) -> Result<Fd, Errno> {
+    let flags = (flags | flag::CLOSE_ON_EXEC) as usize;
+    // SAFETY: the path is a C string, and the kernel only reads it.
+    unsafe { call(number::OPENAT, [AT_FDCWD, path.as_ptr().expose_provenance(), flags, mode as usize, 0]) }
+        .map(Fd)
+}
+
+/// What stands at a path.
+pub fn stat(path: &CStr) -> Result<Stat, Errno> {
+    statx(AT_FDCWD, path, 0)
+}
+
+/// The same of a link itself, if one stands there.
+pub fn stat_no_follow(path: &CStr) -> Result<Stat, Errno> {
+    statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
+}
+
+/// What an open file is.
+pub fn stat_of(file: &Fd) -> Result<Stat, Errno> {
+    // Not a constant: it would stand on a page that nothing else needs.
+    let empty = std::hint::black_box([0]);
+    statx(file.0, CStr::from_bytes_with_nul(&empty).unwrap_or_default(), AT_EMPTY_PATH)
+}
+
+fn statx(at: usize, path: &CStr, flags: usize) -> Result<Stat, Errno> {
+    let mut found = std::mem::MaybeUninit::<Statx>::uninit();
+    let place = found.as_mut_ptr().expose_provenance();
+    // SAFETY: the path is a C string, and the kernel writes a whole structure to the place if it succeeds.
+    let found = unsafe {
+        call(number::STATX, [at, path.as_ptr().expose_provenance(), flags, STATX_BASIC_STATS, place])?;
+        found.assume_init()
+    };
+    Ok(Stat {
+        mode: found.mode.into(),
+        uid: found.uid,
+        gid: found.gid,
+        size: found.size,
+        inode: found.inode,
+        device: found.device.into(),
+        node: found.node.into(),
+    })
+}
+
+/// Reads once, up to `most` bytes, behind what the buffer holds; answers how many came.
+pub fn read(file: &Fd, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
+    buffer.reserve(most);
+    let spare = buffer.spare_capacity_mut();
+    let most = most.min(spare.len());
+    let place = spare.as_mut_ptr().expose_provenance();
+    // SAFETY: the place has that many bytes; those that the kernel says it has written are initialized.
+    unsafe {
+        let length = call(number::READ, [file.0, place, most, 0, 0])?;
+        buffer.set_len(buffer.len() + length);
+        Ok(length)
+    }
+}
+
+/// Writes all of the bytes.
+pub fn write(file: &Fd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        // SAFETY: the kernel only reads the bytes.
+        match unsafe { call(number::WRITE, [file.0, bytes.as_ptr().expose_provenance(), bytes.len(), 0, 0]) }
+        {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(Errno::INTERRUPTED) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Where a link leads, as it is written; put into the buffer in place of what it held.
+pub fn read_link(path: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
+    const LONGEST: usize = 4096;
+    buffer.clear();
+    buffer.reserve(LONGEST);
+    let place = buffer.spare_capacity_mut().as_mut_ptr().expose_provenance();
+    // SAFETY: as in `read`.
+    unsafe {
+        let length =
+            call(number::READLINKAT, [AT_FDCWD, path.as_ptr().expose_provenance(), place, LONGEST, 0])?;
+        buffer.set_len(length);
+    }
+    Ok(())
+}
+
+/// Has the kernel provide the pages of this memory at once, instead of one at each first touch. What is in the
+/// memory stays. Before Linux 5.14 nothing happens.
+pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
+    const MADV_POPULATE_WRITE: usize = 23;
+    const PAGE: usize = 4096;
+    let address = memory.get().cast::<u8>().expose_provenance();
+    let start = address.next_multiple_of(PAGE);
+    let length = memory.get().len().saturating_sub(start - address);
+    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page.
+    let _ = unsafe { call(number::MADVISE, [start, length, MADV_POPULATE_WRITE, 0, 0]) };
+}
+
+/// Runs a program in this process's place; comes back only with the reason why not.
+///
+/// # Safety
+/// `arguments` and `variables` are null-terminated arrays of C strings.
+pub unsafe fn execute(
+    program: &CStr,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> Errno {
+    let three = [
+        program.as_ptr().expose_provenance(),
+        arguments.expose_provenance(),
+        variables.expose_provenance(),
+        0,
+        0,
+    ];
+    // SAFETY: the contract is the kernel's own.
+    match unsafe { call(number::EXECVE, three) } {
+        Err(error) => error,
+        Ok(_) => Errno(0),
+    }
+}
+
+/// One system call of at most five arguments; the sixth is 0.
+///
+/// # Safety
+/// What the call wants of its arguments. It may read and write any memory that they name: addresses are given
+/// with their provenance exposed.
+unsafe fn call(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
+    let [a, b, c, d, e] = arguments;
+    let answer: isize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the kernel's calling convention; it keeps all registers but these.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
+             in("r8") e, in("r9") 0_usize, lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the kernel's calling convention; it keeps all registers but the first.
+    unsafe {
+        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+             in("x4") e, in("x5") 0_usize, options(nostack));
+    }
+    // The kernel answers with the negative of an error number, which is at most 4095.
+    if (-4095..0).contains(&answer) {
+        return Err(Errno(i32::try_from(-answer).unwrap_or(i32::MAX)));
+    }
+    Ok(answer.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    fn c(path: &std::path::Path) -> std::ffi::CString {
+        std::ffi::CString::new(path.to_str().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_what_the_standard_library_says_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "12345").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let link = place.path().join("link");
+        symlink("file", &link).unwrap();
+        for (found, expected) in [
+            (stat(&c(&file)), file.metadata().unwrap()),
+            (stat(&c(&link)), file.metadata().unwrap()),
+            (stat_no_follow(&c(&link)), link.symlink_metadata().unwrap()),
+            (stat_of(&open(&c(&file), flag::NOFOLLOW, 0).unwrap()), file.metadata().unwrap()),
+            (stat(c"/dev/null"), std::fs::metadata("/dev/null").unwrap()),
+        ] {
+            let found = found.unwrap();
+            assert_eq!((found.mode, found.uid, found.gid), (expected.mode(), expected.uid(), expected.gid()));
+            assert_eq!((found.size, found.inode), (expected.size(), expected.ino()));
+            assert_eq!(found.is_regular(), expected.is_file());
+            assert_eq!(found.is_folder(), expected.is_dir());
+        }
+        assert_eq!(stat(c"/dev/full").unwrap().node, (1, 7));
+        assert!(stat(c"/dev/full").unwrap().is_character_device());
+        assert_eq!(stat(&c(&place.path().join("none"))).unwrap_err(), Errno::NOT_FOUND);
+        assert!(stat(&c(&file)).unwrap().is_same_file(&stat(&c(&link)).unwrap()));
+        assert!(!stat(&c(&file)).unwrap().is_same_file(&stat_no_follow(&c(&link)).unwrap()));
+    }
+
+    #[test]
+    fn a_file_is_written_read_and_not_opened_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, link) = (place.path().join("file"), place.path().join("link"));
+        symlink("file", &link).unwrap();
+        let made = open(&c(&file), flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600).unwrap();
+        write(&made, b"abcdef").unwrap();
+        drop(made);
+        assert_eq!(open(&c(&file), flag::CREATE | flag::EXCLUSIVE, 0o600).unwrap_err(), Errno::EXISTS);
+        let mut buffer = b"x".to_vec();
+        let opened = open(&c(&file), flag::NOFOLLOW, 0).unwrap();
+        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 4);
+        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 2);
+        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 0);
+        assert_eq!(buffer, b"xabcdef");
+        const ELOOP: i32 = 40;
+        assert_eq!(open(&c(&link), flag::NOFOLLOW, 0).unwrap_err(), Errno(ELOOP));
+        read_link(&c(&link), &mut buffer).unwrap();
+        assert_eq!(buffer, b"file");
+    }
+}

@@ -1,0 +1,432 @@
+//! Exclusive sharing: who gets which GPU, who is refused and why, and what a kill leaves.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test lays out a machine and runs runc on it"
+)]
+
+mod machine;
+mod stage;
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use machine::{Like, Machine, Program};
+use serde_json::{Value, json};
+use stage::{Outcome, Stage, config, policy, renders};
+use support::real;
+
+fn exclusive(stage: &Stage, keys: &Value) {
+    let mut policy = policy("all", "none");
+    policy["sharing"] = json!("exclusive");
+    policy.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    stage.write("wrapper.json", policy.to_string());
+}
+
+fn create(stage: &Stage, id: &str, env: &[&str]) -> Outcome {
+    stage.bundle(config(env));
+    stage.create_as_it_is(id)
+}
+
+/// Makes the container of a lease one that is long gone: a later process has its creator's number.
+fn end(stage: &Stage, render: &str) {
+    let age = |path: &Path| {
+        let mut value: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        value["creator"]["start_time"] = json!(1);
+        std::fs::write(path, value.to_string()).unwrap();
+        value["id"].as_str().unwrap().to_owned()
+    };
+    let id = age(&stage.path("run/leases").join(render));
+    age(&stage.record_path(&id));
+}
+
+fn said(outcome: &Outcome) -> String {
+    assert!(!outcome.runs(), "{outcome:?}");
+    let errors = outcome.messages("error");
+    assert_eq!(errors.len(), 1, "{outcome:?}");
+    errors[0].to_owned()
+}
+
+#[test]
+fn real_a_gpu_has_one_holder_until_that_is_dead() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    for (id, render) in [("c1", "renderD128"), ("c2", "renderD129")] {
+        let outcome = create(&stage, id, &["AMD_GPU_COUNT=1"]);
+        assert!(outcome.runs() && renders(&stage.config()) == [render], "{id}: {outcome:?}");
+    }
+    let sentence = said(&create(&stage, "c3", &["AMD_GPU_COUNT=1"]));
+    for part in [
+        "asks for 1 GPU by count, and 0 of 2 are free",
+        "by the container c1 of",
+        "container c2 of runc root /nowhere/runc since 2",
+    ] {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+    let sentence = said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=1"]));
+    assert!(
+        sentence
+            .contains("which is not free: the GPU 1 (0000:65:00.0, renderD129) is held by the container c2")
+    );
+    // A second pass of the same process over the same id changes nothing.
+    assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
+    assert_eq!(renders(&stage.config()), Vec::<String>::new());
+
+    end(&stage, "renderD128");
+    assert!(said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"])).contains("of which 1 of 2 are free"));
+    assert!(stage.record("c1").is_none(), "the dead leave nothing");
+    assert!(!stage.path("run/leases/renderD128").exists());
+    assert!(create(&stage, "c3", &["AMD_VISIBLE_DEVICES=renderD128"]).runs());
+    let lease: Value =
+        serde_json::from_slice(&std::fs::read(stage.path("run/leases/renderD128")).unwrap()).unwrap();
+    assert_eq!((&lease["id"], &lease["kind"]), (&json!("c3"), &json!("named")));
+}
+
+#[test]
+fn real_a_bundle_of_an_earlier_try_never_brings_a_gpu_that_is_anothers() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
+    let first_try = stage.config();
+    end(&stage, "renderD128");
+    // The same GPU again while it is free, though another one comes first now.
+    assert!(stage.create(first_try.clone()).runs());
+    assert_eq!(renders(&stage.config()), ["renderD128"]);
+    end(&stage, "renderD128");
+    assert!(create(&stage, "c2", &["AMD_VISIBLE_DEVICES=0"]).runs());
+    assert!(said(&stage.create(first_try)).contains("held by the container c2"));
+    let mut foreign: Value = serde_json::from_str(&config(&["AMD_VISIBLE_DEVICES=1"])).unwrap();
+    foreign["linux"]["devices"] =
+        json!([{"path": "/dev/dri/renderD128", "type": "c", "major": 1, "minor": 5}]);
+    assert!(said(&stage.create(foreign.to_string())).contains("make the bundle anew"));
+}
+
+#[test]
+fn real_a_gpu_that_a_stranger_computes_on_is_not_given() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    let own = std::process::id();
+    for (file, text) in [
+        ("topology/nodes/1/gpu_id".to_owned(), "4711\n"),
+        ("topology/nodes/1/properties".to_owned(), "drm_render_minor 128\n"),
+        (format!("proc/{own}/vram_4711"), "65536\n"),
+    ] {
+        let path = stage.path("sys/class/kfd/kfd").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
+    assert!(sentence.contains(&format!("is in use by the process {own} (")), "{sentence}");
+    assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
+    assert_eq!(renders(&stage.config()), ["renderD129"]);
+}
+
+#[test]
+fn real_what_was_given_while_gpus_were_shared_is_not_free() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    stage.write_record("old", 0, &[], true);
+    stage.write_record("gone", 1, &[], false);
+    let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=all"]));
+    assert!(
+        sentence.contains("container old of runc root /nowhere/runc while GPUs were shared"),
+        "{sentence}"
+    );
+    assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
+    assert_eq!(renders(&stage.config()), ["renderD129"]);
+}
+
+#[test]
+fn real_leases_that_cannot_be_believed_stop_what_asks_and_nothing_else() {
+    type Make = fn(&Path);
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let cases: [(&str, Make, &str); 4] = [
+        (
+            "a link",
+            |leases| {
+                std::fs::create_dir(leases.with_file_name("else")).unwrap();
+                symlink("else", leases).unwrap();
+            },
+            "/leases",
+        ),
+        (
+            "anybody's",
+            |leases| {
+                std::fs::create_dir(leases).unwrap();
+                std::fs::set_permissions(leases, std::fs::Permissions::from_mode(0o777)).unwrap();
+            },
+            "lets others write",
+        ),
+        ("a file", |leases| std::fs::write(leases, "").unwrap(), "/leases"),
+        (
+            "half a lease",
+            |leases| {
+                std::fs::create_dir(leases).unwrap();
+                std::fs::set_permissions(leases, std::fs::Permissions::from_mode(0o700)).unwrap();
+                std::fs::write(leases.join("renderD128"), "{\"schema_ver").unwrap();
+            },
+            "nobody can say who holds the GPU 0",
+        ),
+    ];
+    for (what, make, part) in cases {
+        let stage = Stage::with_nodes();
+        exclusive(&stage, &json!({}));
+        std::fs::create_dir(stage.path("run")).unwrap();
+        std::fs::set_permissions(stage.path("run"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        make(&stage.path("run/leases"));
+        let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
+        assert!(sentence.contains(part), "{what}: {sentence}");
+        assert!(
+            create(&stage, "c1", &[]).runs() && create(&stage, "c2", &["AMD_GPU_COUNT=0"]).runs(),
+            "{what}"
+        );
+    }
+}
+
+/// A create that is left to itself.
+fn spawn(machine: &Machine, bundle: &Path, id: &str) -> Child {
+    let arguments = ["create", "--bundle", bundle.to_str().unwrap(), id];
+    let said = std::fs::File::create(bundle.join("said")).unwrap();
+    let mut command = machine.command(&Program::Wrapper.path(), &arguments);
+    command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+}
+
+fn wait_for(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: not within 20 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn sleeper<'a>(env: &'a [&'a str]) -> Like<'a> {
+    Like { args: &["sleep", "1000"], env, ..Like::default() }
+}
+
+fn tickets(machine: &Machine) -> usize {
+    std::fs::read_dir(machine.path("run/rocworker/waiting")).map_or(0, |entries| entries.flatten().count())
+}
+
+fn holder(machine: &Machine, render: u32) -> Option<String> {
+    let path = machine.path(&format!("run/rocworker/leases/renderD{render}"));
+    let lease: Value = serde_json::from_slice(&std::fs::read(path).ok()?).unwrap();
+    Some(lease["id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn real_who_waits_gets_it_in_the_order_of_arrival_and_the_dead_wait_for_nothing() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    machine.policy_of_eight(&json!({"wait_limit_s": 30}));
+    let env: &[&str] = &["AMD_VISIBLE_DEVICES=2", "AMD_GPU_WAIT=30"];
+    machine.start_sleeping(Program::Wrapper, &machine.bundle("first", sleeper(env)), "first");
+    let mut waiting = Vec::new();
+    for (n, id) in ["killed", "second", "third"].into_iter().enumerate() {
+        let child = spawn(&machine, &machine.bundle(id, sleeper(env)), id);
+        wait_for("its ticket", || tickets(&machine) == n + 1);
+        waiting.push(child);
+    }
+    // A count is not held up by those who wait for another GPU, and what cannot wait says who does.
+    machine.start_sleeping(
+        Program::Wrapper,
+        &machine.bundle("other", sleeper(&["AMD_GPU_COUNT=7"])),
+        "other",
+    );
+    let bundle = machine.bundle("hasty", sleeper(&["AMD_VISIBLE_DEVICES=2"]));
+    assert!(!spawn(&machine, &bundle, "hasty").wait().unwrap().success());
+    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
+    assert!(said.contains("the container second waits for renderD130 since"), "{said}");
+
+    waiting[0].kill().unwrap();
+    waiting[0].wait().unwrap();
+    machine.wrapper(&["delete", "--force", "first"]);
+    assert!(waiting[1].wait().unwrap().success());
+    assert_eq!(holder(&machine, 130).as_deref(), Some("second"));
+    assert_eq!(tickets(&machine), 1);
+    machine.wrapper(&["delete", "--force", "second"]);
+    assert!(waiting[2].wait().unwrap().success());
+    assert_eq!((holder(&machine, 130).as_deref(), tickets(&machine)), (Some("third"), 0));
+}
+
+#[test]
+fn real_an_idle_holder_makes_way_after_the_grace_and_a_busy_one_never() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    let one: &[&str] = &["AMD_VISIBLE_DEVICES=5"];
+    let refused = |grace: &Value, id: &str, env: &[&str]| {
+        machine.policy_of_eight(grace);
+        let bundle = machine.bundle(id, sleeper(env));
+        let succeeded = spawn(&machine, &bundle, id).wait().unwrap().success();
+        (!succeeded).then(|| std::fs::read_to_string(bundle.join("said")).unwrap())
+    };
+    machine.policy_of_eight(&json!({}));
+    machine.start_sleeping(Program::Wrapper, &machine.bundle("idle", sleeper(one)), "idle");
+    let busy =
+        Like { args: &["sh", "-c", "sleep 1000 & wait"], env: &["AMD_VISIBLE_DEVICES=6"], ..Like::default() };
+    machine.start_sleeping(Program::Wrapper, &machine.bundle("busy", busy), "busy");
+
+    for grace in [json!({}), json!({"idle_grace_s": 600})] {
+        assert!(refused(&grace, "next", one).is_some_and(|said| said.contains("held by the container idle")));
+    }
+    let now = json!({"idle_grace_s": 0});
+    assert!(
+        refused(&now, "next", &["AMD_VISIBLE_DEVICES=6"]).is_some_and(|said| said.contains("container busy"))
+    );
+    // All or nothing: what is idle is not killed for a request that the busy one fails anyhow.
+    assert!(refused(&now, "next", &["AMD_VISIBLE_DEVICES=5,6"]).is_some());
+    assert_eq!(holder(&machine, 133).as_deref(), Some("idle"));
+    assert_eq!(refused(&now, "next", one), None);
+    assert_eq!(holder(&machine, 133).as_deref(), Some("next"));
+    assert_eq!(holder(&machine, 134).as_deref(), Some("busy"));
+}
+
+#[test]
+fn real_a_full_or_read_only_run_folder_stops_what_asks_and_nothing_else() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox", "mount"]) {
+        return;
+    }
+    for options in ["size=4k,nr_inodes=4", "ro"] {
+        let machine = Machine::with_eight_gpus();
+        machine.policy_of_eight(&json!({}));
+        std::fs::create_dir(machine.path("run/rocworker")).unwrap();
+        let mount = ["mount", "-t", "tmpfs", "-o", &format!("mode=700,{options}"), "none", "/run/rocworker"];
+        assert!(machine.inside(&mount).status().unwrap().success());
+        let asking = machine.bundle("asking", sleeper(&["AMD_VISIBLE_DEVICES=all"]));
+        assert!(!spawn(&machine, &asking, "asking").wait().unwrap().success(), "{options}");
+        let said = std::fs::read_to_string(asking.join("said")).unwrap();
+        assert!(
+            said.starts_with("runc-amd-wrapper: ") && said.contains("/run/rocworker"),
+            "{options}: {said}"
+        );
+        let config = std::fs::read_to_string(asking.join("config.json")).unwrap();
+        assert!(!config.contains("renderD"), "{options}");
+        machine.start_sleeping(Program::Wrapper, &machine.bundle("silent", sleeper(&[])), "silent");
+    }
+}
+
+#[test]
+fn real_a_kill_at_any_write_leaves_nothing_that_blocks() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox", "strace"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    machine.policy_of_eight(&json!({}));
+    let mut kills = 0;
+    for calls in ["?mkdir,?mkdirat", "write", "?rename,?renameat,?renameat2", "?unlink,?unlinkat", "?fchmod"]
+    {
+        for nth in 1..=12 {
+            let id = format!("c{kills}");
+            let bundle = machine.bundle(&id, sleeper(&["AMD_VISIBLE_DEVICES=all"]));
+            let inject = format!("inject={calls}:signal=KILL:when={nth}");
+            let wrapper = Program::Wrapper.path();
+            // Not runc: strace goes away with the wrapper's execve.
+            let traced = [
+                "strace",
+                "-o",
+                "/dev/null",
+                "-e",
+                &inject,
+                "-b",
+                "execve",
+                &wrapper,
+                "--root",
+                "R",
+                "create",
+                "--bundle",
+                bundle.to_str().unwrap(),
+                &id,
+            ];
+            let status =
+                machine.inside(&traced).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+            if status.success() {
+                machine.wrapper(&["delete", "--force", &id]);
+                break;
+            }
+            kills += 1;
+            machine.wrapper(&["delete", "--force", &id]);
+        }
+        let bundle = machine.bundle(&format!("after-{kills}"), sleeper(&["AMD_VISIBLE_DEVICES=all"]));
+        let succeeded = spawn(&machine, &bundle, "after").wait().unwrap().success();
+        assert!(succeeded, "{calls}: {}", std::fs::read_to_string(bundle.join("said")).unwrap());
+        machine.wrapper(&["delete", "--force", "after"]);
+    }
+    // Eight leases, a record and a bundle are written in each that is not killed before.
+    assert!(kills >= 20, "{kills}");
+}
+
+/// The container's first process, as far as runc has come with it.
+fn init_in(cgroup: &str) -> Option<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let read =
+        |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    pids.into_iter().find(|pid| {
+        read(*pid, "comm").starts_with("runc:[2:INIT]")
+            && read(*pid, "cgroup").lines().any(|line| line.ends_with(cgroup))
+    })
+}
+
+fn signal(signal: &str, pid: u32) {
+    assert!(std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn real_the_process_that_a_killed_create_left_keeps_the_gpu_until_it_ends() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    machine.policy_of_eight(&json!({}));
+    let env: &[&str] = &["AMD_VISIBLE_DEVICES=4"];
+    let bundle = machine.bundle("killed", sleeper(env));
+    let mut config: Value =
+        serde_json::from_slice(&std::fs::read(bundle.join("config.json")).unwrap()).unwrap();
+    // While this hook runs, the first process is there and runc has not written its state yet.
+    config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "2"]}]});
+    std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
+    let cgroup = config["linux"]["cgroupsPath"].as_str().unwrap().to_owned();
+    let mut create = spawn(&machine, &bundle, "killed");
+    wait_for("init", || init_in(&cgroup).is_some());
+    let init = init_in(&cgroup).unwrap();
+    signal("-STOP", init);
+    create.kill().unwrap();
+    create.wait().unwrap();
+    assert!(!machine.path("R/killed/state.json").exists());
+
+    let second = machine.bundle("second", sleeper(env));
+    assert!(!spawn(&machine, &second, "second").wait().unwrap().success());
+    let said = std::fs::read_to_string(second.join("said")).unwrap();
+    assert!(said.contains("held by the container killed"), "{said}");
+    // Neither does its own id get another one.
+    assert!(!spawn(&machine, &bundle, "killed").wait().unwrap().success());
+    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
+    assert!(said.contains("processes of an earlier container killed are left in its cgroup"), "{said}");
+    signal("-KILL", init);
+    wait_for("its end", || init_in(&cgroup).is_none());
+    assert!(spawn(&machine, &second, "second").wait().unwrap().success());
+    for folder in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        // runc does not know of it any more.
+        let _ = std::fs::remove_dir(folder.path().join(cgroup.trim_start_matches('/')));
+    }
+    let _ = std::fs::remove_dir(Path::new("/sys/fs/cgroup").join(cgroup.trim_start_matches('/')));
+}
