@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -68,6 +69,10 @@ impl Containerd {
     ) -> Self {
         let stage = machine::stage(machine, policy);
         look::lay_out(&machine::rootfs(&stage));
+        let seen = stage.folder().join("seen");
+        fs::create_dir(&seen).unwrap();
+        // The root of a user namespace writes there too.
+        fs::set_permissions(&seen, fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(stage.folder().join("config.toml"), engine.config(with_wrapper)).unwrap();
         let host = Host::set(stage, unpacked);
         let path = if with_wrapper { engine.path() } else { engine.plain_path() };
@@ -106,11 +111,59 @@ impl Containerd {
         self.run_command(&[&["--rm"], flags].concat(), id, argv).output().unwrap().into()
     }
 
+    /// What a new container sees of the GPUs.
+    ///
+    /// # Panics
+    /// Where it does not end well.
+    #[track_caller]
+    pub fn look(&self, flags: &[&str], id: &str) -> String {
+        self.run(flags, id, &look::look(id)).well();
+        self.seen(id)
+    }
+
+    /// What comes of opening a node that a new container makes itself.
+    ///
+    /// # Panics
+    /// Where it does not end well.
+    #[track_caller]
+    pub fn forge(&self, flags: &[&str], id: &str, major: &str, minor: &str) -> String {
+        self.run(flags, id, &look::forge(id, major, minor)).well();
+        self.seen(id)
+    }
+
+    /// What a further process of a container sees.
+    ///
+    /// # Panics
+    /// Where it does not end well.
+    #[track_caller]
+    pub fn look_in(&self, id: &str, process: &str) -> String {
+        self.exec(id, process, &look::look(process)).well();
+        self.seen(process)
+    }
+
+    /// What was written into [`look::SEEN`] under this name; it is taken away.
+    ///
+    /// # Panics
+    /// Where nothing was.
+    #[track_caller]
+    pub fn seen(&self, name: &str) -> String {
+        let file = self.outside(look::SEEN).join(name);
+        let seen = fs::read_to_string(&file).unwrap();
+        fs::remove_file(file).unwrap();
+        seen
+    }
+
     /// `ctr run` from the root file system, not yet run.
     pub fn run_command(&self, flags: &[&str], id: &str, argv: &[&str]) -> Command {
         let cgroup = self.cgroup_of(id);
         self.command(
-            &[&["run", "--cgroup", &cgroup], flags, &["--rootfs", "/stage/rootfs", id], argv].concat(),
+            &[
+                &["run", "--cgroup", &cgroup, "--mount", look::MOUNT],
+                flags,
+                &["--rootfs", "/stage/rootfs", id],
+                argv,
+            ]
+            .concat(),
         )
     }
 
@@ -168,7 +221,7 @@ impl Containerd {
     /// # Panics
     /// Where it makes none.
     pub fn spec(&self, flags: &[&str], argv: &[&str]) -> Value {
-        let create = ["container", "create"];
+        let create = ["container", "create", "--mount", look::MOUNT];
         self.ctr(&[&create[..], flags, &["--rootfs", "/stage/rootfs", "spec"], argv].concat()).well();
         let info: Value = serde_json::from_str(&self.ctr(&["container", "info", "spec"]).well()).unwrap();
         self.ctr(&["container", "delete", "spec"]).well();
@@ -207,14 +260,9 @@ impl Containerd {
     /// # Panics
     /// Where it does not come.
     #[track_caller]
-    pub fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so() {
-            let log = self.log.lock().unwrap();
-            assert!(Instant::now() < deadline, "{}: not so: {what}; containerd said:\n{log}", self.name());
-            drop(log);
-            thread::sleep(Duration::from_millis(20));
-        }
+    pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
+        let log = || self.log.lock().unwrap().clone();
+        assert!(comes_true(is_so), "{}: not so: {what}; containerd said:\n{}", self.name(), log());
     }
 
     /// Holds that of all containers nothing is left: shims, mounts, runc's state, cgroups, the wrapper's records.
@@ -226,11 +274,11 @@ impl Containerd {
         let containers = self.ctr(&["container", "list", "--quiet"]).well();
         assert_eq!(containers, "", "{}", self.name());
         let mut left = Vec::new();
-        self.until_or(|| {
+        let gone = comes_true(|| {
             left = self.left();
             left.is_empty()
         });
-        assert!(left.is_empty(), "{}: left: {left:#?}", self.name());
+        assert!(gone, "{}: left: {left:#?}", self.name());
     }
 
     /// Removes what containerd itself has forgotten, as an administrator would: containerd 1.6 and 1.7, killed while a
@@ -249,13 +297,6 @@ impl Containerd {
             self.host
                 .call(&path, &["/opt/rocworker/shim/runc", "--root", &root, "delete", "--force", &id])
                 .well();
-        }
-    }
-
-    fn until_or(&self, mut is_so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -290,6 +331,18 @@ impl Containerd {
     pub fn outside(&self, path: &str) -> std::path::PathBuf {
         self.host.folder().join(Path::new(path).strip_prefix("/stage").unwrap())
     }
+}
+
+/// Looks again and again, since neither containerd nor its shims tell when they are done.
+fn comes_true(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    true
 }
 
 /// Starts containerd and waits until it answers.

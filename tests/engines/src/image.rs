@@ -30,7 +30,7 @@ pub fn write(folder: &Path, archive: &Path, env: &[&str]) {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config = json!({
         "architecture": architecture, "os": "linux",
-        "config": {"Env": env, "Cmd": look::LOOK_ARGS},
+        "config": {"Env": env, "Cmd": look::look("image")},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
     });
     let config = blob(&layout, "application/vnd.oci.image.config.v1+json", config.to_string().as_bytes());

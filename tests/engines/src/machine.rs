@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use layout::Machine;
+use rocworker::cdi;
 use rocworker::config::Config;
 use rocworker::facts::Facts;
+use rocworker::worker::cdi::{Wanted, wanted};
 use rocworker::worker::selection::select;
-use rocworker::{cdi, worker};
 use support::stage::Stage;
 
 /// Requests of every kind count; without one there is no GPU.
@@ -24,8 +25,8 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
     let config = Config::read(&root).unwrap();
     let facts = Facts::read(&root);
     let selection = select(&config, &facts).unwrap();
-    let worker::cdi::Wanted::Spec(spec) = worker::cdi::wanted(&config, &selection, &facts.machine) else {
-        panic!("the machine has no GPU to offer")
+    let Wanted::Spec(spec) = wanted(&config, &selection, &facts.machine) else {
+        panic!("rocworker offers no GPU of this machine");
     };
     stage.put("etc/cdi/amd.json", &cdi::text(&spec).unwrap());
     stage.put("etc/rocworker/wrapper.json", policy);

@@ -12,7 +12,6 @@ use std::path::Path;
 
 use engines::containerd::Containerd;
 use engines::engine::{ALL, Engine, Unpacked};
-use engines::look::{FORGE_ARGS, LOOK_ARGS};
 use engines::machine::{self, ASKED, seen_on_demo, seen_on_instinct};
 use engines::{image, look};
 use layout::Machine;
@@ -42,7 +41,7 @@ fn real_containerd_gives_a_container_exactly_the_gpus_that_it_asks_for() {
         .into_iter()
         .enumerate()
         {
-            let seen = containerd.run(&["--env", env], &format!("c{n}"), &LOOK_ARGS).well();
+            let seen = containerd.look(&["--env", env], &format!("c{n}"));
             assert_eq!(seen, seen_on_demo(gpus, "open"), "{}: {env}", engine.name);
         }
         containerd.assert_nothing_is_left();
@@ -53,9 +52,9 @@ fn real_containerd_gives_a_container_exactly_the_gpus_that_it_asks_for() {
 fn real_containerd_through_a_worker_policy_gives_every_task_all_gpus_and_resources_none() {
     for (engine, unpacked) in every_engine() {
         let containerd = Containerd::on_demo(&engine, &unpacked, machine::ALL);
-        let task = containerd.run(&[], "task", &LOOK_ARGS).well();
+        let task = containerd.look(&[], "task");
         assert_eq!(task, seen_on_demo(0..9, "open"), "{}", engine.name);
-        let refused = containerd.run(&["--env", "AMD_VISIBLE_DEVICES=none"], "none", &LOOK_ARGS).well();
+        let refused = containerd.look(&["--env", "AMD_VISIBLE_DEVICES=none"], "none");
         assert_eq!(refused, "", "{}", engine.name);
         containerd.assert_nothing_is_left();
     }
@@ -67,16 +66,15 @@ fn real_containerd_through_a_worker_policy_gives_every_task_all_gpus_and_resourc
 fn real_the_device_cgroup_denies_a_gpu_without_the_wrapper_and_lets_it_through_with_it() {
     for (engine, unpacked) in every_engine() {
         let asking = ["--env", "AMD_VISIBLE_DEVICES=0"];
-        let forge = |minor| [&FORGE_ARGS[..], &["226", minor]].concat();
         let plain = Containerd::without_wrapper(&engine, &unpacked, ASKED);
-        assert_eq!(plain.run(&asking, "c1", &LOOK_ARGS).well(), "", "{}", engine.name);
-        assert_eq!(plain.run(&asking, "c2", &forge("129")).well(), "denied\n", "{}", engine.name);
+        assert_eq!(plain.look(&asking, "c1"), "", "{}", engine.name);
+        assert_eq!(plain.forge(&asking, "c2", "226", "129"), "denied\n", "{}", engine.name);
         drop(plain);
         let wrapped = Containerd::on_demo(&engine, &unpacked, ASKED);
         for (flags, minor, outcome) in
             [(&asking[..], "129", "open\n"), (&asking[..], "130", "denied\n"), (&[], "129", "denied\n")]
         {
-            let said = wrapped.run(flags, "c", &forge(minor)).well();
+            let said = wrapped.forge(flags, "c", "226", minor);
             assert_eq!(said, outcome, "{}: {flags:?} 226:{minor}", engine.name);
         }
         wrapped.assert_nothing_is_left();
@@ -88,7 +86,7 @@ fn real_containerd_takes_the_wrapper_by_its_binary_option_too() {
     for (engine, unpacked) in every_engine() {
         let containerd = Containerd::without_wrapper(&engine, &unpacked, ASKED);
         let option = ["--runc-binary", "/opt/rocworker/shim/runc", "--env", "AMD_VISIBLE_DEVICES=8"];
-        let seen = containerd.run(&option, "c1", &LOOK_ARGS).well();
+        let seen = containerd.look(&option, "c1");
         assert_eq!(seen, seen_on_demo(8..9, "open"), "{}", engine.name);
         containerd.assert_nothing_is_left();
     }
@@ -103,7 +101,7 @@ fn real_containerd_reports_in_our_words_why_a_request_cannot_be_met() {
             ("AMD_VISIBLE_DEVICES=../..", "does not name a GPU"),
             ("AMD_GPU_COUNT=10", "asks for 10 GPUs"),
         ] {
-            let refused = containerd.run(&["--env", env], "c1", &LOOK_ARGS);
+            let refused = containerd.run(&["--env", env], "c1", &look::look("refused"));
             assert!(!refused.status.success() && refused.stdout.is_empty(), "{}: {refused:?}", engine.name);
             // containerd quotes runc's log: what stands there in quotes may be quoted again.
             let said = refused.stderr.replace('\\', "");
@@ -117,15 +115,29 @@ fn real_containerd_reports_in_our_words_why_a_request_cannot_be_met() {
     }
 }
 
+/// The wrapper has given the GPU and left its record when runc refuses; containerd then deletes what there is.
+#[test]
+fn real_a_create_that_runc_refuses_leaves_no_gpu_held() {
+    for (engine, unpacked) in every_engine() {
+        let containerd = Containerd::on_demo(&engine, &unpacked, ASKED);
+        let refused = containerd.run(&["--env", "AMD_VISIBLE_DEVICES=0"], "c1", &["/no/such/program"]);
+        assert!(refused.stderr.contains("/no/such/program"), "{}: {refused:?}", engine.name);
+        // containerd 2.1 calls no delete then: the record goes with the next count.
+        let next = containerd.look(&["--env", "AMD_GPU_COUNT=1"], "c2");
+        assert_eq!(next, seen_on_demo(0..1, "open"), "{}", engine.name);
+        containerd.assert_nothing_is_left();
+    }
+}
+
 #[test]
 fn real_containerds_further_processes_have_what_create_gave() {
     for (engine, unpacked) in every_engine() {
         let containerd = Containerd::on_demo(&engine, &unpacked, ASKED);
         containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=0"], "with");
         containerd.start_sleeping(&[], "without");
-        let with = containerd.exec("with", "look", &LOOK_ARGS).well();
+        let with = containerd.look_in("with", "look");
         assert_eq!(with, seen_on_demo(0..1, "open"), "{}", engine.name);
-        assert_eq!(containerd.exec("without", "look", &LOOK_ARGS).well(), "", "{}", engine.name);
+        assert_eq!(containerd.look_in("without", "look"), "", "{}", engine.name);
         assert_eq!(containerd.host().records().len(), 1, "{}", engine.name);
         containerd.remove("with");
         containerd.remove("without");
@@ -178,7 +190,7 @@ fn real_a_containerd_task_in_concourses_user_namespace_opens_the_render_groups_n
             "{}: {mapping}",
             engine.name
         );
-        let seen = containerd.exec("task", "look", &LOOK_ARGS).well();
+        let seen = containerd.look_in("task", "look");
         let mut expected: Vec<String> = [0..1, 3..4]
             .into_iter()
             .flat_map(|gpu| seen_on_demo(gpu, "open").lines().map(str::to_owned).collect::<Vec<_>>())
@@ -191,7 +203,7 @@ fn real_a_containerd_task_in_concourses_user_namespace_opens_the_render_groups_n
         assert_eq!(records.len(), 1, "{}", engine.name);
         let record = format!("/run/rocworker/records/{}", records[0]);
         containerd.host().busybox(&["mv", &record, "/tmp/record"]).well();
-        let shut = containerd.exec("task", "look2", &LOOK_ARGS).well();
+        let shut = containerd.look_in("task", "look2");
         assert!(shut.lines().eq(expected.iter().map(|line| line.replace(" open", " shut"))), "{shut}");
         containerd.host().busybox(&["mv", "/tmp/record", &record]).well();
         containerd.remove("task");
@@ -209,8 +221,14 @@ fn real_containerd_obeys_what_an_image_says_in_its_environment_and_what_override
         containerd.ctr(&["images", "import", "/stage/made/image.tar"]).well();
         let run = |flags: &[&str]| {
             let cgroup = format!("/{}/image", containerd.host().cgroup());
-            let call = [&["run", "--rm", "--cgroup", &cgroup], flags, &[image::NAME, "image"]].concat();
-            containerd.ctr(&call).well()
+            let call = [
+                &["run", "--rm", "--cgroup", &cgroup, "--mount", look::MOUNT],
+                flags,
+                &[image::NAME, "image"],
+            ]
+            .concat();
+            containerd.ctr(&call).well();
+            containerd.seen("image")
         };
         assert_eq!(run(&[]), seen_on_demo(1..2, "open"), "{}", engine.name);
         assert_eq!(run(&["--env", "AMD_VISIBLE_DEVICES=none"]), "", "{}", engine.name);
@@ -223,7 +241,7 @@ fn real_containerd_gives_sixty_four_partitions_to_a_container_with_a_read_only_r
     for (engine, unpacked) in every_engine() {
         let containerd = Containerd::on(&Machine::instinct(8, 8), &engine, &unpacked, ASKED);
         let flags = ["--read-only", "--env", "AMD_VISIBLE_DEVICES=all"];
-        let seen = containerd.run(&flags, "all", &LOOK_ARGS).well();
+        let seen = containerd.look(&flags, "all");
         assert_eq!(seen, seen_on_instinct("open"), "{}", engine.name);
         let touched = containerd.run(&flags, "touch", &["/bin/busybox", "touch", "/x"]);
         assert!(touched.stderr.contains("Read-only file system"), "{}: {touched:?}", engine.name);

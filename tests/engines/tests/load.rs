@@ -12,7 +12,6 @@ use std::thread;
 use engines::containerd::{Containerd, SHIM};
 use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
 use engines::host::Said;
-use engines::look::LOOK_ARGS;
 use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
 
@@ -36,7 +35,7 @@ fn serves_200_containers_in_a_row(containerd: &Containerd) {
         };
         // Ids come round again, each time with another request.
         let id = format!("c{}", n % 7);
-        let seen = containerd.run(&["--env", env], &id, &LOOK_ARGS).well();
+        let seen = containerd.look(&["--env", env], &id);
         assert_eq!(seen, seen_on_demo(gpus, "open"), "{}: container {n}, {env}", containerd.name());
     }
     containerd.assert_nothing_is_left();
@@ -123,7 +122,7 @@ fn survives_a_kill(containerd: &mut Containerd) {
         let _ = ctr.wait().unwrap();
     });
 
-    let seen = containerd.exec("steady", "after", &LOOK_ARGS).well();
+    let seen = containerd.look_in("steady", "after");
     assert_eq!(seen, seen_on_demo(4..5, "open"), "{}", containerd.name());
     let containers = containerd.ctr(&["container", "list", "--quiet"]).well();
     for id in containers.lines() {
@@ -131,7 +130,7 @@ fn survives_a_kill(containerd: &mut Containerd) {
     }
     containerd.remove_forgotten();
     // A create that was killed with containerd may have left its record, for the next decision to clear away.
-    let seen = containerd.run(&["--env", "AMD_GPU_COUNT=1"], "last", &LOOK_ARGS).well();
+    let seen = containerd.look(&["--env", "AMD_GPU_COUNT=1"], "last");
     assert_eq!(seen, seen_on_demo(0..1, "open"), "{}: a GPU is held by nobody", containerd.name());
     // Empty cgroups may stay where runc itself was killed in the midst of a create.
     assert_eq!(containerd.host().records(), [""; 0], "{}", containerd.name());
@@ -153,7 +152,7 @@ fn real_a_killed_shim_leaves_no_gpu_held() {
         containerd.host().kill_all(SHIM);
         containerd.until("containerd has seen it", || !running(&containerd.ctr(&["task", "list"])));
         containerd.remove_whatever_it_is("c1");
-        let seen = containerd.run(&["--env", "AMD_GPU_COUNT=1"], "c2", &LOOK_ARGS).well();
+        let seen = containerd.look(&["--env", "AMD_GPU_COUNT=1"], "c2");
         assert_eq!(seen, seen_on_demo(0..1, "open"), "{}", engine.name);
         containerd.assert_nothing_is_left();
     }

@@ -9,7 +9,7 @@
 
 use engines::containerd::Containerd;
 use engines::engine::ALL;
-use engines::look::{FORGE_ARGS, LOOK_ARGS};
+use engines::look;
 use engines::machine::seen_on_demo;
 
 /// The policy names the runtime.
@@ -28,7 +28,7 @@ fn real_crun_behind_the_wrapper_gives_what_runc_gives() {
         assert!(version.starts_with("crun version "), "{}: {version}", engine.name);
 
         let asking = ["--env", "AMD_VISIBLE_DEVICES=0,2"];
-        let expected = containerd.run(&asking, "c1", &LOOK_ARGS).well();
+        let expected = containerd.look(&asking, "c1");
         let two: Vec<String> = [0..1, 2..3]
             .into_iter()
             .flat_map(|gpu| seen_on_demo(gpu, "open").lines().map(str::to_owned).collect::<Vec<_>>())
@@ -40,15 +40,14 @@ fn real_crun_behind_the_wrapper_gives_what_runc_gives() {
         for (flags, minor, outcome) in
             [(&asking[..], "129", "open\n"), (&asking[..], "130", "denied\n"), (&[], "129", "denied\n")]
         {
-            let forge = [&FORGE_ARGS[..], &["226", minor]].concat();
-            let said = containerd.run(flags, "c2", &forge).well();
+            let said = containerd.forge(flags, "c2", "226", minor);
             assert_eq!(said, outcome, "{}: {flags:?} 226:{minor}", engine.name);
         }
         containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=0"], "c3");
-        let seen = containerd.exec("c3", "look", &LOOK_ARGS).well();
+        let seen = containerd.look_in("c3", "look");
         assert_eq!(seen, seen_on_demo(0..1, "open"), "{}", engine.name);
         containerd.remove("c3");
-        let refused = containerd.run(&["--env", "AMD_VISIBLE_DEVICES=17"], "c4", &LOOK_ARGS);
+        let refused = containerd.run(&["--env", "AMD_VISIBLE_DEVICES=17"], "c4", &look::look("refused"));
         assert!(refused.stderr.contains("runc-amd-wrapper: there is no GPU"), "{}: {refused:?}", engine.name);
         assert_eq!(containerd.host().records(), [""; 0], "{}", engine.name);
     }
