@@ -224,3 +224,43 @@ fn real_what_is_given_is_what_the_node_and_the_policy_say() {
         std::fs::remove_file(stage.record_path("c1")).unwrap();
     }
 }
+
+/// LXD passes card nodes in as root:root 0660, and Concourse's containers map no group 0.
+#[test]
+fn real_a_card_node_that_the_container_cannot_open_costs_no_gpu_and_a_render_node_does() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let in_a_user_namespace = |env: &[&str]| {
+        let mut config: serde_json::Value = serde_json::from_str(&config(env)).unwrap();
+        let mapping = serde_json::json!([{"containerID": 0, "hostID": 65534, "size": 1}, {"containerID": 1, "hostID": 1, "size": 65533}]);
+        config["linux"]["uidMappings"] = mapping.clone();
+        config["linux"]["gidMappings"] = mapping;
+        config["linux"]["namespaces"] = serde_json::json!([{"type": "user"}]);
+        config.to_string()
+    };
+    let mut with_card = spec(&[("0", 128)]);
+    let nodes = &mut with_card["devices"][0]["containerEdits"]["deviceNodes"];
+    let card = serde_json::json!({"path": "/dev/dri/card1", "fileMode": 432, "permissions": "rw"});
+    nodes.as_array_mut().unwrap().push(card);
+    for (of_group_root, is_given) in [("dri/card1", true), ("dri/renderD128", false)] {
+        let stage = Stage::with_nodes();
+        stage.policy("all", "none");
+        stage.write("amd.json", with_card.to_string());
+        stage.make_node("dri/card1", 1, 9);
+        let device = "../../devices/pci0000:00/0000:64:00.0/drm/card1";
+        std::os::unix::fs::symlink(device, stage.path("sys/dev/char/1:9")).unwrap();
+        std::os::unix::fs::chown(stage.path("dev").join(of_group_root), None, Some(0)).unwrap();
+        let outcome = stage.create(in_a_user_namespace(ASKING));
+        if is_given {
+            assert!(
+                outcome.runs() && outcome.messages("warning")[0].contains("/dev/dri/card1"),
+                "{outcome:?}"
+            );
+            assert_eq!(renders(&stage.config()), ["renderD128"]);
+        } else {
+            let says = |part| failed_with(&outcome, part);
+            assert!(says("/dev/dri/renderD128") && says("gidMappings"), "{outcome:?}");
+        }
+    }
+}
