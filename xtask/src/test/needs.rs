@@ -161,7 +161,7 @@ mod tests {
             engines: true,
         };
         let lines = missing.lines();
-        assert_eq!(lines.len(), 6);
+        assert_eq!(lines.len(), 7);
         assert_eq!(lines[0], "package runc: the runtime that the wrapper stands in front of");
         assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }
