@@ -187,6 +187,9 @@ impl<'a> Scanner<'a> {
         Err(Fault::Syntax { offset: self.at, expected })
     }
 
+    /// Never inlined, as what else is called everywhere: each copy would be on a page of its own, and a page that
+    /// is touched for the first time costs more than a hundred calls.
+    #[inline(never)]
     fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.at += 1;
@@ -199,7 +202,9 @@ impl<'a> Scanner<'a> {
 
     /// The first byte of the next value, which is not gone past.
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
-        self.space();
+        if self.byte().is_none_or(|b| b <= b' ') {
+            self.space();
+        }
         match self.byte() {
             Some(b) => Ok(b),
             None => self.fault("a value"),
@@ -213,6 +218,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a value, whatever it is.
+    #[inline(never)]
     pub(crate) fn skip(&mut self) -> Result<Span, Fault> {
         let first = self.peek()?;
         let start = self.at;
@@ -234,7 +240,15 @@ impl<'a> Scanner<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
-        self.container(b'{', b'}', "a comma or a closing brace", |scanner| {
+        self.members(&mut member)
+    }
+
+    #[inline(never)]
+    fn members(
+        &mut self,
+        member: &mut dyn FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        self.container(b'{', b'}', "a comma or a closing brace", &mut |scanner| {
             if scanner.peek()? != b'"' {
                 return scanner.fault("a key");
             }
@@ -250,17 +264,18 @@ impl<'a> Scanner<'a> {
     /// Goes past an array; `element` is called at each element and must go past it.
     pub(crate) fn array(
         &mut self,
-        element: impl FnMut(&mut Self) -> Result<(), Fault>,
+        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
-        self.container(b'[', b']', "a comma or a closing bracket", element)
+        self.container(b'[', b']', "a comma or a closing bracket", &mut element)
     }
 
+    #[inline(never)]
     fn container(
         &mut self,
         open: u8,
         close: u8,
         expected: &'static str,
-        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
+        element: &mut dyn FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
         if self.peek()? != open {
             return self.fault("an object or an array");
@@ -290,6 +305,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a string.
+    #[inline(never)]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
         if self.peek()? != b'"' {
             return self.fault("a string");

@@ -33,7 +33,7 @@ use crate::grant::{self, Examined};
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
 use crate::log::Log;
-use crate::nodes::Sysfs;
+use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Lock, Store};
@@ -275,8 +275,7 @@ impl Create<'_> {
             gpus_are_listed: policy.gpus.is_some(),
             namespace: &namespace,
             log: self.log,
-            paths: self.paths,
-            sysfs: &Sysfs::at(&self.paths.sys),
+            devices: &Devices::at(&self.paths.sys, &self.paths.dev),
         };
         let mut examined = Examined::default();
         setting.examine_common(&chosen, &mut examined)?;

@@ -11,6 +11,7 @@ impl<'a> Scanner<'a> {
         Err(Fault::Unwanted { offset: self.offset(), expected })
     }
 
+    #[inline(never)]
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
         match self.peek()? {
             b'"' => self.string().map(Text::decode),
@@ -44,6 +45,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A whole number of the type's range, in plain digits.
+    #[inline(never)]
     pub(crate) fn integer<T: FromStr>(&mut self) -> Result<T, Fault> {
         let expected = "a whole number in its range";
         let (b'-' | b'0'..=b'9') = self.peek()? else { return self.unwanted(expected) };
