@@ -68,13 +68,15 @@ impl Lease {
     /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
     /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
     /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,
-    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`.
+    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`. crun does the same (src/libcrun/
+    /// cgroup-systemd.c), and its scope is `crun-ID.scope`.
     ///
     /// None: the path is the root cgroup, which every process is in or beneath.
     #[must_use]
     pub fn cgroup_ends(&self) -> Option<Vec<String>> {
         let Some(path) = self.cgroups_path.as_deref().filter(|path| !path.is_empty()) else {
-            return Some(vec![self.id.clone(), format!("runc-{}.scope", self.id)]);
+            let id = &self.id;
+            return Some(vec![id.clone(), format!("runc-{id}.scope"), format!("crun-{id}.scope")]);
         };
         let mut components: Vec<&str> = Vec::new();
         for component in path.split('/') {

@@ -3,10 +3,7 @@
 //! A number alone does not say that: numbers are used again. A process is named by its number, the time
 //! at which it started and the boot that the time counts from.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use serde::Deserialize;
+use std::path::Path;
 
 /// A process of this boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,45 +48,6 @@ pub fn boot_id(proc: &Path) -> std::io::Result<String> {
     let mut id = std::fs::read_to_string(proc.join("sys/kernel/random/boot_id"))?;
     id.truncate(id.trim_end().len());
     Ok(id)
-}
-
-/// What runc says of a container that it has made, in `ROOT/ID/state.json` (libcontainer, `BaseState` and
-/// `State`).
-#[derive(Debug, Deserialize)]
-pub struct State {
-    init_process_pid: u32,
-    init_process_start: u64,
-    /// By hierarchy; the unified one has no name.
-    cgroup_paths: Option<BTreeMap<String, PathBuf>>,
-}
-
-impl State {
-    /// None before runc has made the container, and after it has deleted it.
-    pub fn read(root: &Path, id: &str) -> Option<Self> {
-        let text = std::fs::read(root.join(id).join("state.json")).ok()?;
-        serde_json::from_slice(&text).ok()
-    }
-
-    pub fn init(&self) -> Process {
-        Process { pid: self.init_process_pid, start_time: self.init_process_start }
-    }
-
-    /// The folders of the container's cgroup, in each hierarchy.
-    pub fn cgroups(&self) -> Vec<PathBuf> {
-        let paths = self.cgroup_paths.iter().flat_map(BTreeMap::values);
-        paths.filter(|path| path.is_absolute()).cloned().collect()
-    }
-}
-
-/// The container's first process, as runc wrote it down; none before runc has made the container, and
-/// after it has deleted it.
-pub fn init_of(root: &Path, id: &str) -> Option<Process> {
-    State::read(root, id).map(|state| state.init())
-}
-
-/// Whether the container was created and never started: runc's fifo for `start` still stands there.
-pub fn waits_for_start(root: &Path, id: &str) -> bool {
-    root.join(id).join("exec.fifo").symlink_metadata().is_ok()
 }
 
 #[cfg(test)]

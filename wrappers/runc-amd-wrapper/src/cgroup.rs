@@ -64,18 +64,19 @@ impl Everyone {
         Ok(Self(all))
     }
 
-    /// Whether a process that has not ended is in a cgroup, or beneath one, whose path ends in one of
+    /// The processes that have not ended and are in a cgroup, or beneath one, whose path ends in one of
     /// `ends`. So a cgroup is found in whatever hierarchy and slice, and wherever this process stands; one
     /// of another container that happens to end alike counts too.
-    pub fn any_in(&self, ends: &[String], proc: &Path) -> bool {
+    pub fn within(&self, ends: &[String], proc: &Path) -> BTreeSet<u32> {
         let within = |cgroups: &str| {
             cgroups.lines().any(|line| {
                 let path = line.splitn(3, ':').nth(2).unwrap_or_default();
                 ends.iter().any(|end| has_components(path, end))
             })
         };
+        let found = self.0.iter().filter(|(_, cgroups)| within(cgroups)).map(|(pid, _)| *pid);
         // One that has ended and waits for its parent stays where it was in cgroup v2.
-        self.0.iter().any(|(pid, cgroups)| within(cgroups) && Process::now(proc, *pid).is_some())
+        found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
     }
 }
 

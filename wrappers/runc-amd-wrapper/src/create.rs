@@ -32,13 +32,14 @@ use crate::exclusive::{Acquired, Exclusive};
 use crate::grant::{self, Examined};
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
+use crate::lock::Lock;
 use crate::log::Log;
 use crate::nodes::Sysfs;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
-use crate::store::{Lock, Store};
+use crate::store::Store;
 use crate::uses::Uses;
-use crate::{open, scan};
+use crate::{open, reap, scan};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -159,10 +160,10 @@ impl Create<'_> {
     fn end_leases(
         &self,
         container: &Container<'_>,
-        store: &Store,
+        store: &Store<'_>,
         gpus: &[RecordedGpu],
     ) -> Result<(), String> {
-        let lock = store.lock().map_err(|error| error.to_string())?;
+        let lock = store.lock_briefly().map_err(|error| error.to_string())?;
         let judge = Judge::new(self.paths)?;
         let leases = Leases::of(self.paths);
         for held in leases.all(&judge).map_err(|error| error.to_string())? {
@@ -265,6 +266,7 @@ impl Create<'_> {
             None => {
                 let (there, missing) = inventory.all_that_is_there();
                 missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
+                self.reap(&store, &lock);
                 ((lock, None), there)
             }
         };
@@ -298,10 +300,11 @@ impl Create<'_> {
         inventory: &'i Inventory,
         request: &Request,
         earlier: Option<&Record>,
-        store: &Store,
+        store: &Store<'_>,
         lock: &Lock,
     ) -> Result<Vec<Chosen<'i>>, String> {
         let Request::Count(count) = request else {
+            self.reap(store, lock);
             return inventory.select(request, |_| 0).map_err(|refusal| refusal.to_string());
         };
         if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
@@ -316,6 +319,12 @@ impl Create<'_> {
             None => Uses::default(),
         };
         inventory.select(request, |gpu| uses.of(gpu)).map_err(|refusal| refusal.to_string())
+    }
+
+    /// A decision that looks at no other container's record takes some away of those that are gone.
+    fn reap(&self, store: &Store<'_>, lock: &Lock) {
+        let is_own = |record: &Record| self.container.is_some_and(|own| own.key().is_of(record));
+        reap::some(store, lock, self.paths, is_own);
     }
 
     fn is_own(&self, record: &Record) -> bool {

@@ -27,10 +27,11 @@ use allocation::ticket::{self, Ticket, Wants};
 use crate::idle;
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
+use crate::lock::Lock;
 use crate::log::{self, Log};
 use crate::paths::Paths;
 use crate::queue::Queue;
-use crate::store::{Key, Lock, Store};
+use crate::store::{Key, Store};
 use turn::Turn;
 use wanted::Wanted;
 
@@ -49,7 +50,7 @@ pub struct Exclusive<'a> {
     pub wait_s: u32,
     pub key: Key<'a>,
     pub creator: &'a Creator,
-    pub store: &'a Store,
+    pub store: &'a Store<'a>,
     pub paths: &'a Paths,
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
@@ -153,7 +154,7 @@ impl<'a> Exclusive<'a> {
     /// One cannot be written, for this reason; then none of them counts.
     pub fn write(&self, lock: &Lock, chosen: &[Chosen<'_>]) -> Result<(), String> {
         let leases = Leases::of(self.paths);
-        leases.ensure().map_err(|error| error.to_string())?;
+        leases.ensure(lock).map_err(|error| error.to_string())?;
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {
             let lease = Lease {

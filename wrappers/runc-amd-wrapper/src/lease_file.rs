@@ -5,9 +5,13 @@ use allocation::Render;
 use allocation::lease::Lease;
 
 use crate::liveness::{By, Judge};
+use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_folder::RunFolder;
-use crate::store::{Error, Lock};
+use crate::run_error::Error;
+use crate::run_folder::{Kind, RunFolder};
+
+/// The longest lease that is read.
+const LIMIT: u64 = 64 * 1024;
 
 /// The folder of leases.
 #[derive(Debug)]
@@ -43,7 +47,8 @@ pub enum Holder {
 
 impl Leases {
     pub fn of(paths: &Paths) -> Self {
-        Self { folder: RunFolder::of(paths, "leases", "the lease") }
+        let kind = Kind { folder: "leases", what: "the lease", limit: LIMIT };
+        Self { folder: RunFolder::of(paths, kind) }
     }
 
     /// Every lease, dead ones too, by the names of the render nodes.
@@ -73,8 +78,8 @@ impl Leases {
     ///
     /// # Errors
     /// It cannot be made or is not root's alone.
-    pub fn ensure(&self) -> Result<(), Error> {
-        self.folder.ensure()
+    pub fn ensure(&self, lock: &Lock) -> Result<(), Error> {
+        self.folder.ensure(lock)
     }
 
     /// # Errors
@@ -86,8 +91,8 @@ impl Leases {
 
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, lock: &Lock, render: Render) -> Result<(), Error> {
-        self.folder.remove(lock, &render.to_string())
+    pub fn remove(&self, _lock: &Lock, render: Render) -> Result<(), Error> {
+        self.folder.remove(&render.to_string())
     }
 
     /// Where a GPU's lease is.
@@ -97,7 +102,7 @@ impl Leases {
 
     /// Whether a container has a lease on this GPU, alive or dead.
     pub fn is_holder(&self, render: Render, root: &std::path::Path, id: &str) -> bool {
-        let Ok(text) = std::fs::read_to_string(self.path_of(render)) else { return false };
+        let Ok(Some(text)) = self.folder.read(&render.to_string()) else { return false };
         Lease::parse(&text).is_ok_and(|lease| lease.id == id && std::path::Path::new(&lease.root) == root)
     }
 }

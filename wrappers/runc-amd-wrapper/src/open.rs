@@ -8,16 +8,16 @@ use std::path::Path;
 /// The kernel's `O_NOFOLLOW`, `O_DIRECTORY` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm
 /// and PowerPC families have the first two elsewhere).
 #[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64"))]
-mod flag {
-    pub(super) const NOFOLLOW: i32 = 0o10_0000;
+pub(crate) mod flag {
+    pub(crate) const NOFOLLOW: i32 = 0o10_0000;
     pub(super) const DIRECTORY: i32 = 0o4_0000;
-    pub(super) const NONBLOCK: i32 = 0o4000;
+    pub(crate) const NONBLOCK: i32 = 0o4000;
 }
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64")))]
-mod flag {
-    pub(super) const NOFOLLOW: i32 = 0o40_0000;
+pub(crate) mod flag {
+    pub(crate) const NOFOLLOW: i32 = 0o40_0000;
     pub(super) const DIRECTORY: i32 = 0o20_0000;
-    pub(super) const NONBLOCK: i32 = 0o4000;
+    pub(crate) const NONBLOCK: i32 = 0o4000;
 }
 
 /// The kernel's answer to `O_NOFOLLOW` on a link.
@@ -94,7 +94,8 @@ pub fn folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flag::NOFOLLOW | flag::DIRECTORY | flag::NONBLOCK).open(path)
 }
 
-fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
+/// The file with its metadata, where it is a regular one.
+pub(crate) fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
     let metadata = file.metadata().map_err(Error::Io)?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(Error::NotRegular) }
 }

@@ -78,7 +78,8 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
     assert_eq!(renders(&stage.config()), Vec::<String>::new());
 
     end(&stage, "renderD128");
-    assert!(said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"])).contains("of which 1 of 2 are free"));
+    let sentence = said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"]));
+    assert!(sentence.contains("of which 1 of 2 are free"), "{sentence}");
     assert!(stage.record("c1").is_none(), "the dead leave nothing");
     assert!(!stage.path("run/leases/renderD128").exists());
     assert!(create(&stage, "c3", &["AMD_VISIBLE_DEVICES=renderD128"]).runs());

@@ -9,14 +9,14 @@ use allocation::selection::Gpu;
 use allocation::ticket::Wants;
 
 use super::Exclusive;
-use crate::container::is_in_use;
 use crate::idle;
 use crate::kfd::Kfd;
 use crate::lease_file::{Held, Holder, Leases};
 use crate::liveness::Judge;
+use crate::lock::Lock;
 use crate::queue::Waiting;
+use crate::reap;
 use crate::shortage::Reason;
-use crate::store::Lock;
 
 impl Exclusive<'_> {
     /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
@@ -36,7 +36,7 @@ impl Exclusive<'_> {
                 }
                 Holder::Lease { lease, by } => {
                     if let Some(now_ms) = now_ms {
-                        let mark = idle::mark(lease, *by, now_ms);
+                        let mark = idle::mark(lease, *by, now_ms, self.paths);
                         if lease.idle_since_ms != mark {
                             lease.idle_since_ms = mark;
                             leases.write(lock, lease).map_err(|error| error.to_string())?;
@@ -55,7 +55,6 @@ impl Exclusive<'_> {
     pub(super) fn given_while_shared(
         &self,
         lock: &Lock,
-        judge: &Judge<'_>,
         held: &[Held],
     ) -> Result<Vec<(Render, Reason)>, String> {
         let has_lease = |record: &Record| {
@@ -64,20 +63,12 @@ impl Exclusive<'_> {
                 _ => false,
             })
         };
+        let passed_over = |record: &Record| self.is_own(&record.root, &record.id) || has_lease(record);
+        let living = reap::all(self.store, lock, self.paths, passed_over);
         let mut taken = Vec::new();
-        for (path, text) in self.store.all(lock).map_err(|error| error.to_string())? {
-            let Ok(record) = Record::parse(&text) else { continue };
-            if self.is_own(&record.root, &record.id) || has_lease(&record) {
-                continue;
-            }
-            if judge.is_of_this_boot(&record.creator) && is_in_use(&record, self.paths) {
-                let Record { root, id, .. } = record;
-                let reason = || Reason::Shared { root: root.clone(), id: id.clone() };
-                taken.extend(record.gpus.iter().map(|gpu| (gpu.render, reason())));
-            } else {
-                // It was only in the way; a record that stays is looked at again next time.
-                let _ = std::fs::remove_file(path);
-            }
+        for Record { root, id, gpus, .. } in living.map_err(|error| error.to_string())? {
+            let reason = || Reason::Shared { root: root.clone(), id: id.clone() };
+            taken.extend(gpus.iter().map(|gpu| (gpu.render, reason())));
         }
         Ok(taken)
     }

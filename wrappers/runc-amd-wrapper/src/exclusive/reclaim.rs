@@ -6,6 +6,7 @@ use super::Exclusive;
 use crate::idle;
 use crate::lease_file::Holder;
 use crate::liveness::By;
+use crate::paths::Paths;
 use crate::shortage::Reason;
 
 impl Exclusive<'_> {
@@ -33,13 +34,14 @@ pub(super) fn reclaimable<'r>(
     grace_s: u32,
     now_ms: u64,
     missing: usize,
+    paths: &Paths,
 ) -> Vec<Lease> {
     let mut leases: Vec<&Lease> = reasons
         .filter_map(|reason| match reason {
             Reason::Holder(Holder::Lease { lease, by: By::Init }) => Some(&**lease),
             _ => None,
         })
-        .filter(|lease| idle::is_reclaimable(lease, grace_s, now_ms))
+        .filter(|lease| idle::is_reclaimable(lease, grace_s, now_ms, paths))
         .collect();
     if leases.len() < missing {
         return Vec::new();

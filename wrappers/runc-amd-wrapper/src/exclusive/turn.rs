@@ -9,9 +9,9 @@ use super::wanted::Wanted;
 use crate::idle;
 use crate::lease_file::{Held, Holder, Leases};
 use crate::liveness::{By, Judge};
+use crate::lock::Lock;
 use crate::queue::{Queue, Waiting};
 use crate::shortage::{Reason, Shortage};
-use crate::store::Lock;
 
 /// What came of a decision.
 pub(super) enum Turn<'a> {
@@ -33,8 +33,7 @@ impl<'a> Exclusive<'a> {
         waited_s: Option<u32>,
     ) -> Result<Turn<'a>, String> {
         let queue = Queue::of(self.paths);
-        queue.reap(lock, judge).map_err(|error| error.to_string())?;
-        let waiting = queue.waiting(judge).map_err(|error| error.to_string())?;
+        let waiting = queue.reap(lock, judge).map_err(|error| error.to_string())?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
         let now_ms = self.policy.idle_grace_s.and_then(|_| idle::now_ms(self.paths));
@@ -42,7 +41,7 @@ impl<'a> Exclusive<'a> {
         if let Some(answer) = self.own(&held) {
             return answer;
         }
-        let shared = self.given_while_shared(lock, judge, &held)?;
+        let shared = self.given_while_shared(lock, &held)?;
         let taken = self.taken(held, shared, &earlier);
         let reason =
             |gpu: &Gpu| taken.iter().find(|(render, _)| *render == gpu.render).map(|(_, reason)| reason);
@@ -65,7 +64,7 @@ impl<'a> Exclusive<'a> {
                 }
             };
             let reasons = would_do.iter().filter_map(|chosen| reason(chosen.gpu));
-            let idle = reclaimable(reasons, grace, now_ms, missing);
+            let idle = reclaimable(reasons, grace, now_ms, missing, self.paths);
             if !idle.is_empty() {
                 return Ok(Turn::Idle(idle));
             }
