@@ -1,0 +1,83 @@
+//! A container that crun runs lives by what crun keeps of it: its record and its lease stay as long, and go then.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking"
+)]
+
+use engines::containerd::Containerd;
+use engines::engine::ALL;
+use engines::look;
+use engines::machine::seen_on_demo;
+
+/// A policy with crun as its runtime, and these further keys.
+fn policy(keys: &str) -> String {
+    format!(r#"{{"schema_version":1,"runtime":"/usr/bin/crun","requests":"all","default":"none",{keys}}}"#)
+}
+
+#[test]
+fn real_what_crun_runs_is_seen_to_live_and_to_be_dead() {
+    for engine in ALL {
+        let Some(unpacked) = engine.unpacked() else { return };
+        let containerd = Containerd::on_demo(&engine, &unpacked, &policy(r#""sharing":"shared""#));
+        // crun refuses a machine with both kinds of cgroups: leave it the first.
+        containerd.host().busybox(&["umount", "/sys/fs/cgroup/unified"]);
+        let has_record =
+            |id: &str| containerd.host().records().iter().any(|name| name.ends_with(&format!("@{id}")));
+
+        containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=0"], "lives");
+        containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=1"], "killed");
+        let root = "/run/containerd/runc/concourse";
+        let kept = containerd.host().names_in(&format!("{root}/lives"));
+        assert!(kept.iter().any(|name| name == "status"), "{}: {kept:?}", engine.name);
+
+        // A count looks at who has which GPU: neither of those two is the least used.
+        let counted = containerd.look(&["--env", "AMD_GPU_COUNT=1"], "count");
+        for taken in ["renderD129 ", "renderD130 "] {
+            assert!(counted.contains("renderD") && !counted.contains(taken), "{}: {counted}", engine.name);
+        }
+        assert!(has_record("lives") && has_record("killed"), "{}", engine.name);
+        // Its further processes still have what create gave.
+        let seen = containerd.look_in("lives", "look");
+        assert_eq!(seen, seen_on_demo(0..1, "open"), "{}", engine.name);
+
+        containerd.ctr(&["task", "kill", "--signal", "SIGKILL", "killed"]).well();
+        containerd.until("the end of killed", || {
+            containerd.look(&["--env", "AMD_GPU_COUNT=1"], "count");
+            !has_record("killed")
+        });
+        assert!(has_record("lives"), "{}", engine.name);
+        containerd.remove_whatever_it_is("killed");
+        containerd.remove("lives");
+        assert_eq!(containerd.host().records(), [""; 0], "{}", engine.name);
+    }
+}
+
+#[test]
+fn real_a_lease_of_a_container_that_crun_runs_is_its_own_until_it_ends_or_idles() {
+    for engine in ALL {
+        let Some(unpacked) = engine.unpacked() else { return };
+        let exclusive = r#""sharing":"exclusive""#;
+        let containerd = Containerd::on_demo(&engine, &unpacked, &policy(exclusive));
+        containerd.host().busybox(&["umount", "/sys/fs/cgroup/unified"]);
+        let first = ["--env", "AMD_VISIBLE_DEVICES=0"];
+
+        containerd.start_sleeping(&first, "holds");
+        for _ in 0..2 {
+            let refused = containerd.run(&first, "next", &look::look("refused"));
+            let said = "held by the container holds of runc root";
+            assert!(refused.stderr.contains(said), "{}: {refused:?}", engine.name);
+        }
+        containerd.remove("holds");
+        assert_eq!(containerd.look(&first, "next"), seen_on_demo(0..1, "open"), "{}", engine.name);
+
+        // Which of its processes is the first one, and that there is no other, is known of crun, too.
+        containerd.start_sleeping(&first, "idles");
+        let policy = policy(&format!(r#"{exclusive},"idle_grace_s":0"#));
+        let write = format!("echo '{policy}' >/etc/rocworker/wrapper.json");
+        containerd.host().busybox(&["sh", "-c", &write]).well();
+        assert_eq!(containerd.look(&first, "takes"), seen_on_demo(0..1, "open"), "{}", engine.name);
+        containerd.remove_whatever_it_is("idles");
+    }
+}
