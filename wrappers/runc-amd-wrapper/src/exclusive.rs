@@ -79,7 +79,7 @@ impl<'a> Exclusive<'a> {
         let wait_s = self.wait_s.min(self.policy.wait_limit_s);
         let deadline = Instant::now() + Duration::from_secs(u64::from(wait_s));
         let (mut lock, mut number, mut reclaims) = (lock, None, 0);
-        let queue = Queue::of(self.paths);
+        let queue = Queue::under(&lock, self.paths);
         loop {
             let waited = number.map(|_| wait_s);
             match self.turn(&lock, &judge, &wanted, number, waited)? {
@@ -153,7 +153,7 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// One cannot be written, for this reason; then none of them counts.
     pub fn write(&self, lock: &Lock, chosen: &[Chosen<'_>]) -> Result<(), String> {
-        let leases = Leases::of(self.paths);
+        let leases = Leases::under(lock, self.paths);
         leases.ensure(lock).map_err(|error| error.to_string())?;
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {

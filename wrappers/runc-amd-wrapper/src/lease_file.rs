@@ -10,8 +10,7 @@ use crate::paths::Paths;
 use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
-/// The longest lease that is read.
-const LIMIT: u64 = 64 * 1024;
+const KIND: Kind = Kind { folder: "leases", what: "the lease", limit: 64 * 1024 };
 
 /// The folder of leases.
 #[derive(Debug)]
@@ -47,8 +46,12 @@ pub enum Holder {
 
 impl Leases {
     pub fn of(paths: &Paths) -> Self {
-        let kind = Kind { folder: "leases", what: "the lease", limit: LIMIT };
-        Self { folder: RunFolder::of(paths, kind) }
+        Self { folder: RunFolder::of(paths, KIND) }
+    }
+
+    /// The same for one that has the lock.
+    pub fn under(lock: &Lock, paths: &Paths) -> Self {
+        Self { folder: RunFolder::under(lock, paths, KIND) }
     }
 
     /// Every lease, dead ones too, by the names of the render nodes.

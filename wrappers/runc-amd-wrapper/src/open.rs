@@ -5,18 +5,16 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The kernel's `O_NOFOLLOW`, `O_DIRECTORY` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm
-/// and PowerPC families have the first two elsewhere).
+/// The kernel's `O_NOFOLLOW` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm and PowerPC
+/// families have the first elsewhere).
 #[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64"))]
 pub(crate) mod flag {
     pub(crate) const NOFOLLOW: i32 = 0o10_0000;
-    pub(super) const DIRECTORY: i32 = 0o4_0000;
     pub(crate) const NONBLOCK: i32 = 0o4000;
 }
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64")))]
 pub(crate) mod flag {
     pub(crate) const NOFOLLOW: i32 = 0o40_0000;
-    pub(super) const DIRECTORY: i32 = 0o20_0000;
     pub(crate) const NONBLOCK: i32 = 0o4000;
 }
 
@@ -89,11 +87,6 @@ pub fn regular_for_writing(path: &Path) -> Result<(File, Metadata), Error> {
     checked_regular(file)
 }
 
-/// Opens a folder that is no link.
-pub fn folder(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(flag::NOFOLLOW | flag::DIRECTORY | flag::NONBLOCK).open(path)
-}
-
 /// The file with its metadata, where it is a regular one.
 pub(crate) fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
     let metadata = file.metadata().map_err(Error::Io)?;
@@ -124,11 +117,16 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
 
 /// The owner, and no write bit for group or others.
 pub fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), Error> {
-    if metadata.uid() != owner {
-        return Err(Error::Foreign(format!("its owner is user {}", metadata.uid())));
+    check_who_may_write(metadata.uid(), metadata.mode(), owner)
+}
+
+/// The same of what is known otherwise.
+pub(crate) fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error> {
+    if uid != owner {
+        return Err(Error::Foreign(format!("its owner is user {uid}")));
     }
-    if metadata.mode() & 0o022 != 0 {
-        return Err(Error::Foreign(format!("its mode {:04o} lets others write", metadata.mode() & 0o7777)));
+    if mode & 0o022 != 0 {
+        return Err(Error::Foreign(format!("its mode {:04o} lets others write", mode & 0o7777)));
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use crate::paths::Paths;
 use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
-/// The longest ticket that is read: one that names 1,024 GPUs has half of it.
-const LIMIT: u64 = 64 * 1024;
+/// A ticket that names 1,024 GPUs has half of the limit.
+const KIND: Kind = Kind { folder: "waiting", what: "the ticket", limit: 64 * 1024 };
 
 /// The folder of tickets.
 #[derive(Debug)]
@@ -27,8 +27,12 @@ pub struct Waiting {
 
 impl Queue {
     pub fn of(paths: &Paths) -> Self {
-        let kind = Kind { folder: "waiting", what: "the ticket", limit: LIMIT };
-        Self { folder: RunFolder::of(paths, kind) }
+        Self { folder: RunFolder::of(paths, KIND) }
+    }
+
+    /// The same for one that has the lock.
+    pub fn under(lock: &Lock, paths: &Paths) -> Self {
+        Self { folder: RunFolder::under(lock, paths, KIND) }
     }
 
     /// Who waits, the first first.

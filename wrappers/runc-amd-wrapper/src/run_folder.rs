@@ -4,19 +4,26 @@
 //! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
 //! fifo: somebody may have planted it while the folder was not yet root's alone.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::cell::Cell;
+use std::ffi::CString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Lock;
 use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
+use crate::sys::{self, Errno, Fd, flag};
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
 const TEMPORARY: &str = "new~";
+
+/// How a folder is opened: one that is no link.
+const OF_A_FOLDER: u32 = flag::DIRECTORY | flag::NOFOLLOW | flag::NONBLOCK;
 
 /// The folder, whether it is there or not.
 #[derive(Debug)]
@@ -25,6 +32,9 @@ pub struct RunFolder {
     path: PathBuf,
     owner: u32,
     kind: Kind,
+    /// What is root's alone stays so: once is enough.
+    run_is_checked: Cell<bool>,
+    is_checked: Cell<bool>,
 }
 
 /// What the files of a folder are.
@@ -47,7 +57,21 @@ pub struct Entry {
 
 impl RunFolder {
     pub fn of(paths: &Paths, kind: Kind) -> Self {
-        Self { run: paths.run.clone(), path: paths.run.join(kind.folder), owner: paths.owner, kind }
+        Self {
+            run: paths.run.clone(),
+            path: paths.run.join(kind.folder),
+            owner: paths.owner,
+            kind,
+            run_is_checked: Cell::new(false),
+            is_checked: Cell::new(false),
+        }
+    }
+
+    /// The same for one that has the lock: the folder above was checked for that.
+    pub fn under(_lock: &Lock, paths: &Paths, kind: Kind) -> Self {
+        let folder = Self::of(paths, kind);
+        folder.run_is_checked.set(true);
+        folder
     }
 
     pub fn path_of(&self, name: &str) -> PathBuf {
@@ -60,12 +84,20 @@ impl RunFolder {
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
-        ensure(&self.path, self.owner)
+        ensure(&self.path, self.owner)?;
+        self.run_is_checked.set(true);
+        self.is_checked.set(true);
+        Ok(())
     }
 
     fn check(&self) -> Result<(), Error> {
-        check(&self.run, self.owner)?;
-        check(&self.path, self.owner)
+        for (folder, is_checked) in [(&self.run, &self.run_is_checked), (&self.path, &self.is_checked)] {
+            if !is_checked.get() {
+                check(folder, self.owner)?;
+                is_checked.set(true);
+            }
+        }
+        Ok(())
     }
 
     /// The text of a file; `None` where there is none of that name.
@@ -89,18 +121,17 @@ impl RunFolder {
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
     pub fn names(&self) -> Result<Vec<String>, Error> {
-        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(error);
-        let listed = match std::fs::read_dir(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            listed => listed.map_err(failed)?,
+        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(io::Error::from(error));
+        let folder = match sys::open(&c_string(&self.path).map_err(failed)?, OF_A_FOLDER, 0) {
+            Err(Errno::NOT_FOUND) => return Ok(Vec::new()),
+            opened => opened.map_err(failed)?,
         };
         self.check()?;
-        let mut names = Vec::new();
-        for entry in listed {
-            let name = entry.map_err(failed)?.file_name();
-            names.extend(name.into_string().ok().filter(|name| !name.ends_with('~')));
-        }
-        Ok(names)
+        let names = sys::names(&folder).map_err(failed)?.into_iter();
+        Ok(names
+            .filter_map(|name| String::from_utf8(name).ok())
+            .filter(|name| !name.ends_with('~'))
+            .collect())
     }
 
     /// Every file, by name in order.
@@ -126,12 +157,13 @@ impl RunFolder {
     pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let temporary = self.path.join(TEMPORARY);
-        let failed = |attempt| Error::io(self.kind.what, &path, attempt);
-        let mut file = self.fresh(&temporary, &path)?;
-        let written = file.write_all(text.as_bytes()).map_err(failed(Attempt::Write));
+        let failed = |attempt, errno: Errno| Error::io(self.kind.what, &path, attempt)(errno.into());
+        let file = self.fresh(&temporary, &path)?;
+        let written = sys::write(&file, text.as_bytes()).map_err(|errno| failed(Attempt::Write, errno));
         drop(file);
-        let written =
-            written.and_then(|()| std::fs::rename(&temporary, &path).map_err(failed(Attempt::Replace)));
+        let written = written.and_then(|()| {
+            std::fs::rename(&temporary, &path).map_err(Error::io(self.kind.what, &path, Attempt::Replace))
+        });
         if written.is_err() {
             // The next writer takes it away where this one cannot.
             let _ = std::fs::remove_file(&temporary);
@@ -141,16 +173,19 @@ impl RunFolder {
 
     /// A new file under the temporary name. Whatever stands there, of a writer that was killed or planted, is
     /// taken away and never opened: the lock is held, so that nobody is at work on it.
-    fn fresh(&self, temporary: &Path, path: &Path) -> Result<File, Error> {
-        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary);
+    fn fresh(&self, temporary: &Path, path: &Path) -> Result<Fd, Error> {
+        let failed = |errno: Errno| Error::io(self.kind.what, path, Attempt::Write)(errno.into());
+        let name = c_string(temporary).map_err(failed)?;
+        let create = || sys::open(&name, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600);
         let made = match create() {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                std::fs::remove_file(temporary).map_err(Error::io("the file", temporary, Attempt::Remove))?;
+            Err(Errno::EXISTS) => {
+                let removed = std::fs::remove_file(temporary);
+                removed.map_err(Error::io("the file", temporary, Attempt::Remove))?;
                 create()
             }
             made => made,
         };
-        made.map_err(Error::io(self.kind.what, path, Attempt::Write))
+        made.map_err(failed)
     }
 
     /// Removes a file, if it is there.
@@ -185,10 +220,16 @@ pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<(), Error> {
 
 /// A folder, no link, that is root's and that nobody else may write.
 fn check(folder: &Path, owner: u32) -> Result<(), Error> {
-    let opened = open::folder(folder).map_err(Error::io("the folder", folder, Attempt::Open))?;
-    let metadata = opened.metadata().map_err(Error::io("the folder", folder, Attempt::Read))?;
-    open::check_owner(&metadata, owner)
+    let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
+    let name = c_string(folder).map_err(failed(Attempt::Open))?;
+    let opened = sys::open(&name, OF_A_FOLDER, 0).map_err(failed(Attempt::Open))?;
+    let found = sys::stat_of(&opened).map_err(failed(Attempt::Read))?;
+    open::check_who_may_write(found.uid, found.mode, owner)
         .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))
+}
+
+fn c_string(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)
 }
 
 #[cfg(test)]

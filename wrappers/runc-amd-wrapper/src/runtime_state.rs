@@ -52,11 +52,11 @@ impl State {
     /// None before the runtime has made the container, and after it has deleted it.
     pub fn read(root: &Path, id: &str) -> Option<Self> {
         let folder = root.join(id);
-        match std::fs::read(folder.join("state.json")) {
-            Ok(text) => serde_json::from_slice::<Runc>(&text).ok().map(Self::from),
+        match std::fs::read_to_string(folder.join("state.json")) {
+            Ok(text) => serde_json::from_str::<Runc>(&text).ok().map(Self::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let text = std::fs::read(folder.join("status")).ok()?;
-                serde_json::from_slice::<Crun>(&text).ok().map(Self::from)
+                let text = std::fs::read_to_string(folder.join("status")).ok()?;
+                serde_json::from_str::<Crun>(&text).ok().map(Self::from)
             }
             Err(_) => None,
         }

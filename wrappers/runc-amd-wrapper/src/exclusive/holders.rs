@@ -26,7 +26,7 @@ impl Exclusive<'_> {
         judge: &Judge<'_>,
         now_ms: Option<u64>,
     ) -> Result<Vec<Held>, String> {
-        let leases = Leases::of(self.paths);
+        let leases = Leases::under(lock, self.paths);
         let mut held = Vec::new();
         for mut one in leases.all(judge).map_err(|error| error.to_string())? {
             match &mut one.holder {

@@ -32,7 +32,7 @@ impl<'a> Exclusive<'a> {
         number: Option<u64>,
         waited_s: Option<u32>,
     ) -> Result<Turn<'a>, String> {
-        let queue = Queue::of(self.paths);
+        let queue = Queue::under(lock, self.paths);
         let waiting = queue.reap(lock, judge).map_err(|error| error.to_string())?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
@@ -69,7 +69,7 @@ impl<'a> Exclusive<'a> {
                 return Ok(Turn::Idle(idle));
             }
         }
-        let leases = Leases::of(self.paths);
+        let leases = Leases::under(lock, self.paths);
         let listed: Vec<(&Gpu, &Reason, String)> = would_do
             .iter()
             .filter_map(|chosen| {

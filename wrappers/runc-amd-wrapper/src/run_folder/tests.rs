@@ -68,11 +68,12 @@ fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
     );
 
     // Nor one beneath it, for a reader that has no lock.
+    let reader = || RunFolder::of(&paths, KIND);
     let (lock, folder) = taken(&paths);
     folder.write(&lock, "a", "x").unwrap();
     for shut in [run.clone(), run.join("things")] {
         std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o722)).unwrap();
-        for refused in [folder.read("a").unwrap_err(), folder.names().unwrap_err()] {
+        for refused in [reader().read("a").unwrap_err(), reader().names().unwrap_err()] {
             assert!(
                 refused.to_string().starts_with(&format!("the folder {} is not", shut.display())),
                 "{refused}"
