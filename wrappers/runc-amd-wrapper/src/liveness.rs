@@ -158,8 +158,10 @@ mod tests {
     struct Case {
         boot: &'static str,
         creator: (u32, u64),
-        /// What state.json says of init, and whether it names a cgroup.
+        /// What the state says of init.
         init: Option<(u32, u64)>,
+        /// crun's state in place of runc's: it says /c/x.
+        crun: bool,
         /// The processes in that cgroup; None: it is not there.
         cgroup: Option<&'static str>,
         /// A process whose /proc/PID/cgroup says /c/x or beneath.
@@ -168,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_lease_lives_by_its_creator_then_its_init_then_its_cgroup_and_by_nothing_else() {
-        let base = Case { boot: "this", creator: (7, 99), init: None, cgroup: None, within: None };
+        let base =
+            Case { boot: "this", creator: (7, 99), init: None, crun: false, cgroup: None, within: None };
         for (what, case, expected) in [
             ("the creator", Case { creator: (7, 100), ..base }, Some(By::Creator)),
             ("the creator of another boot", Case { boot: "that", creator: (7, 100), ..base }, None),
@@ -184,12 +187,24 @@ mod tests {
             ("a state that is left", Case { init: Some((6, 100)), cgroup: None, ..base }, None),
             ("a killed create's init", Case { within: Some(9), ..base }, Some(By::Cgroup)),
             ("a killed create's ended init", Case { within: Some(8), ..base }, None),
+            ("crun's init", Case { crun: true, init: Some((7, 100)), ..base }, Some(By::Init)),
+            ("a later one", Case { crun: true, init: Some((7, 99)), ..base }, None),
+            (
+                "its child",
+                Case { crun: true, init: Some((8, 100)), within: Some(9), ..base },
+                Some(By::Cgroup),
+            ),
+            ("no child", Case { crun: true, init: Some((8, 100)), within: Some(8), ..base }, None),
         ] {
             let place = tempfile::tempdir().unwrap();
             let paths = Paths { proc: proc(place.path()), ..Paths::system() };
             let root = place.path().join("R");
             fs::create_dir_all(root.join("x")).unwrap();
-            if let Some((pid, start)) = case.init {
+            if let Some((pid, start)) = case.init.filter(|_| case.crun) {
+                let state =
+                    format!(r#"{{"pid":{pid},"process-start-time":{start},"cgroup-path":"/c/x","more":1}}"#);
+                fs::write(root.join("x/status"), state).unwrap();
+            } else if let Some((pid, start)) = case.init {
                 let cgroup = place.path().join("cgroup");
                 let state = format!(
                     r#"{{"init_process_pid":{pid},"init_process_start":{start},"cgroup_paths":{{"":"{}"}},"more":1}}"#,
