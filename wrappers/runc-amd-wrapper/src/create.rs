@@ -37,7 +37,7 @@ use crate::log::Log;
 use crate::nodes::Sysfs;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
-use crate::store::Store;
+use crate::store::{Key, Store};
 use crate::uses::Uses;
 use crate::{open, reap, scan};
 
@@ -148,7 +148,7 @@ impl Create<'_> {
         {
             let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
             if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths)) {
-                let ended = self.end_leases(container, &store, &gpus);
+                let ended = self.end_leases(container, &store);
                 ended.unwrap_or_else(|error| self.log.warn(&error));
             }
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
@@ -157,22 +157,12 @@ impl Create<'_> {
     }
 
     /// The leases of an earlier container of this id would live with this one.
-    fn end_leases(
-        &self,
-        container: &Container<'_>,
-        store: &Store<'_>,
-        gpus: &[RecordedGpu],
-    ) -> Result<(), String> {
+    fn end_leases(&self, container: &Container<'_>, store: &Store<'_>) -> Result<(), String> {
         let lock = store.lock_briefly().map_err(|error| error.to_string())?;
         let judge = Judge::new(self.paths)?;
-        let leases = Leases::of(self.paths);
-        for held in leases.all(&judge).map_err(|error| error.to_string())? {
-            let is_one = gpus.iter().any(|gpu| gpu.render == held.render);
-            if is_one && held.is_dead() && container.has_lease(held.render, self.paths) {
-                leases.remove(&lock, held.render).map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
+        let leases = Leases::under(&lock, self.paths);
+        let Key { root, id } = container.key();
+        leases.remove_dead_of(&lock, &judge, root, id).map(drop).map_err(|error| error.to_string())
     }
 
     /// `request`: what must be met; `None`: the default, as far as it can be had.

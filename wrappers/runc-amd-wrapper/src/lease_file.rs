@@ -1,6 +1,8 @@
 //! The leases: one file for each GPU that somebody has, named by its render node, in
 //! `/run/rocworker/leases`.
 
+use std::path::{Path, PathBuf};
+
 use allocation::Render;
 use allocation::lease::Lease;
 
@@ -98,14 +100,39 @@ impl Leases {
         self.folder.remove(&render.to_string())
     }
 
+    /// Removes the leases of one container, but for those that live: whether any of it is left.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is not root's alone; or one cannot be removed.
+    pub fn remove_dead_of(
+        &self,
+        lock: &Lock,
+        judge: &Judge<'_>,
+        root: &Path,
+        id: &str,
+    ) -> Result<bool, Error> {
+        let mut is_left = false;
+        for held in self.all(judge)? {
+            let (Holder::Lease { lease, .. } | Holder::Dead(lease)) = &held.holder else { continue };
+            if lease.id == id && Path::new(&lease.root) == root {
+                if held.is_dead() {
+                    self.remove(lock, held.render)?;
+                } else {
+                    is_left = true;
+                }
+            }
+        }
+        Ok(is_left)
+    }
+
     /// Where a GPU's lease is.
-    pub fn path_of(&self, render: Render) -> std::path::PathBuf {
+    pub fn path_of(&self, render: Render) -> PathBuf {
         self.folder.path_of(&render.to_string())
     }
 
     /// Whether a container has a lease on this GPU, alive or dead.
-    pub fn is_holder(&self, render: Render, root: &std::path::Path, id: &str) -> bool {
+    pub fn is_holder(&self, render: Render, root: &Path, id: &str) -> bool {
         let Ok(Some(text)) = self.folder.read(&render.to_string()) else { return false };
-        Lease::parse(&text).is_ok_and(|lease| lease.id == id && std::path::Path::new(&lease.root) == root)
+        Lease::parse(&text).is_ok_and(|lease| lease.id == id && Path::new(&lease.root) == root)
     }
 }

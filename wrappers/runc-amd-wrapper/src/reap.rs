@@ -5,6 +5,7 @@
 //! next decision does it, whatever it is about.
 
 use std::cell::OnceCell;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use allocation::record::Record;
@@ -12,6 +13,7 @@ use allocation::record::Record;
 use crate::alive;
 use crate::container::is_in_use;
 use crate::lease_file::Leases;
+use crate::liveness::Judge;
 use crate::lock::Lock;
 use crate::paths::Paths;
 use crate::run_error::Error;
@@ -50,7 +52,7 @@ pub fn some(store: &Store<'_>, lock: &Lock, paths: &Paths, passed_over: impl Fn(
 
 fn living(
     store: &Store<'_>,
-    _lock: &Lock,
+    lock: &Lock,
     paths: &Paths,
     names: &[String],
     passed_over: impl Fn(&Record) -> bool,
@@ -69,7 +71,7 @@ fn living(
         };
         if is_in_use(&record, paths) && is_of_this_boot(&record) {
             living.push(record);
-        } else if !has_a_lease(&record, paths) {
+        } else if !has_a_lease(&record, lock, paths) {
             // It was only in the way; a record that stays is looked at again next time.
             let _ = store.folder().remove(name);
         }
@@ -77,9 +79,15 @@ fn living(
     living
 }
 
-/// Whether a lease is left of the container: that is dead or alive by rules of its own, and as long as it is there
-/// the record tells a later container of this id of it.
-fn has_a_lease(record: &Record, paths: &Paths) -> bool {
-    let leases = Leases::of(paths);
-    record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, record.root.as_ref(), &record.id))
+/// Whether a lease lives on behind the container, by a process in its cgroup, so that its record must tell a later
+/// container of this id of it. One that is dead, of the time when sharing was exclusive, is removed.
+fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
+    let leases = Leases::under(lock, paths);
+    let (root, id) = (Path::new(&record.root), &record.id);
+    if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
+        return false;
+    }
+    // What cannot be told counts as alive.
+    let Ok(judge) = Judge::new(paths) else { return true };
+    leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
 }

@@ -151,6 +151,26 @@ fn real_what_was_given_while_gpus_were_shared_is_not_free() {
 }
 
 #[test]
+fn real_what_was_leased_is_cleared_away_while_gpus_are_shared_once_its_container_is_dead() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    for (id, env) in [("lives", "AMD_VISIBLE_DEVICES=0"), ("dies", "AMD_VISIBLE_DEVICES=1")] {
+        assert!(create(&stage, id, &[env]).runs());
+    }
+    end(&stage, "renderD129");
+    stage.policy("all", "none");
+    for env in ["AMD_VISIBLE_DEVICES=all", "AMD_GPU_COUNT=1"] {
+        assert!(create(&stage, "shares", &[env]).runs(), "{env}");
+        let leases = stage::names(&stage.path("run/leases"));
+        assert_eq!(leases, ["renderD128"], "{env}");
+        assert!(stage.record("lives").is_some() && stage.record("dies").is_none(), "{env}");
+    }
+}
+
+#[test]
 fn real_leases_that_cannot_be_believed_stop_what_asks_and_nothing_else() {
     type Make = fn(&Path);
     if !real::require_root(&["mknod"]) {
