@@ -34,6 +34,7 @@ pub mod nodes;
 pub mod open;
 pub mod paths;
 pub mod policy_file;
+pub mod procfs;
 pub mod queue;
 pub mod reap;
 pub mod run_error;
