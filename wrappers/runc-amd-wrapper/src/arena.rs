@@ -34,7 +34,7 @@ impl Arena {
 
     /// To be called before anything is allocated. A page that is written first is given by the kernel at
     /// once; one that is read first is given twice.
-    #[cfg_attr(not(target_env = "musl"), allow(dead_code, reason = "the program begins in src/early.rs"))]
+    #[cfg_attr(not(early_entry), allow(dead_code, reason = "the program begins in src/early.rs"))]
     pub(crate) fn begin(&self) {
         self.used.store(0, Ordering::Relaxed);
     }

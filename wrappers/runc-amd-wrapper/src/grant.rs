@@ -11,8 +11,7 @@ use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
 use crate::log::Log;
-use crate::nodes::{Node, Owner, Sysfs};
-use crate::paths::Paths;
+use crate::nodes::{Devices, Node, Owner};
 
 /// What decides about a node besides itself.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +21,7 @@ pub struct Setting<'a> {
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
     pub log: Log<'a>,
-    pub paths: &'a Paths,
-    pub sysfs: &'a Sysfs<'a>,
+    pub devices: &'a Devices<'a>,
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
@@ -77,7 +75,7 @@ impl<'a> Setting<'a> {
 
     fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<Seen, String> {
         let path = Path::new(wanted.host());
-        let mut node = Node::at(path, &self.paths.dev).map_err(|error| error.to_string())?;
+        let mut node = Node::at(path, self.devices).map_err(|error| error.to_string())?;
         let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen.gpu));
         match checked.next() {
             Some(Err(error)) if !checked.any(|checked| checked.is_ok()) => return Err(error),
@@ -105,9 +103,9 @@ impl<'a> Setting<'a> {
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
-                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.sysfs)
+                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.devices)
             }
-            None => node.check(path, Owner::AnyOfAmd, self.sysfs),
+            None => node.check(path, Owner::AnyOfAmd, self.devices),
         };
         checked.map_err(|error| error.to_string())
     }

@@ -123,8 +123,8 @@ impl Process<'_> {
     ) -> Result<Members, Error> {
         let mut user = Members::default();
         if !gids.is_empty() {
-            let key = format!("{prefix}user.additionalGids");
-            let mut present: Vec<u32> = entries::read(text, self.gids, &key)?;
+            let mut present =
+                entries::read_numbers(text, self.gids, &format!("{prefix}user.additionalGids"))?;
             let mut missing = String::new();
             for gid in gids {
                 if !present.contains(gid) {

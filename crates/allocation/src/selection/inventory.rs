@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Chosen, Gpu, Refusal, pack};
 use crate::{
     PciAddress, Render,
-    cdi::{Device, Spec},
+    cdi::Outline,
     policy::Policy,
     request::{Request, Selector},
 };
@@ -13,7 +13,7 @@ use crate::{
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
 pub struct Inventory {
-    /// What the spec has, in the order of the indexes, each with its place in `spec.devices`.
+    /// What the spec has, in the order of the indexes, each with its place in [`Outline::devices`].
     machine: Vec<(Gpu, usize)>,
     /// What the policy allows, with the spec's device for it, if it has one.
     allowed: Vec<(Gpu, Option<usize>)>,
@@ -26,7 +26,7 @@ impl Inventory {
     /// of the policy is found in the spec by its PCI address and render node, never by its index: indexes
     /// are given anew when a card is gone.
     #[must_use]
-    pub fn new(policy: &Policy, spec: &Spec<'_>) -> Self {
+    pub fn new(policy: &Policy, spec: &Outline<'_>) -> Self {
         let machine = machine(spec);
         let allowed = match &policy.gpus {
             None => machine.iter().map(|(gpu, device)| (gpu.clone(), Some(*device))).collect(),
@@ -189,18 +189,17 @@ fn device_of(gpu: &Gpu, machine: &[(Gpu, usize)]) -> Option<usize> {
 
 /// The GPUs of a spec: the devices that are named by an index and have a render node. The other names of a
 /// node tell its card (a PCI address) and its uuid.
-fn machine(spec: &Spec<'_>) -> Vec<(Gpu, usize)> {
+fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
     let mut cards: BTreeMap<Render, PciAddress> = BTreeMap::new();
     let mut uuids: BTreeMap<Render, &str> = BTreeMap::new();
     let mut gpus = Vec::new();
-    for (place, device) in spec.devices.iter().enumerate() {
-        let name = &*device.name;
+    for (place, (name, renders)) in spec.devices().enumerate() {
         if let Some(address) = PciAddress::parse(name) {
-            cards.extend(renders(device).map(|render| (render, address)));
+            cards.extend(renders.iter().map(|render| (*render, address)));
         } else if name.starts_with("GPU-") {
-            uuids.extend(renders(device).map(|render| (render, name)));
+            uuids.extend(renders.iter().map(|render| (*render, name)));
         } else if let Some(index) = index(name) {
-            gpus.extend(renders(device).next().map(|render| (index, render, place)));
+            gpus.extend(renders.first().map(|render| (index, *render, place)));
         }
     }
     gpus.sort_unstable();
@@ -216,10 +215,6 @@ fn machine(spec: &Spec<'_>) -> Vec<(Gpu, usize)> {
 fn index(name: &str) -> Option<u32> {
     let plain = name.bytes().all(|b| b.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     if plain { name.parse().ok() } else { None }
-}
-
-fn renders<'d>(device: &'d Device<'_>) -> impl Iterator<Item = Render> + 'd {
-    device.edits.device_nodes.iter().filter_map(|node| Render::parse(node.host()))
 }
 
 #[cfg(test)]
