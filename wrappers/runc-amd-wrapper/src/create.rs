@@ -183,7 +183,7 @@ impl Create<'_> {
         if container.lives(self.paths) {
             return Ok(());
         }
-        if config::read(config.path.clone()).is_ok_and(|now| now.bytes != config.bytes) {
+        if config.was_replaced() {
             let path = config.path.display();
             return Err(format!(
                 "its {path} was changed meanwhile: another create is at work on this bundle"
@@ -283,7 +283,7 @@ impl Create<'_> {
         }
         let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
         let edited =
-            bundle.inject(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
+            bundle.edit(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
         let record = record(container, creator.clone(), &chosen, &injection)?;
         if let Some(exclusive) = leased {
             exclusive.write(&lock, &chosen)?;

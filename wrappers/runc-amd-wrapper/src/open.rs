@@ -101,7 +101,7 @@ pub(crate) fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
 }
 
 /// Reads a whole file of at most `limit` bytes that was opened with its metadata.
-pub fn bytes(file: File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
+pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
     if metadata.len() > limit {
         return Err(Error::TooLong { limit });
     }

@@ -106,7 +106,7 @@ fn real_a_kill_at_any_write_leaves_nothing_that_blocks() {
         let mut kills = 0;
         for calls in [
             "?mkdir,?mkdirat",
-            "write",
+            "write,?writev",
             "?rename,?renameat,?renameat2",
             "?unlink,?unlinkat",
             "?fchmod",

@@ -14,7 +14,7 @@ use crate::{
     by_path::ByPath,
     cdi::{Hook, Mount},
     json::{write_number, write_string},
-    splice::{Brackets, Members, Place, Splices},
+    splice::{Brackets, Edited, Members, Place, Splices},
 };
 
 /// What a container is given.
@@ -47,6 +47,14 @@ pub struct Node<'i> {
 }
 
 impl Bundle<'_> {
+    /// The text with the injection in it, or None when it has all of it already. See [`Bundle::edit`].
+    ///
+    /// # Errors
+    /// As [`Bundle::edit`].
+    pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
+        Ok(self.edit(injection)?.map(|edited| edited.to_string()))
+    }
+
     /// The text with the injection in it, or None when it has all of it already.
     ///
     /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
@@ -56,7 +64,7 @@ impl Bundle<'_> {
     /// # Errors
     /// The bundle is in doubt, a list that must be looked into cannot be read, or the bundle has another
     /// device at the path of a node.
-    pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
+    pub fn edit(&self, injection: &Injection<'_>) -> Result<Option<Edited<'_>>, Error> {
         self.certain()?;
         let mut splices = Splices::default();
         let mut root = Members::default();
@@ -70,7 +78,7 @@ impl Bundle<'_> {
         root.add("mounts", splices.extend(self.mounts, Brackets::Array, mounts));
         root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
         splices.extend(Place::Here(self.root), Brackets::Object, root.0);
-        Ok(splices.apply(self.text))
+        Ok(splices.edited(self.text))
     }
 
     fn extend_linux(&self, nodes: &[Node<'_>], splices: &mut Splices) -> Result<Option<String>, Error> {

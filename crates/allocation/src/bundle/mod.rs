@@ -19,6 +19,7 @@ mod places;
 
 use std::borrow::Cow;
 
+pub use crate::splice::Edited;
 pub use entries::Device;
 pub use error::Error;
 pub use inject::{Injection, Node};
