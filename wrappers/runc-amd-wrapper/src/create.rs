@@ -310,6 +310,7 @@ impl Create<'_> {
             let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
             let same = inventory.select(&Request::Listed(same), |_| 0);
             if let Ok(same) = same {
+                self.reap(store, lock);
                 return Ok(same);
             }
         }
