@@ -194,8 +194,13 @@ impl<'a> Scanner<'a> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.at += 1;
             // What is written for people is half of it indentation.
-            while self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(b"        ")) {
-                self.at += 8;
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            for word in rest.as_chunks::<8>().0 {
+                let other = u64::from_le_bytes(*word) ^ u64::from_ne_bytes([b' '; 8]);
+                self.at += other.trailing_zeros() as usize / 8;
+                if other != 0 {
+                    break;
+                }
             }
         }
     }
@@ -452,7 +457,7 @@ mod object;
 mod value;
 
 pub use misread::Misread;
-pub(crate) use object::{Keyed, keyed, object, whole};
+pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 
 #[cfg(test)]
 mod tests;

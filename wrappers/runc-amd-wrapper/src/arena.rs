@@ -97,6 +97,8 @@ unsafe impl GlobalAlloc for Arena {
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         match self.offset(piece) {
             Some(start) if self.move_end(start + layout.size(), start.saturating_add(size)) => piece,
+            // One that is not the last keeps the room that it does not need.
+            Some(_) if size <= layout.size() => piece,
             Some(_) => {
                 // SAFETY: the caller guarantees a size that is legal for this alignment.
                 let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };

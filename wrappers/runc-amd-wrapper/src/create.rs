@@ -269,7 +269,7 @@ impl Create<'_> {
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),
         };
-        let mut examined = Examined::default();
+        let mut examined = Examined::with_capacity(2 * chosen.len() + 1);
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,

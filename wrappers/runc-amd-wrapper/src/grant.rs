@@ -25,8 +25,15 @@ pub struct Setting<'a> {
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Examined<'a>(ByPath<&'a str, Seen>);
+
+impl Examined<'_> {
+    /// With room for this many.
+    pub fn with_capacity(nodes: usize) -> Self {
+        Self(ByPath::with_capacity_and_hasher(nodes, Default::default()))
+    }
+}
 
 /// A node as it will be in the container.
 #[derive(Clone, Copy, Debug)]
@@ -117,8 +124,14 @@ impl<'a> Setting<'a> {
     pub fn injection(&self, chosen: &[Chosen<'_>], examined: &Examined<'_>) -> Result<Injection<'a>, String> {
         let grant =
             self.spec.grant(chosen.iter().map(|chosen| chosen.device)).map_err(|error| error.to_string())?;
-        let mut injection =
-            Injection { env: grant.env, mounts: grant.mounts, hooks: grant.hooks, ..Injection::default() };
+        let nodes = Vec::with_capacity(grant.nodes.len());
+        let mut injection = Injection {
+            nodes,
+            env: grant.env,
+            mounts: grant.mounts,
+            hooks: grant.hooks,
+            ..Injection::default()
+        };
         for wanted in grant.nodes {
             // Every node of the chosen devices and of the common edits was examined before.
             let Some(Seen { node, supplement }) = examined.0.get(wanted.host()) else {

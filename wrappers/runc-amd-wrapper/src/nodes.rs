@@ -203,7 +203,8 @@ impl Node {
             }),
             ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(()),
             ("drm", _, Owner::AnyOfAmd) => {
-                if devices.amds.borrow().iter().any(|known| known == folder) {
+                // The nodes of a card mostly come one behind the other.
+                if devices.amds.borrow().iter().rev().any(|known| known == folder) {
                     return Ok(());
                 }
                 match devices.driver(folder) {

@@ -116,18 +116,23 @@ impl<'a> Outline<'a> {
     /// # Errors
     /// Their edits cannot be read.
     pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
-        let misread = |fault| Error(Misread::of(self.text, fault));
-        let at = |span: Span| Scanner::at(self.text, span.start);
-        let devices = places.into_iter().filter_map(|place| self.devices.get(place));
-        let devices: Result<Vec<Device<'a>>, _> =
-            devices.map(|device| object(&mut at(device.whole))).collect();
-        let edits: Option<Result<Edits<'a>, _>> = self.edits.map(|span| object(&mut at(span)));
+        let read = || {
+            let at = |span: Span| Scanner::at(self.text, span.start);
+            let places = places.into_iter();
+            let mut devices = Vec::with_capacity(places.size_hint().0);
+            for device in places.filter_map(|place| self.devices.get(place)) {
+                devices.push(object::<Device<'a>>(&mut at(device.whole))?);
+            }
+            let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
+            Ok((devices, edits.unwrap_or_default()))
+        };
+        let (devices, edits) = read().map_err(|fault| Error(Misread::of(self.text, fault)))?;
         Ok(Spec {
             version: self.version.clone(),
             kind: self.kind.clone(),
             annotated: self.annotated,
-            devices: devices.map_err(misread)?,
-            edits: edits.transpose().map_err(misread)?.unwrap_or_default(),
+            devices,
+            edits,
             unknown: self.unknown.clone(),
         })
     }

@@ -2,18 +2,31 @@
 
 use super::{Fault, Scanner, Text};
 
-/// An object of which these keys are known.
+/// An object of which some keys are known: at most 32.
 pub(crate) trait Keyed<'a>: Default {
-    /// At most 32.
     const KEYS: &'static [&'static str];
     /// Those of them without which it is none.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Reads the value of one of [`Keyed::KEYS`].
-    fn set(&mut self, key: &'static str, scanner: &mut Scanner<'a>) -> Result<(), Fault>;
+    /// Reads the value behind a key that is known; false where it is not.
+    fn member(&mut self, key: Text<'a>, seen: &mut Seen, scanner: &mut Scanner<'a>) -> Result<bool, Fault>;
 
     /// Takes note of another key. Its value is gone past afterwards.
     fn other(&mut self, key: Text<'a>) -> Result<(), Fault>;
+}
+
+/// The places of [`Keyed::KEYS`] that were there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen(u32);
+
+impl Seen {
+    pub(crate) fn mark(&mut self, place: u32, key: Text<'_>, known: &'static str) -> Result<(), Fault> {
+        if self.0 & (1 << place) != 0 {
+            return Err(Fault::Twice { offset: key.span.start, key: known });
+        }
+        self.0 |= 1 << place;
+        Ok(())
+    }
 }
 
 /// Reads an object. A key that is known stands in it once.
@@ -21,20 +34,16 @@ pub(crate) fn object<'a, T: Keyed<'a>>(scanner: &mut Scanner<'a>) -> Result<T, F
     scanner.peek()?;
     let offset = scanner.offset();
     let mut value = T::default();
-    let mut seen = 0_u32;
+    let mut seen = Seen::default();
     scanner.object_of(|scanner, key| {
-        let Some((at, known)) = T::KEYS.iter().enumerate().find(|(_, known)| key.is(known)) else {
-            value.other(key)?;
-            return scanner.skip().map(drop);
-        };
-        if seen & (1 << at) != 0 {
-            return Err(Fault::Twice { offset: key.span.start, key: known });
+        if value.member(key, &mut seen, scanner)? {
+            return Ok(());
         }
-        seen |= 1 << at;
-        value.set(known, scanner)
+        value.other(key)?;
+        scanner.skip().map(drop)
     })?;
     let has =
-        |key: &str| T::KEYS.iter().position(|known| *known == key).is_some_and(|at| seen & (1 << at) != 0);
+        |key: &str| T::KEYS.iter().position(|known| *known == key).is_some_and(|at| seen.0 & (1 << at) != 0);
     match T::REQUIRED.iter().find(|key| !has(key)) {
         Some(key) => Err(Fault::Missing { offset, key }),
         None => Ok(value),
@@ -57,17 +66,25 @@ macro_rules! keyed {
             const KEYS: &'static [&'static str] = &[$($key),*];
             const REQUIRED: &'static [&'static str] = &[$($required),*];
 
-            fn set(
+            // Each key is compared as the constant that it is.
+            fn member(
                 &mut self,
-                key: &'static str,
+                key: $crate::json::Text<'a>,
+                seen: &mut $crate::json::Seen,
                 $scanner: &mut $crate::json::Scanner<'a>,
-            ) -> Result<(), $crate::json::Fault> {
-                let $value = self;
-                match key {
-                    $($key => $set,)*
-                    _ => {}
-                }
-                Ok(())
+            ) -> Result<bool, $crate::json::Fault> {
+                let mut place = 0;
+                $(
+                    if key.is($key) {
+                        seen.mark(place, key, $key)?;
+                        let $value = self;
+                        $set;
+                        return Ok(true);
+                    }
+                    place += 1;
+                )*
+                let _ = place;
+                Ok(false)
             }
 
             fn other(&mut self, $text: $crate::json::Text<'a>) -> Result<(), $crate::json::Fault> {

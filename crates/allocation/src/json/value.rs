@@ -80,6 +80,8 @@ impl<'a> Scanner<'a> {
             }
             _ => return self.unwanted("a list"),
         }
+        // Room for what never comes would be most of the memory of a list of few large things.
+        list.shrink_to_fit();
         Ok(list)
     }
 

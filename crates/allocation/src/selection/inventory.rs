@@ -13,10 +13,11 @@ use crate::{
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
 pub struct Inventory {
-    /// What the spec has, in the order of the indexes, each with its place in [`Outline::devices`].
-    machine: Vec<(Gpu, usize)>,
-    /// What the policy allows, with the spec's device for it, if it has one.
+    /// What the policy allows, in the order of the indexes, with the place in [`Outline::devices`] of the spec's
+    /// device for it, if the spec has one.
     allowed: Vec<(Gpu, Option<usize>)>,
+    /// What the spec has and the policy does not allow.
+    forbidden: Vec<Gpu>,
 }
 
 impl Inventory {
@@ -28,11 +29,24 @@ impl Inventory {
     #[must_use]
     pub fn new(policy: &Policy, spec: &Outline<'_>) -> Self {
         let machine = machine(spec);
-        let allowed = match &policy.gpus {
-            None => machine.iter().map(|(gpu, device)| (gpu.clone(), Some(*device))).collect(),
-            Some(gpus) => gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect(),
-        };
-        Self { machine, allowed }
+        match &policy.gpus {
+            None => {
+                let allowed = machine.into_iter().map(|(gpu, device)| (gpu, Some(device))).collect();
+                Self { forbidden: Vec::new(), allowed }
+            }
+            Some(gpus) => {
+                let allowed: Vec<(Gpu, Option<usize>)> =
+                    gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect();
+                let is_allowed = |gpu: &Gpu, device: usize| {
+                    allowed.iter().any(|(allowed, of_spec)| match of_spec {
+                        Some(of_spec) => *of_spec == device,
+                        None => allowed.render == gpu.render && allowed.pci == gpu.pci,
+                    })
+                };
+                let others = machine.iter().filter(|(gpu, device)| !is_allowed(gpu, *device));
+                Self { forbidden: others.map(|(gpu, _)| gpu.clone()).collect(), allowed }
+            }
+        }
     }
 
     /// The GPUs that may be had, in the order of their indexes, whether they are there or not.
@@ -105,14 +119,8 @@ impl Inventory {
             }
         }
         // An index is the policy's own; the spec's device of that index may be another card.
-        let is_allowed = |gpu: &Gpu| {
-            self.allowed.iter().any(|(allowed, device)| match device {
-                Some(device) => self.machine.iter().any(|(other, at)| at == device && other == gpu),
-                None => allowed.render == gpu.render && allowed.pci == gpu.pci,
-            })
-        };
-        let mut left_out = self.machine.iter().filter(|(gpu, _)| names(selector, gpu) && !is_allowed(gpu));
-        match (found, left_out.next().is_some()) {
+        let is_forbidden = self.forbidden.iter().any(|gpu| names(selector, gpu));
+        match (found, is_forbidden) {
             (false, false) => Err(Refusal::NoSuchGpu { name: name() }),
             (false, true) => Err(Refusal::NotAllowed { name: name() }),
             (true, true) if matches!(selector, Selector::Pci(_)) => {
