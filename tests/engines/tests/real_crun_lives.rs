@@ -100,6 +100,14 @@ enum Keeper {
 /// The first process of the only container.
 const INIT: &str = "sleep";
 
+/// Kills what runs this program, if anything does: containerd ends the container of a shim that is gone, and a shim ends
+/// with its container, at any moment.
+fn end(containerd: &Containerd, program: &str) {
+    let pids = containerd.host().pids_of(program);
+    let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    containerd.host().busybox(&[&["kill", "-KILL"], &pids[..]].concat());
+}
+
 /// Whether a create that goes past containerd gets the GPU; it is deleted again.
 #[track_caller]
 fn gets_it(containerd: &Containerd, config: &str) -> bool {
@@ -146,10 +154,8 @@ fn real_a_lease_ends_with_its_container_whoever_of_its_keepers_is_killed_first()
             for keeper in order {
                 match keeper {
                     Daemon => containerd.kill(),
-                    Shim if !containerd.host().pids_of(SHIM).is_empty() => containerd.host().kill_all(SHIM),
-                    Init if !containerd.host().pids_of(INIT).is_empty() => containerd.host().kill_all(INIT),
-                    // containerd ends the container of a shim that is gone; a shim ends with its container.
-                    Shim | Init => {}
+                    Shim => end(&containerd, SHIM),
+                    Init => end(&containerd, INIT),
                 }
                 // Never while it lives; whether containerd has ended it meanwhile is seen first.
                 let lived = gets_it(&containerd, &config) && !containerd.host().pids_of(INIT).is_empty();
