@@ -57,7 +57,6 @@ impl PciAddress {
     /// As the kernel writes it. Through core::fmt it would cost more than all else that a record of many GPUs
     /// takes.
     fn text(self) -> String {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         let digit =
             |number: u32, place: u32| char::from(HEX[usize::from((number >> (4 * place)) as u8 & 15)]);
         let mut text = String::with_capacity(16);

@@ -66,7 +66,8 @@ impl From<&Gpu> for RecordedGpu {
 #[serde(deny_unknown_fields)]
 pub struct Creator {
     pub pid: u32,
-    /// Field 22 of `/proc/PID/stat`: clock ticks after boot. With the pid it names one process of this boot.
+    /// When it had started, in clock ticks after boot as field 22 of `/proc/PID/stat`. With the pid it names one
+    /// process of this boot: another one that has the number later started later.
     pub start_time: u64,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,

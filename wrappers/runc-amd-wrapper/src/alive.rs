@@ -1,21 +1,30 @@
 //! Whether a process is still the one that it was.
 //!
-//! A number alone does not say that: numbers are used again. A process is named by its number, the time
-//! at which it started and the boot that the time counts from.
+//! A number alone does not say that: numbers are used again. A process is named by its number, a time by which it
+//! had started and the boot that the time counts from: who gets the number later starts later.
 
 use std::path::{Path, PathBuf};
 
-use crate::procfs;
+use crate::{procfs, sys};
 
 /// A process of this boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// Clock ticks after boot: field 22 of `/proc/PID/stat` (proc(5)).
+    /// In clock ticks after boot, as field 22 of `/proc/PID/stat` (proc(5)): when it started, or a time at which
+    /// it was there.
     pub start_time: u64,
 }
 
 impl Process {
+    /// This process, which is there now. When it started only proc could say, and a look at proc takes as long as
+    /// one at ten device nodes.
+    pub fn this() -> Self {
+        // What field 22 counts in, on x86 and Arm (USER_HZ, asm-generic/param.h).
+        const NANOSECONDS_IN_A_TICK: u64 = 10_000_000;
+        Self { pid: std::process::id(), start_time: sys::since_boot_ns() / NANOSECONDS_IN_A_TICK }
+    }
+
     /// The process with this number now, unless it has ended and only waits for its parent.
     pub fn now(proc: &Path, pid: u32) -> Option<Self> {
         Self::from_stat(pid, &procfs::read(&stat_of(proc, pid)).ok()?)
@@ -35,13 +44,17 @@ impl Process {
         // What proc answers for a process that ended while it was looked up.
         const ESRCH: i32 = 3;
         match procfs::read(&stat_of(proc, self.pid)) {
-            Ok(stat) => Self::from_stat(self.pid, &stat) == Some(self),
+            Ok(stat) => Self::from_stat(self.pid, &stat).is_some_and(|now| self.can_be(now)),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound && error.raw_os_error() != Some(ESRCH),
         }
     }
 
     pub fn is_alive(self, proc: &Path) -> bool {
-        Self::now(proc, self.pid) == Some(self)
+        Self::now(proc, self.pid).is_some_and(|now| self.can_be(now))
+    }
+
+    fn can_be(self, now: Self) -> bool {
+        now.start_time <= self.start_time
     }
 }
 
@@ -65,7 +78,13 @@ mod tests {
         let proc = Path::new("/proc");
         let own = Process::now(proc, std::process::id()).unwrap();
         assert!(own.is_alive(proc));
-        assert!(!Process { start_time: own.start_time + 1, ..own }.is_alive(proc));
+        assert!(!Process { start_time: own.start_time - 1, ..own }.is_alive(proc));
+        let this = Process::this();
+        assert!(this.pid == own.pid && this.start_time >= own.start_time && this.is_alive(proc));
+        assert!(
+            this.start_time < own.start_time + 100 * 3600,
+            "ticks of a hundredth of a second: {this:?} {own:?}"
+        );
         assert!(!Process { pid: u32::MAX, ..own }.is_alive(proc));
     }
 

@@ -203,7 +203,7 @@ impl Create<'_> {
         let inventory = Inventory::new(policy, &outline);
         let namespace =
             bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let creator = self.creator()?;
+        let creator = self.creator(policy.sharing)?;
         let (in_bundle, exclusive);
         let (lock, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
@@ -332,9 +332,13 @@ impl Create<'_> {
     }
 
     /// This process, which runc will be.
-    fn creator(&self) -> Result<Creator, String> {
-        let creator = Process::now(&self.paths.proc, std::process::id())
-            .ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?;
+    fn creator(&self, sharing: Sharing) -> Result<Creator, String> {
+        let creator = match sharing {
+            Sharing::Shared => Process::this(),
+            // Who lives decides about the next container's GPUs: proc must be this process's own.
+            Sharing::Exclusive => Process::now(&self.paths.proc, std::process::id())
+                .ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?,
+        };
         let boot_id = alive::boot_id(&self.paths.proc).map_err(|error| {
             unrecorded(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}"))
         })?;

@@ -57,7 +57,7 @@ mod tests {
         let proc = Path::new("/proc");
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let named = Process::now(proc, child.id()).unwrap();
-        kill(Process { start_time: named.start_time + 1, ..named }, proc).unwrap();
+        kill(Process { start_time: named.start_time - 1, ..named }, proc).unwrap();
         assert!(named.is_alive(proc));
         kill(named, proc).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));

@@ -16,6 +16,7 @@ mod number {
     pub(super) const CLOSE: usize = 3;
     pub(super) const MADVISE: usize = 28;
     pub(super) const EXECVE: usize = 59;
+    pub(super) const CLOCK_GETTIME: usize = 228;
     pub(super) const GETDENTS64: usize = 217;
     pub(super) const OPENAT: usize = 257;
     pub(super) const READLINKAT: usize = 267;
@@ -29,6 +30,7 @@ mod number {
     pub(super) const CLOSE: usize = 57;
     pub(super) const MADVISE: usize = 233;
     pub(super) const EXECVE: usize = 221;
+    pub(super) const CLOCK_GETTIME: usize = 113;
     pub(super) const GETDENTS64: usize = 61;
     pub(super) const OPENAT: usize = 56;
     pub(super) const READLINKAT: usize = 78;
@@ -297,6 +299,18 @@ pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
     let length = memory.get().len().saturating_sub(start - address);
     // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page.
     let _ = unsafe { call(number::MADVISE, [start, length, MADV_POPULATE_WRITE, 0, 0]) };
+}
+
+/// The time since the boot, suspensions included, in nanoseconds.
+pub fn since_boot_ns() -> u64 {
+    const CLOCK_BOOTTIME: usize = 7;
+    // struct timespec: seconds and nanoseconds (linux/time.h).
+    let mut time = [0_u64; 2];
+    // SAFETY: the kernel writes a timespec to the place. It cannot fail for a clock that every Linux since 2.6.39 has.
+    let _ = unsafe {
+        call(number::CLOCK_GETTIME, [CLOCK_BOOTTIME, time.as_mut_ptr().expose_provenance(), 0, 0, 0])
+    };
+    time[0].saturating_mul(1_000_000_000).saturating_add(time[1])
 }
 
 /// Runs a program in this process's place; comes back only with the reason why not.

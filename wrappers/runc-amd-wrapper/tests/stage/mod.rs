@@ -184,7 +184,7 @@ impl Stage {
         }
         let own = runc_amd_wrapper::alive::Process::now(Path::new("/proc"), std::process::id()).unwrap();
         let boot_id = runc_amd_wrapper::alive::boot_id(Path::new("/proc")).unwrap();
-        let start_time = if lives { own.start_time } else { own.start_time + 1 };
+        let start_time = if lives { own.start_time } else { own.start_time - 1 };
         let record = json!({
             "schema_version": 1, "id": id, "root": "/nowhere/runc", "gids": gids, "env": [],
             "gpus": [{"index": gpu, "pci": null, "render": format!("/dev/dri/renderD{}", 128 + gpu)}],
