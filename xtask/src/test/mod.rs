@@ -58,8 +58,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc))?;
-    let remedy = "tests/real-components.txt says how the list is kept";
-    steps.run("real components", remedy, || real::check(&tests.ran, &tests.names()?))?;
+    let remedy =
+        "tests/real-components has a list for each test program, PACKAGE/TEST.txt: a function's name a line";
+    steps.run("real components", remedy, || real::check(&tests.ran, &tests.all()?))?;
 
     println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
     Ok(())
@@ -145,9 +146,9 @@ impl Tests {
     }
 
     /// Every test of the workspace, the ignored among them, as nextest names them.
-    fn names(&self) -> Result<Vec<String>> {
+    fn all(&self) -> Result<Vec<real::Test>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
-        real::names_of_tests(
+        real::tests_in(
             &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
         )
     }
