@@ -52,7 +52,7 @@ impl Machine {
             machine.release,
             booted.accelerator,
             machine.said("amdgpu"),
-            machine.said("host-kfd"),
+            machine.answer("host-kfd").stdout.trim(),
             booted.took.as_secs_f64()
         );
         Some(machine)
