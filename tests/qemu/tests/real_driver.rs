@@ -133,6 +133,28 @@ fn containers(machine: &Machine, hierarchy: &str, kfd: &str) {
     assert!(stranger.stderr.contains("there is no GPU") && stranger.stderr.contains('1'), "{stranger:#?}");
 }
 
+/// What Debian 12's containerd runs, in the namespace that Concourse uses.
+#[track_caller]
+fn containerd(machine: &Machine, kfd: &str) {
+    machine.said("containerd");
+    let version = machine.said("containerd-version");
+    assert!(version.contains("containerd/containerd 1.6."), "{version}");
+    let refused = look(ENOENT, ENOENT, [EPERM; 3]);
+    for (step, expected) in [
+        ("ctr-silent", &refused),
+        ("ctr-asks-of-runc", &refused),
+        ("ctr-asks", &look(kfd, "drm vgem", [kfd, "drm vgem", EPERM])),
+    ] {
+        assert_eq!(machine.said(step), expected, "{step}: {:#?}", machine.answer(step));
+    }
+    let stranger = machine.answer("ctr-stranger");
+    assert!(stranger.status != 0 && stranger.stderr.contains("there is no GPU"), "{stranger:#?}");
+    let life = machine.said("ctr-life");
+    let record = "%2Frun%2Fcontainerd%2Frunc%2Fconcourse@life";
+    assert_eq!(life, format!("{record}\n{kfd}\nleft:"), "{life}");
+    assert_eq!(machine.said("ctr-left"), "");
+}
+
 /// By the kernel's own /sys/dev/char vgem's node is not the card's, whatever the CDI spec says.
 #[track_caller]
 fn node_check(machine: &Machine) {
@@ -146,21 +168,22 @@ fn node_check(machine: &Machine) {
 
 #[test]
 fn real_driver_of_linux_6_1_answers_containers_of_the_policy_and_no_others() {
-    if let Some(machine) = Machine::boot("bookworm") {
+    if let Some(machine) = Machine::boot("bookworm", true) {
         hold(&machine, "kfd 1.11");
+        containerd(&machine, "kfd 1.11");
     }
 }
 
 #[test]
 fn real_driver_of_linux_6_12_answers_containers_of_the_policy_and_no_others() {
-    if let Some(machine) = Machine::boot("trixie") {
+    if let Some(machine) = Machine::boot("trixie", false) {
         hold(&machine, "kfd 1.17");
     }
 }
 
 #[test]
 fn real_driver_of_linux_7_2_answers_containers_of_the_policy_and_no_others() {
-    if let Some(machine) = Machine::boot("sid") {
+    if let Some(machine) = Machine::boot("sid", false) {
         // With no GPU at all this driver refuses every open by itself; the device cgroup's answer is another.
         hold(&machine, "open: 22");
     }

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use crate::command::Command;
 use crate::repository;
 
-/// Releases of Debian: Linux 6.1 and 6.12.
-const SUITES: [&str; 2] = ["bookworm", "trixie"];
+/// Releases of Debian: Linux 6.1, 6.12 and, in November 2026, 7.2. sid's moves on; remove its folder to fetch what is
+/// there now.
+const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 
 const ARCHIVE: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -49,12 +50,18 @@ fn unpack(suite: &str, into: &Path) -> Result<()> {
     let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
     let package =
         kernel_in(&answer).with_context(|| format!("{NEWEST} of {suite} depends on no kernel: {answer}"))?;
-    apt.run("apt-get", &["download", package]).inside(into).run()?;
-    let archive =
-        listed(into)?.into_iter().find(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
-    let archive = archive.with_context(|| format!("apt-get download left no .deb in {}", into.display()))?;
-    Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
-    fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    let answer = apt.run("apt-cache", &["depends", "--important", package]).read()?;
+    let packages = [&[package][..], &parts_in(&answer)].concat();
+    apt.run("apt-get", &["download"]).arguments(&packages).inside(into).run()?;
+    let mut archives = listed(into)?;
+    archives.retain(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
+    if archives.len() != packages.len() {
+        bail!("apt-get download of {packages:?} left {archives:?} in {}", into.display());
+    }
+    for archive in archives {
+        Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
+        fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    }
     index_modules(into)
 }
 
@@ -95,6 +102,12 @@ fn kernel_in(answer: &str) -> Option<&str> {
     depends.find(|name| name.starts_with("linux-image-"))
 }
 
+/// From Linux 7 on that package is empty, and the image and the modules are packages that it depends on.
+fn parts_in(answer: &str) -> Vec<&str> {
+    let depends = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    depends.filter(|name| name.starts_with("linux-binary-") || name.starts_with("linux-modules-")).collect()
+}
+
 /// Writes modules.dep, which an installed package's own script would write. Newer packages have their modules
 /// beneath /usr.
 fn index_modules(unpacked: &Path) -> Result<()> {
@@ -120,6 +133,14 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_of_one_package_has_no_parts_and_one_of_three_has_two() {
+        let old = "linux-image-6.12\n  Depends: kmod\n |Depends: linux-initramfs-tool\n";
+        assert_eq!(parts_in(old), [""; 0]);
+        let new = "linux-image-7.2\n  Depends: linux-base-7.2\n  Depends: linux-binary-7.2\n  Depends: linux-modules-7.2\n";
+        assert_eq!(parts_in(new), ["linux-binary-7.2", "linux-modules-7.2"]);
+    }
 
     #[test]
     fn the_kernel_is_the_image_that_the_newest_depends_on() {
