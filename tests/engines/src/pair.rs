@@ -8,7 +8,7 @@ use layout::Machine;
 use serde_json::{Value, json};
 use support::rootfs;
 
-use crate::engine::{Engine, Unpacked};
+use crate::engine::{ALL, Engine, Unpacked};
 use crate::host::{Host, Said};
 use crate::machine;
 
@@ -42,9 +42,18 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// One for each engine; none where the calling test is to be skipped.
+    ///
     /// # Panics
-    /// Where it cannot be set up.
-    pub fn of(engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {
+    /// Where one cannot be set up, or something is missing in a full run.
+    #[track_caller]
+    pub fn of_every_engine(policy: &str) -> Vec<Self> {
+        let unpacked: Option<Vec<_>> = ALL.iter().map(Engine::unpacked).collect();
+        let engines = ALL.iter().zip(unpacked.unwrap_or_default());
+        engines.map(|(engine, unpacked)| Self::of(engine, &unpacked, policy)).collect()
+    }
+
+    fn of(engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {
         let stage = machine::stage(&Machine::demo(), policy);
         rootfs::lay_out(&machine::rootfs(&stage));
         Self { engine: *engine, host: Host::set(stage, unpacked) }

@@ -12,7 +12,6 @@ use std::io::Read as _;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
-use engines::engine::ALL;
 use engines::host::Said;
 use engines::machine::ASKED;
 use engines::pair::{Pair, Program, STATE, without_time};
@@ -74,14 +73,6 @@ const CALLS: &[(&[&str], bool)] = &[
     (&["--systemd-cgroup", "create", "--bundle", PLAIN, "c2"], false),
 ];
 
-/// Each release, unless the calling test is to be skipped.
-#[track_caller]
-fn pairs() -> Vec<Pair> {
-    let found = ALL.iter().map(|engine| Some((engine, engine.unpacked()?)));
-    let found: Option<Vec<_>> = found.collect();
-    found.unwrap_or_default().iter().map(|(engine, unpacked)| Pair::of(engine, unpacked, ASKED)).collect()
-}
-
 /// A container that the wrapper made, with GPUs or without, and that runs.
 fn running(pair: &Pair, id: &str, env: &[&str]) {
     let bundle = pair.bundle(id, env, "sleep 1000");
@@ -93,7 +84,7 @@ fn running(pair: &Pair, id: &str, env: &[&str]) {
 
 #[test]
 fn real_runc_says_the_same_through_the_wrapper_whatever_it_is_asked() {
-    for pair in pairs() {
+    for pair in Pair::of_every_engine(ASKED) {
         running(&pair, "c1", &["AMD_VISIBLE_DEVICES=0"]);
         assert_eq!(pair.host.records().len(), 1);
         assert_eq!(pair.bundle("plain", &[], "true"), PLAIN);
@@ -147,7 +138,7 @@ fn without_numbers(said: &Said) -> String {
 
 #[test]
 fn real_runc_ends_as_its_container_ends_through_the_wrapper_too() {
-    for pair in pairs() {
+    for pair in Pair::of_every_engine(ASKED) {
         for (n, env) in [&[][..], &["AMD_VISIBLE_DEVICES=0"]].into_iter().enumerate() {
             for code in [0, 1, 2, 3, 77, 125, 126, 127, 128, 137, 254, 255] {
                 let id = format!("e{n}-{code}");
@@ -171,7 +162,7 @@ fn real_runc_ends_as_its_container_ends_through_the_wrapper_too() {
 
 #[test]
 fn real_runc_keeps_its_own_log_through_the_wrapper_in_either_format() {
-    for pair in pairs() {
+    for pair in Pair::of_every_engine(ASKED) {
         let bundle = pair.bundle("no-such-program", &[], "true");
         let mut config = pair.config("no-such-program", &[], "true");
         config["process"]["args"] = serde_json::json!(["/bin/nosuch"]);
@@ -196,7 +187,7 @@ fn real_runc_keeps_its_own_log_through_the_wrapper_in_either_format() {
 
 #[test]
 fn real_runc_hands_the_console_over_through_the_wrapper() {
-    for pair in pairs() {
+    for pair in Pair::of_every_engine(ASKED) {
         let told = Program::BOTH.map(|program| {
             let name = format!("console-{program:?}");
             let script = format!("test -t 0 && test -t 1 && test -t 2 && echo a terminal >/seen/{name}");
@@ -227,7 +218,7 @@ fn real_runc_hands_the_console_over_through_the_wrapper() {
 
 #[test]
 fn real_runc_checkpoints_nothing_and_restores_nothing_by_the_wrappers_doing() {
-    for pair in pairs() {
+    for pair in Pair::of_every_engine(ASKED) {
         running(&pair, "c1", &["AMD_VISIBLE_DEVICES=0"]);
         pair.bundle("c9", &["AMD_VISIBLE_DEVICES=0"], "true");
         let before = pair.say(Program::Runc, &["state", "c1"]).well();

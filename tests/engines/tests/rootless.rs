@@ -10,7 +10,6 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::{Command, Stdio};
 
-use engines::engine::ALL;
 use engines::host::Said;
 use engines::machine::{self, ASKED};
 use engines::pair::{Pair, Program, timeless};
@@ -22,21 +21,16 @@ const USER: u32 = 1000;
 /// What a container shows of itself: who it is, and the nodes that are there.
 const SHOW: &str = "id -u; for node in /dev/kfd /dev/dri; do test -e $node && echo $node; done; exit 5";
 
-/// The wrapper before each release of runc, on a machine that has this policy.
+/// runc of every release, each with a folder of the user's own, at `/stage/user`.
 #[track_caller]
 fn pairs(policy: &str) -> Vec<Pair> {
-    let found = ALL.iter().map(|engine| Some((engine, engine.unpacked()?)));
-    let found: Option<Vec<_>> = found.collect();
-    let pairs = found.unwrap_or_default();
-    pairs.iter().map(|(engine, unpacked)| with_home(Pair::of(engine, unpacked, policy))).collect()
-}
-
-/// A folder of the user's own, at `/stage/user`.
-fn with_home(pair: Pair) -> Pair {
-    let folder = pair.outside("user");
-    fs::create_dir(&folder).unwrap();
-    chown(&folder, Some(USER), Some(USER)).unwrap();
-    pair
+    let pairs = Pair::of_every_engine(policy);
+    for pair in &pairs {
+        let folder = pair.outside("user");
+        fs::create_dir(&folder).unwrap();
+        chown(&folder, Some(USER), Some(USER)).unwrap();
+    }
+    pairs
 }
 
 /// Runs one of the two as that user; its streams are files of the user's, as runc gives them to the container's root.

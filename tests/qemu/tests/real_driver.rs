@@ -152,7 +152,6 @@ fn containerd(machine: &Machine, kfd: &str) {
     let life = machine.said("ctr-life");
     let record = "%2Frun%2Fcontainerd%2Frunc%2Fconcourse@life";
     assert_eq!(life, format!("{record}\n{kfd}\nleft:"), "{life}");
-    assert_eq!(machine.said("ctr-left"), "");
 }
 
 /// By the kernel's own /sys/dev/char vgem's node is not the card's, whatever the CDI spec says.
@@ -181,8 +180,10 @@ fn real_driver_of_linux_6_12_answers_containers_of_the_policy_and_no_others() {
     }
 }
 
+/// sid's kernel, 7.2 in November 2026: a third boot makes the full run longer than it is worth there.
+#[cfg(feature = "newest-kernel")]
 #[test]
-fn real_driver_of_linux_7_2_answers_containers_of_the_policy_and_no_others() {
+fn real_driver_of_the_newest_linux_answers_containers_of_the_policy_and_no_others() {
     if let Some(machine) = Machine::boot("sid", false) {
         // With no GPU at all this driver refuses every open by itself; the device cgroup's answer is another.
         hold(&machine, "open: 22");

@@ -23,9 +23,9 @@ fn real_runc_agrees_with_the_reading_of_a_command_line() {
     }
 }
 
-/// Its libraries are later than this machine's, so that it takes their own loader to run it.
+/// runc 1.3 in November 2026. Its libraries are later than this machine's, so that it takes their own loader to run it.
 #[test]
-fn real_runc_1_3_agrees_with_the_reading_of_a_command_line() {
+fn real_runc_of_sid_agrees_with_the_reading_of_a_command_line() {
     let Some(containerd) = real::require_root_and_built("ROCWORKER_CONTAINERD_SID", &[]) else { return };
     let usr = containerd.parent().and_then(Path::parent).unwrap();
     let listed = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -35,7 +35,8 @@ fn real_runc_1_3_agrees_with_the_reading_of_a_command_line() {
     let loader = listed(libraries.clone()).find(is_loader).unwrap();
     let runc = [loader, "--library-path".into(), libraries, usr.join("sbin/runc")];
     let version = Process::new(&runc[0]).args(&runc[1..]).arg("--version").output().unwrap();
-    assert!(version.stdout.starts_with(b"runc version 1.3."), "{version:?}");
+    let version = String::from_utf8(version.stdout).unwrap();
+    assert!(version.starts_with("runc version ") && !version.starts_with("runc version 1.1."), "{version}");
     agrees_with(&runc);
 }
 

@@ -3,7 +3,7 @@
 mod engines;
 mod exporter;
 mod install;
-mod kernels;
+pub(crate) mod kernels;
 mod needs;
 mod privilege;
 mod real;
