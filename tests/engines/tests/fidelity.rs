@@ -12,6 +12,7 @@ use std::io::Read as _;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
+use engines::engine::CONTAINERD_2_1;
 use engines::host::Said;
 use engines::machine::ASKED;
 use engines::pair::{Pair, Program, STATE, without_time};
@@ -68,7 +69,7 @@ const CALLS: &[(&[&str], bool)] = &[
     (&["--rootless", "perhaps", "list"], true),
     (&["spec", "--bundle", "/nowhere"], false),
     (&["restore", "--bundle", PLAIN, "c3"], false),
-    // No criu and no systemd are there: what matters is that runc is asked, and its words come through.
+    // Neither criu nor systemd is there: what matters is that runc is asked, and its words come through.
     (&["checkpoint", "--image-path", "/tmp/image", "c1"], false),
     (&["--systemd-cgroup", "create", "--bundle", PLAIN, "c2"], false),
 ];
@@ -82,9 +83,15 @@ fn running(pair: &Pair, id: &str, env: &[&str]) {
     pair.say(Program::Wrapper, &["start", id]).well();
 }
 
+/// What criu says is never twice the same.
+fn take_criu_away(pair: &Pair) {
+    pair.host.busybox(&["rm", "-f", "/usr/sbin/criu"]).well();
+}
+
 #[test]
 fn real_runc_says_the_same_through_the_wrapper_whatever_it_is_asked() {
     for pair in Pair::of_every_engine(ASKED) {
+        take_criu_away(&pair);
         running(&pair, "c1", &["AMD_VISIBLE_DEVICES=0"]);
         assert_eq!(pair.host.records().len(), 1);
         assert_eq!(pair.bundle("plain", &[], "true"), PLAIN);
@@ -217,8 +224,9 @@ fn real_runc_hands_the_console_over_through_the_wrapper() {
 }
 
 #[test]
-fn real_runc_checkpoints_nothing_and_restores_nothing_by_the_wrappers_doing() {
+fn real_runc_without_criu_changes_nothing_of_a_container_that_it_cannot_checkpoint() {
     for pair in Pair::of_every_engine(ASKED) {
+        take_criu_away(&pair);
         running(&pair, "c1", &["AMD_VISIBLE_DEVICES=0"]);
         pair.bundle("c9", &["AMD_VISIBLE_DEVICES=0"], "true");
         let before = pair.say(Program::Runc, &["state", "c1"]).well();
@@ -235,5 +243,54 @@ fn real_runc_checkpoints_nothing_and_restores_nothing_by_the_wrappers_doing() {
         assert_eq!(fs::read(&bundle).unwrap(), config);
         assert_eq!(pair.host.names_in(STATE), ["c1"]);
         pair.say(Program::Wrapper, &["delete", "--force", "c1"]).well();
+    }
+}
+
+/// The container's streams are its own and its network is everybody's, so that neither has to be carried over.
+const COUNTS: &str =
+    "exec </dev/null >/dev/null 2>&1; n=0; while :; do n=$((n+1)); echo $n >/seen/count; sleep 0.02; done";
+
+/// A container with GPUs goes to disk and comes back with them, by sid's criu and sid's runc.
+#[test]
+fn real_runc_checkpoints_and_restores_a_container_with_gpus_through_the_wrapper() {
+    for pair in Pair::of_every_engine(ASKED).into_iter().filter(|pair| pair.engine == CONTAINERD_2_1) {
+        // criu packs the container's tmpfs by tar, and tar calls gzip by a shell.
+        pair.host.busybox(&["ln", "-s", "busybox", "/usr/bin/sh"]).well();
+        let told = Program::BOTH.map(|program| {
+            let mut config = pair.config("frozen", &["AMD_VISIBLE_DEVICES=0"], COUNTS);
+            let namespaces = config["linux"]["namespaces"].as_array_mut().unwrap();
+            namespaces.retain(|namespace| namespace["type"] != "network");
+            let bundle = pair.bundle_of("frozen", &config);
+            let create = ["create", "--bundle", &bundle, "frozen"];
+            let created = pair.command(program, &create).stdout(Stdio::null()).status().unwrap();
+            assert!(created.success());
+            pair.say(program, &["start", "frozen"]).well();
+            let image = format!("/stage/image-{program:?}");
+            let to_disk = ["--image-path", &image, "--work-path", &image, "--manage-cgroups-mode", "ignore"];
+            let said = [
+                pair.say(program, &[&["checkpoint"], &to_disk[..], &["frozen"]].concat()),
+                pair.say(program, &["state", "frozen"]),
+                pair.say(
+                    program,
+                    &[&["restore"], &to_disk[..], &["--bundle", &bundle, "--detach", "frozen"]].concat(),
+                ),
+            ];
+            let nodes = pair.say(program, &["exec", "frozen", "find", "/dev/kfd", "/dev/dri", "-type", "c"]);
+            let count = || fs::read_to_string(pair.outside("seen/count")).unwrap();
+            let before = count();
+            let state = pair.say(program, &["state", "frozen"]).well();
+            assert!(state.contains("\"running\""), "{state}");
+            std::iter::repeat_with(count).find(|now| !now.is_empty() && *now != before).unwrap();
+            pair.say(program, &["delete", "--force", "frozen"]).well();
+            (said, nodes.stdout)
+        });
+        let [(runc, without), (wrapper, with)] = told;
+        assert_eq!(runc, wrapper);
+        assert!(wrapper[0].status.success() && wrapper[2].status.success(), "{wrapper:#?}");
+        assert!(wrapper[1].stderr.contains("does not exist"), "{wrapper:#?}");
+        let mut with: Vec<&str> = with.lines().collect();
+        with.sort_unstable();
+        assert_eq!((without.as_str(), with), ("", vec!["/dev/dri/card1", "/dev/dri/renderD129", "/dev/kfd"]));
+        assert_eq!(pair.host.records(), [""; 0]);
     }
 }
