@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use allocation::{
     bundle::{Bundle, Error, Injection, Node},
-    cdi::{Device, Edits, Grant, Spec},
+    cdi::{Device, Edits, Grant, Outline, Spec},
     policy::Policy,
     request::Request,
     selection::Inventory,
@@ -14,10 +14,19 @@ use serde_json::Value;
 /// The text of a spec.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    let outline = Outline::parse(text);
+    let by_outline = outline.as_ref().ok().and_then(|outline| outline.only(0..outline.devices().count()).ok());
     let spec = match Spec::parse(text) {
         Ok(spec) => spec,
-        Err(error) => return assert!(!error.to_string().is_empty()),
+        Err(error) => {
+            assert!(by_outline.is_none(), "the outline reads what is no spec: {error}");
+            return assert!(!error.to_string().is_empty());
+        }
     };
+    assert_eq!(by_outline.as_ref(), Some(&spec), "the outline is another spec");
+    let outline = outline.expect("it was read");
+    let void = outline.fault().is_some();
+    assert!(!void || !spec.faults().is_empty(), "the outline finds what is none");
     if let Ok(tree) = serde_json::from_str::<Value>(text) {
         has_what_stands_there(&spec, &tree);
     }
@@ -37,7 +46,7 @@ pub fn check(data: &[u8]) {
     }
     assert!(spec.grant([spec.devices.len()]).is_err());
     assert_eq!(spec.grant([]), Ok(Grant::default()));
-    can_be_chosen_from(&spec);
+    can_be_chosen_from(&spec, &outline);
 }
 
 fn has_what_stands_there(spec: &Spec<'_>, tree: &Value) {
@@ -137,9 +146,9 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
     }
 }
 
-fn can_be_chosen_from(spec: &Spec<'_>) {
+fn can_be_chosen_from(spec: &Spec<'_>, outline: &Outline<'_>) {
     let policy = Policy::parse(r#"{"schema_version":1,"requests":"all"}"#).expect("a policy");
-    let inventory = Inventory::new(&policy, spec);
+    let inventory = Inventory::new(&policy, outline);
     let (there, gone) = inventory.all_that_is_there();
     assert_eq!(gone.is_empty(), !there.is_empty(), "without a list nothing can be gone");
     for chosen in &there {

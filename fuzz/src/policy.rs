@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use allocation::{
-    cdi::Spec,
+    cdi::{Outline, Spec},
     policy::{Ask, Default, Policy, Requests, Setting},
     request::Request,
     selection::{Chosen, Inventory},
@@ -58,7 +58,8 @@ fn says_what_stands_there(policy: &Policy, text: &str) {
 
 fn gives_what_it_has(policy: &Policy) {
     let spec = Spec::parse(SPEC).expect("a seed");
-    let inventory = Inventory::new(policy, &spec);
+    let outline = Outline::parse(SPEC).expect("a seed");
+    let inventory = Inventory::new(policy, &outline);
     let (there, gone) = inventory.all_that_is_there();
     assert_each_once(&there, &spec);
     let most = inventory.gpus().count();

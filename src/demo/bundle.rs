@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use allocation::bundle::{Bundle, Injection, Node};
-use allocation::cdi::Spec;
+use allocation::cdi::Outline;
 use allocation::gids::{Supplement, supplement};
 use allocation::policy::{Ask, Policy, Setting};
 use allocation::request::Request;
@@ -22,13 +22,14 @@ const POLICY: &str = r#"{"schema_version":1,"requests":"all","default":"none","s
 /// What the wrapper would say, too.
 pub fn wrapped(root: &Root, spec: &str, bundle: &str) -> anyhow::Result<Option<String>> {
     let policy = Policy::parse(POLICY).context("the demo's policy")?;
-    let spec = Spec::parse(spec)?;
+    let outline = Outline::parse(spec)?;
     let bundle = Bundle::parse(bundle)?;
     let request = Request::from_env(bundle.env())?;
     let Ask::Explicit(request) = policy.ask(request.as_ref(), Setting::default())? else { return Ok(None) };
-    let inventory = Inventory::new(&policy, &spec);
+    let inventory = Inventory::new(&policy, &outline);
     let chosen = inventory.select(request, |_| 0)?;
-    let grant = spec.grant(chosen.iter().map(|chosen| chosen.device))?;
+    let spec = outline.only(chosen.iter().map(|chosen| chosen.device))?;
+    let grant = spec.grant(0..spec.devices.len())?;
     let namespace = bundle.user_namespace()?;
     let mut gids = BTreeSet::new();
     let mut nodes = Vec::new();

@@ -22,9 +22,9 @@ pub fn is_concourse_resource<'e>(env: impl IntoIterator<Item = &'e str>) -> bool
         ["BUILD_ID", "BUILD_TEAM_ID", "BUILD_PIPELINE_ID", "BUILD_PIPELINE_NAME", "BUILD_JOB_NAME"];
     let (mut team, mut other) = (false, false);
     for entry in env {
-        let key = entry.split_once('=').map_or(entry, |(key, _)| key);
-        team |= key == "BUILD_TEAM_NAME";
-        other |= BESIDES_THE_TEAM.contains(&key);
+        let sets = |name: &str| entry.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
+        team |= sets("BUILD_TEAM_NAME");
+        other |= BESIDES_THE_TEAM.into_iter().any(sets);
     }
     team && other
 }

@@ -2,14 +2,10 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-
 /// One line of a user namespace's mapping (OCI runtime-spec, `linux.gidMappings`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdMapping {
-    #[serde(rename = "containerID")]
     pub container_id: u32,
-    #[serde(rename = "hostID")]
     pub host_id: u32,
     pub size: u32,
 }

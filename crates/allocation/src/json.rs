@@ -29,8 +29,38 @@ pub(crate) struct Container {
 /// Why scanning stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    Syntax { offset: usize, expected: &'static str },
-    TooDeep { offset: usize },
+    Syntax {
+        offset: usize,
+        expected: &'static str,
+    },
+    TooDeep {
+        offset: usize,
+    },
+    /// It is JSON, but not what is wanted here.
+    Unwanted {
+        offset: usize,
+        expected: &'static str,
+    },
+    /// The object at this offset has a key twice.
+    Twice {
+        offset: usize,
+        key: &'static str,
+    },
+    /// The object at this offset lacks a key.
+    Missing {
+        offset: usize,
+        key: &'static str,
+    },
+    /// The key at this offset is none that is known here.
+    Unknown {
+        offset: usize,
+        known: &'static [&'static str],
+    },
+    /// The key at this offset is another spelling of one that is known here.
+    Spelling {
+        offset: usize,
+        known: &'static str,
+    },
 }
 
 /// A string as it stands in the text.
@@ -58,6 +88,11 @@ impl<'a> Text<'a> {
     /// What the string says, where it has no escapes.
     pub(crate) fn plain(self) -> Option<&'a str> {
         (!self.escaped).then_some(self.raw)
+    }
+
+    /// Whether the string says exactly this.
+    pub(crate) fn is(self, text: &str) -> bool {
+        if self.escaped { self.decode() == text } else { self.raw == text }
     }
 
     /// Whether Go's decoder takes this key for the field `name`, which is ASCII: escapes are resolved, and
@@ -139,6 +174,11 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// The text that it goes over.
+    pub(crate) fn whole(&self) -> &'a str {
+        self.text
+    }
+
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -147,15 +187,29 @@ impl<'a> Scanner<'a> {
         Err(Fault::Syntax { offset: self.at, expected })
     }
 
+    /// Never inlined, as what else is called everywhere: each copy would be on a page of its own, and a page that
+    /// is touched for the first time costs more than a hundred calls.
+    #[inline(never)]
     fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.at += 1;
+            // What is written for people is half of it indentation.
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            for word in rest.as_chunks::<8>().0 {
+                let other = u64::from_le_bytes(*word) ^ u64::from_ne_bytes([b' '; 8]);
+                self.at += other.trailing_zeros() as usize / 8;
+                if other != 0 {
+                    break;
+                }
+            }
         }
     }
 
     /// The first byte of the next value, which is not gone past.
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
-        self.space();
+        if self.byte().is_none_or(|b| b <= b' ') {
+            self.space();
+        }
         match self.byte() {
             Some(b) => Ok(b),
             None => self.fault("a value"),
@@ -169,6 +223,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a value, whatever it is.
+    #[inline(never)]
     pub(crate) fn skip(&mut self) -> Result<Span, Fault> {
         let first = self.peek()?;
         let start = self.at;
@@ -190,7 +245,15 @@ impl<'a> Scanner<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
-        self.container(b'{', b'}', "a comma or a closing brace", |scanner| {
+        self.members(&mut member)
+    }
+
+    #[inline(never)]
+    fn members(
+        &mut self,
+        member: &mut dyn FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        self.container(b'{', b'}', "a comma or a closing brace", &mut |scanner| {
             if scanner.peek()? != b'"' {
                 return scanner.fault("a key");
             }
@@ -206,17 +269,18 @@ impl<'a> Scanner<'a> {
     /// Goes past an array; `element` is called at each element and must go past it.
     pub(crate) fn array(
         &mut self,
-        element: impl FnMut(&mut Self) -> Result<(), Fault>,
+        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
-        self.container(b'[', b']', "a comma or a closing bracket", element)
+        self.container(b'[', b']', "a comma or a closing bracket", &mut element)
     }
 
+    #[inline(never)]
     fn container(
         &mut self,
         open: u8,
         close: u8,
         expected: &'static str,
-        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
+        element: &mut dyn FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
         if self.peek()? != open {
             return self.fault("an object or an array");
@@ -246,6 +310,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a string.
+    #[inline(never)]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
         if self.peek()? != b'"' {
             return self.fault("a string");
@@ -254,14 +319,10 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(plain) = bytes.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) else {
-                self.at = self.text.len();
-                return self.fault("the end of the string");
-            };
-            self.at += plain;
+            self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.byte() {
                 Some(b'"') => break,
+                None => return self.fault("the end of the string"),
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
@@ -332,6 +393,27 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked
+/// at at once: most of a bundle is strings, and this is most of what reading one takes.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Of an ASCII byte that is less, the subtraction sets the highest bit. A borrow from it can set further ones
+    // behind it that should not be, so that only the first counts.
+    let less = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least));
+    let is = |word: u64, byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let special = (is(word, b'"') | is(word, b'\\') | less(word, 0x20)) & !word & HIGHEST;
+        if special != 0 {
+            return number * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
+    bytes.len() - rest.len() + plain
+}
+
 /// Writes a string as JSON.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -369,6 +451,13 @@ pub(crate) fn write_number(out: &mut String, number: u32) {
         power /= 10;
     }
 }
+
+mod misread;
+mod object;
+mod value;
+
+pub use misread::Misread;
+pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,7 @@ mod splice;
 pub mod ticket;
 
 pub use by_path::{ByPath, Fnv1a};
+pub use json::Misread;
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -49,14 +49,32 @@ fn hex(text: &str, digits: usize) -> Option<u32> {
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, bus, device, function } = self;
-        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function}")
+        f.write_str(&self.text())
+    }
+}
+
+impl PciAddress {
+    /// As the kernel writes it. Through core::fmt it would cost more than all else that a record of many GPUs
+    /// takes.
+    fn text(self) -> String {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let digit =
+            |number: u32, place: u32| char::from(HEX[usize::from((number >> (4 * place)) as u8 & 15)]);
+        let mut text = String::with_capacity(16);
+        let digits = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).max(4);
+        text.extend((0..digits).rev().map(|place| digit(self.domain, place)));
+        for (separator, number) in [(':', self.bus), (':', self.device)] {
+            text.push(separator);
+            text.extend([digit(number.into(), 1), digit(number.into(), 0)]);
+        }
+        text.extend(['.', digit(self.function.into(), 0)]);
+        text
     }
 }
 
 impl Serialize for PciAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.text())
     }
 }
 

@@ -3,15 +3,11 @@
 //! The file belongs to root and is written by rocworker from its config. This is its parser; whether the
 //! file can be trusted at all (its owner, its mode) is for the caller to see first.
 
-use std::{collections::BTreeMap, fmt};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, IgnoredAny},
-};
+use std::fmt;
 
 use crate::{
-    PciAddress, Quoted, Render,
+    Misread, PciAddress, Quoted, Render,
+    json::{Fault, Scanner, keyed, object, whole},
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
     selection::{Gpu, Refusal},
 };
@@ -23,8 +19,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub const LONGEST_WAIT_S: u32 = 60;
 
 /// Which requests are honoured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requests {
     /// None: a container that asks for a GPU is refused.
     Deny,
@@ -37,8 +32,7 @@ pub enum Requests {
 }
 
 /// What a container gets that says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
     None,
     /// Every GPU of the policy, as far as it can be had.
@@ -46,8 +40,7 @@ pub enum Default {
 }
 
 /// Whether several containers may have one GPU at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     Shared,
     /// Each grant is a lease, and a GPU has one holder.
@@ -94,8 +87,8 @@ pub enum Ask<'r> {
 /// Why a policy cannot be used. Each is one sentence that names the key.
 #[derive(Debug)]
 pub enum Error {
-    /// Not JSON, a wrong type, an unknown or missing key: what serde_json says, which names it.
-    Malformed(serde_json::Error),
+    /// Not JSON, a wrong type, an unknown or missing key: it says which, and where.
+    Malformed(Misread),
     /// Keys, but no schema_version.
     NoVersion,
     /// Written by a newer version.
@@ -128,8 +121,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What stands in the file.
+#[derive(Default, PartialEq, Eq)]
 struct File {
     schema_version: Option<u64>,
     runtime: Option<String>,
@@ -139,36 +132,87 @@ struct File {
     gpus: Option<Vec<FileGpu>>,
     wait_limit_s: Option<u32>,
     idle_grace_s: Option<u32>,
-    folders: Option<Vec<IgnoredAny>>,
-    edits: Option<BTreeMap<String, IgnoredAny>>,
+    /// How many: none can be mounted yet.
+    folders: Option<usize>,
+    /// By name: none can be made yet.
+    edits: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, PartialEq, Eq)]
 struct FileGpu {
     index: u32,
-    pci: PciAddress,
-    render: Render,
+    pci: Option<PciAddress>,
+    render: Option<Render>,
     uuid: Option<String>,
     card: Option<PciAddress>,
-    #[serde(default, deserialize_with = "hive")]
     hive: Option<String>,
 }
 
+keyed!(File, required [], |file, scanner| {
+    "schema_version" => file.schema_version = scanner.optional(Scanner::integer)?,
+    "runtime" => file.runtime = scanner.optional(Scanner::string_of_its_own)?,
+    "requests" => file.requests = scanner.optional(requests)?,
+    "default" => file.default = scanner.optional(default)?,
+    "sharing" => file.sharing = scanner.optional(sharing)?,
+    "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
+    "wait_limit_s" => file.wait_limit_s = scanner.optional(Scanner::integer)?,
+    "idle_grace_s" => file.idle_grace_s = scanner.optional(Scanner::integer)?,
+    "folders" => file.folders = scanner.optional(|scanner| {
+        scanner.list(|scanner| scanner.skip().map(drop)).map(|folders| folders.len())
+    })?,
+    "edits" => file.edits = scanner.optional(|scanner| {
+        let mut names = Vec::new();
+        scanner.object_of(|scanner, key| {
+            names.push(key.decode().into_owned());
+            scanner.skip().map(drop)
+        })?;
+        Ok(names)
+    })?,
+}, |_file, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+
+keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
+    "index" => gpu.index = scanner.integer()?,
+    "pci" => gpu.pci = Some(scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)?),
+    "render" => gpu.render = Some(scanner.named("a render node like \"/dev/dri/renderD128\"", Render::parse)?),
+    "uuid" => gpu.uuid = scanner.optional(Scanner::string_of_its_own)?,
+    "card" => gpu.card = scanner.optional(|scanner| {
+        scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)
+    })?,
+    "hive" => gpu.hive = scanner.optional(hive)?,
+}, |_gpu, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+
+fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
+    scanner.named("deny, named, count or all", |name| match name {
+        "deny" => Some(Requests::Deny),
+        "named" => Some(Requests::Named),
+        "count" => Some(Requests::Count),
+        "all" => Some(Requests::All),
+        _ => None,
+    })
+}
+
+fn default(scanner: &mut Scanner<'_>) -> Result<Default, Fault> {
+    scanner.named("none or all", |name| match name {
+        "none" => Some(Default::None),
+        "all" => Some(Default::All),
+        _ => None,
+    })
+}
+
+fn sharing(scanner: &mut Scanner<'_>) -> Result<Sharing, Fault> {
+    scanner.named("shared or exclusive", |name| match name {
+        "shared" => Some(Sharing::Shared),
+        "exclusive" => Some(Sharing::Exclusive),
+        _ => None,
+    })
+}
+
 /// A hive is named by the number that KFD gives it, which some write as a number and some as text.
-fn hive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Hive {
-        Number(u64),
-        Text(String),
-    }
-    match Option::<Hive>::deserialize(deserializer) {
-        Ok(hive) => Ok(hive.map(|hive| match hive {
-            Hive::Number(number) => number.to_string(),
-            Hive::Text(text) => text,
-        })),
-        Err(_) => Err(D::Error::custom("hive is neither a number, nor text, nor null")),
+fn hive(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+    match scanner.peek()? {
+        b'"' => scanner.string_of_its_own(),
+        b'0'..=b'9' => scanner.integer::<u64>().map(|number| number.to_string()),
+        _ => scanner.unwanted("a number, a text or null"),
     }
 }
 
@@ -178,22 +222,22 @@ impl Policy {
     /// # Errors
     /// It is malformed, has unknown keys, is of a newer version, or wants what comes later.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: Option<u64>,
-        }
-        // serde would take a list for a struct, by the order of its fields.
-        if text.trim_start().starts_with('[') {
-            return Err(Error::Malformed(serde_json::Error::custom("a list where an object must be")));
-        }
-        let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
-        if let Some(newer) = version.schema_version.filter(|version| *version > u64::from(SCHEMA_VERSION)) {
+        let file: File = match whole(text) {
+            Ok(file) => file,
+            // A newer version's keys are not known to this one.
+            Err(fault) => {
+                return Err(match member(text, "schema_version", Scanner::integer::<u64>) {
+                    Some(version) if version > u64::from(SCHEMA_VERSION) => Error::Newer(version),
+                    _ => Error::Malformed(Misread::of(text, fault)),
+                });
+            }
+        };
+        if let Some(newer) = file.schema_version.filter(|version| *version > u64::from(SCHEMA_VERSION)) {
             return Err(Error::Newer(newer));
         }
-        let file: File = serde_json::from_str(text).map_err(Error::Malformed)?;
         match file.schema_version {
             Some(0) => return Err(invalid("schema_version", "there never was a version 0")),
-            None if !file.is_empty() => return Err(Error::NoVersion),
+            None if file != File::default() => return Err(Error::NoVersion),
             _ => {}
         }
         file.into_policy()
@@ -246,31 +290,6 @@ impl Policy {
 }
 
 impl File {
-    fn is_empty(&self) -> bool {
-        let Self {
-            schema_version,
-            runtime,
-            requests,
-            default,
-            sharing,
-            gpus,
-            wait_limit_s,
-            idle_grace_s,
-            folders,
-            edits,
-        } = self;
-        schema_version.is_none()
-            && runtime.is_none()
-            && requests.is_none()
-            && default.is_none()
-            && sharing.is_none()
-            && gpus.is_none()
-            && wait_limit_s.is_none()
-            && idle_grace_s.is_none()
-            && folders.is_none()
-            && edits.is_none()
-    }
-
     fn into_policy(self) -> Result<Policy, Error> {
         let later = |key, value: &str| Err(Error::Later { key, value: value.to_owned() });
         if self.sharing == Some(Sharing::Exclusive) && self.default == Some(Default::All) {
@@ -286,10 +305,10 @@ impl File {
                 &format!("{seconds} is more than the {LONGEST_WAIT_S} that a create may wait"),
             ));
         }
-        if self.folders.is_some_and(|folders| !folders.is_empty()) {
+        if self.folders.is_some_and(|folders| folders > 0) {
             return later("folders", "mounting folders");
         }
-        if let Some(edit) = self.edits.as_ref().and_then(|edits| edits.keys().next()) {
+        if let Some(edit) = self.edits.as_ref().and_then(|edits| edits.first()) {
             return later("edits", &format!("the edit {}", Quoted(edit)));
         }
         if let Some(runtime) = self.runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
@@ -311,6 +330,9 @@ impl File {
 fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
     let mut gpus: Vec<Gpu> = Vec::with_capacity(listed.len());
     for FileGpu { index, pci, render, uuid, card, hive } in listed {
+        let (Some(pci), Some(render)) = (pci, render) else {
+            return Err(invalid("gpus", &format!("the GPU {index} lacks its pci or its render")));
+        };
         if gpus.iter().any(|gpu| gpu.index == index) {
             return Err(invalid("gpus", &format!("two have the index {index}")));
         }
@@ -327,6 +349,34 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
     }
     gpus.sort_by_key(|gpu| gpu.index);
     Ok(gpus)
+}
+
+/// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
+#[must_use]
+pub fn runtime(text: &str) -> Option<String> {
+    member(text, "runtime", Scanner::string_of_its_own)
+}
+
+/// One member of a text that may be of any version. None: it is not there, or null, or there twice, or this is no
+/// JSON object.
+fn member<'a, T>(
+    text: &'a str,
+    name: &'static str,
+    read: impl Fn(&mut Scanner<'a>) -> Result<T, Fault>,
+) -> Option<T> {
+    let mut found = None;
+    let mut scanner = Scanner::new(text);
+    let whole = scanner.object(|scanner, key| {
+        if !key.is(name) {
+            return scanner.skip().map(drop);
+        }
+        match found.replace(scanner.optional(&read)?) {
+            Some(_) => Err(Fault::Twice { offset: key.span.start, key: name }),
+            None => Ok(()),
+        }
+    });
+    whole.and_then(|_| scanner.finish()).ok()?;
+    found.flatten()
 }
 
 fn invalid(key: &str, problem: &str) -> Error {

@@ -27,7 +27,7 @@ pub fn inject(text: &str, gids: &[u32], env: &[&str]) -> Result<Option<String>, 
     let mut splices = Splices::default();
     let members = process.extend(text, gids, env, &mut splices, "")?;
     splices.extend(Place::Here(root), Brackets::Object, members.0);
-    Ok(splices.apply(text))
+    Ok(splices.edited(text).map(|edited| edited.to_string()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::json::write_number;
+
 /// A DRM render node: the `128` of `renderD128`. The kernel takes that number for the node's minor
 /// (drivers/gpu/drm/drm_drv.c), but whoever needs the minor asks the node itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +31,10 @@ impl Render {
     /// `/dev/dri/renderD128`.
     #[must_use]
     pub fn path(self) -> String {
-        format!("/dev/dri/{self}")
+        let mut path = String::with_capacity(24);
+        path.push_str("/dev/dri/renderD");
+        write_number(&mut path, self.0);
+        path
     }
 }
 
@@ -41,7 +46,7 @@ impl fmt::Display for Render {
 
 impl Serialize for Render {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("/dev/dri/{self}"))
+        serializer.serialize_str(&self.path())
     }
 }
 

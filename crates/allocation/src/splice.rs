@@ -67,25 +67,40 @@ impl Splices {
         None
     }
 
-    /// The text with the edits made; None if there are none.
-    pub(crate) fn apply(mut self, text: &str) -> Option<String> {
+    /// The text as it will be with the edits made; None if there are none.
+    pub(crate) fn edited(mut self, text: &str) -> Option<Edited<'_>> {
         if self.edits.is_empty() {
             return None;
         }
         // An addition behind a container's last member begins where the replacement of that member ends.
         self.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        let added: usize = self.edits.iter().map(|edit| edit.text.len() + 2).sum();
-        let mut out = String::with_capacity(text.len() + added);
-        let mut from = 0;
-        for Splice { span, before, text: with, after } in &self.edits {
-            out.push_str(text.get(from..span.start).unwrap_or_default());
-            for part in [before, with.as_str(), after] {
-                out.push_str(part);
-            }
-            from = span.end;
-        }
-        out.push_str(text.get(from..).unwrap_or_default());
-        Some(out)
+        Some(Edited { text, edits: self.edits })
+    }
+}
+
+/// A text with edits: in pieces, most of which are the old text's own.
+#[derive(Debug)]
+pub struct Edited<'a> {
+    text: &'a str,
+    edits: Vec<Splice>,
+}
+
+impl Edited<'_> {
+    /// What the text is made of, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+        let kept = |from: usize, to: usize| self.text.get(from..to).unwrap_or_default();
+        let ends = std::iter::once(0).chain(self.edits.iter().map(|edit| edit.span.end));
+        let last = self.edits.last().map_or(0, |edit| edit.span.end);
+        let edits = self.edits.iter().zip(ends).flat_map(move |(edit, from)| {
+            [kept(from, edit.span.start), edit.before, edit.text.as_str(), edit.after]
+        });
+        edits.chain([kept(last, self.text.len())]).filter(|piece| !piece.is_empty())
+    }
+}
+
+impl std::fmt::Display for Edited<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.pieces().try_for_each(|piece| f.write_str(piece))
     }
 }
 

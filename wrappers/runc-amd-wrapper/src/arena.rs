@@ -34,7 +34,7 @@ impl Arena {
 
     /// To be called before anything is allocated. A page that is written first is given by the kernel at
     /// once; one that is read first is given twice.
-    #[cfg_attr(not(target_env = "musl"), allow(dead_code, reason = "the program begins in src/early.rs"))]
+    #[cfg_attr(not(early_entry), allow(dead_code, reason = "the program begins in src/early.rs"))]
     pub(crate) fn begin(&self) {
         self.used.store(0, Ordering::Relaxed);
     }
@@ -97,6 +97,8 @@ unsafe impl GlobalAlloc for Arena {
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         match self.offset(piece) {
             Some(start) if self.move_end(start + layout.size(), start.saturating_add(size)) => piece,
+            // One that is not the last keeps the room that it does not need.
+            Some(_) if size <= layout.size() => piece,
             Some(_) => {
                 // SAFETY: the caller guarantees a size that is legal for this alignment.
                 let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };

@@ -4,12 +4,13 @@
 //! than 16 MiB; and what is no regular file at all. These are only looked through for a request.
 
 use std::ffi::OsStr;
-use std::fs::{Metadata, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, IoSlice, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use allocation::bundle::Edited;
 use allocation::request::Request;
 
 use crate::{open, scan};
@@ -23,6 +24,8 @@ pub struct Config {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
     metadata: Metadata,
+    /// Held open, so that no other file can get its number.
+    _file: File,
 }
 
 /// Where runc looks for a bundle's config: `--bundle` as it was given, from the working directory.
@@ -33,11 +36,11 @@ pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
 /// Reads the file if it is one that can be edited.
 pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
     let read = open::regular(&path).and_then(|(file, metadata)| {
-        let bytes = open::bytes(file, &metadata, LIMIT)?;
-        Ok((bytes, metadata))
+        let bytes = open::bytes(&file, &metadata, LIMIT)?;
+        Ok((bytes, metadata, file))
     });
     match read {
-        Ok((bytes, metadata)) => Ok(Config { path, bytes, metadata }),
+        Ok((bytes, metadata, file)) => Ok(Config { path, bytes, metadata, _file: file }),
         Err(error) => Err((path, error)),
     }
 }
@@ -61,12 +64,18 @@ fn is_asking(request: &str) -> bool {
 }
 
 impl Config {
+    /// Whether another file stands in its place now: what this wrapper edits, it replaces.
+    pub fn was_replaced(&self) -> bool {
+        let now = std::fs::symlink_metadata(&self.path);
+        now.is_ok_and(|now| (now.dev(), now.ino()) != (self.metadata.dev(), self.metadata.ino()))
+    }
+
     /// Puts the text in the file's place, with its mode and owner: whole or not at all. There is no
     /// fsync, since a bundle does not outlive the machine's run.
     ///
     /// # Errors
     /// A sentence that names the file.
-    pub fn replace(&self, text: &str) -> Result<(), String> {
+    pub fn replace(&self, text: &Edited<'_>) -> Result<(), String> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let temporary = folder.join(format!(".config.json.rocworker.{}", std::process::id()));
         self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path)).map_err(|error| {
@@ -76,7 +85,7 @@ impl Config {
         })
     }
 
-    fn write(&self, temporary: &Path, text: &str) -> io::Result<()> {
+    fn write(&self, temporary: &Path, text: &Edited<'_>) -> io::Result<()> {
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary);
         let mut file = match create() {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -92,6 +101,17 @@ impl Config {
             fchown(&file, Some(uid), Some(gid))?;
         }
         file.set_permissions(Permissions::from_mode(self.metadata.mode() & 0o7777))?;
-        file.write_all(text.as_bytes())
+        let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(32);
+        pieces.extend(text.pieces().map(|piece| IoSlice::new(piece.as_bytes())));
+        let mut left = pieces.as_mut_slice();
+        while !left.is_empty() {
+            match file.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }

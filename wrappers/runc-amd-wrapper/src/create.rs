@@ -18,7 +18,7 @@
 
 use allocation::Render;
 use allocation::bundle::{Bundle, Injection};
-use allocation::cdi::Spec;
+use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::policy::{Ask, Default, Policy, Setting, Sharing};
 use allocation::record::{self, Creator, Record, RecordedGpu};
@@ -33,7 +33,7 @@ use crate::grant::{self, Examined};
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
 use crate::log::Log;
-use crate::nodes::Sysfs;
+use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Lock, Store};
@@ -192,7 +192,7 @@ impl Create<'_> {
         if container.lives(self.paths) {
             return Ok(());
         }
-        if config::read(config.path.clone()).is_ok_and(|now| now.bytes != config.bytes) {
+        if config.was_replaced() {
             let path = config.path.display();
             return Err(format!(
                 "its {path} was changed meanwhile: another create is at work on this bundle"
@@ -205,22 +205,13 @@ impl Create<'_> {
         }
         let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
             .map_err(|error| self.spec_fault(&error))?;
-        let spec = Spec::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
-        if let Some(fault) = spec.faults().first() {
-            return Err(self.spec_fault(fault));
+        let outline = Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
+        if let Some(fault) = outline.fault() {
+            return Err(self.spec_fault(&fault));
         }
-        let inventory = Inventory::new(policy, &spec);
+        let inventory = Inventory::new(policy, &outline);
         let namespace =
             bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let setting = grant::Setting {
-            spec: &spec,
-            gpus_are_listed: policy.gpus.is_some(),
-            namespace: &namespace,
-            log: self.log,
-            paths: self.paths,
-            sysfs: &Sysfs::at(&self.paths.sys),
-        };
-        let mut examined = Examined::default();
         let creator = self.creator()?;
         let (in_bundle, exclusive);
         let (lock, mut chosen) = match request {
@@ -269,6 +260,24 @@ impl Create<'_> {
             }
         };
         let (lock, leased) = lock;
+        // What is not given may be as wrong as it likes.
+        let spec = outline
+            .only(chosen.iter().map(|chosen| chosen.device))
+            .map_err(|error| self.spec_fault(&error))?;
+        if let Some(fault) = spec.faults().first().filter(|_| !chosen.is_empty()) {
+            return Err(self.spec_fault(fault));
+        }
+        for (place, chosen) in chosen.iter_mut().enumerate() {
+            chosen.device = place;
+        }
+        let setting = grant::Setting {
+            spec: &spec,
+            gpus_are_listed: policy.gpus.is_some(),
+            namespace: &namespace,
+            log: self.log,
+            devices: &Devices::at(&self.paths.sys, &self.paths.dev),
+        };
+        let mut examined = Examined::with_capacity(2 * chosen.len() + 1);
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
@@ -282,7 +291,7 @@ impl Create<'_> {
         }
         let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
         let edited =
-            bundle.inject(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
+            bundle.edit(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
         let record = record(container, creator.clone(), &chosen, &injection)?;
         if let Some(exclusive) = leased {
             exclusive.write(&lock, &chosen)?;

@@ -70,8 +70,7 @@ fn edit(path: &Path, record: &Record, effective_user: u32) -> Result<(), String>
     if metadata.nlink() != 1 {
         return Err("has another hard link: it is not edited".to_owned());
     }
-    let reader = file.try_clone().map_err(|error| format!("cannot be read: {error}"))?;
-    let text = open::bytes(reader, &metadata, LIMIT).map_err(|error| error.to_string())?;
+    let text = open::bytes(&file, &metadata, LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
     let env: Vec<&str> = record.env.iter().map(String::as_str).collect();
     let edited =

@@ -11,8 +11,7 @@ use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::{Chosen, Gpu};
 
 use crate::log::Log;
-use crate::nodes::{Node, Owner, Sysfs};
-use crate::paths::Paths;
+use crate::nodes::{Devices, Node, Owner};
 
 /// What decides about a node besides itself.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +21,19 @@ pub struct Setting<'a> {
     pub gpus_are_listed: bool,
     pub namespace: &'a UserNamespace,
     pub log: Log<'a>,
-    pub paths: &'a Paths,
-    pub sysfs: &'a Sysfs<'a>,
+    pub devices: &'a Devices<'a>,
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Examined<'a>(ByPath<&'a str, Seen>);
+
+impl Examined<'_> {
+    /// With room for this many.
+    pub fn with_capacity(nodes: usize) -> Self {
+        Self(ByPath::with_capacity_and_hasher(nodes, Default::default()))
+    }
+}
 
 /// A node as it will be in the container.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +82,7 @@ impl<'a> Setting<'a> {
 
     fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<Seen, String> {
         let path = Path::new(wanted.host());
-        let mut node = Node::at(path, &self.paths.dev).map_err(|error| error.to_string())?;
+        let mut node = Node::at(path, self.devices).map_err(|error| error.to_string())?;
         let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen.gpu));
         match checked.next() {
             Some(Err(error)) if !checked.any(|checked| checked.is_ok()) => return Err(error),
@@ -105,9 +110,9 @@ impl<'a> Setting<'a> {
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
-                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.sysfs)
+                node.check(path, Owner::Gpu { card: &card.to_string(), render: Some(&render) }, self.devices)
             }
-            None => node.check(path, Owner::AnyOfAmd, self.sysfs),
+            None => node.check(path, Owner::AnyOfAmd, self.devices),
         };
         checked.map_err(|error| error.to_string())
     }
@@ -119,8 +124,14 @@ impl<'a> Setting<'a> {
     pub fn injection(&self, chosen: &[Chosen<'_>], examined: &Examined<'_>) -> Result<Injection<'a>, String> {
         let grant =
             self.spec.grant(chosen.iter().map(|chosen| chosen.device)).map_err(|error| error.to_string())?;
-        let mut injection =
-            Injection { env: grant.env, mounts: grant.mounts, hooks: grant.hooks, ..Injection::default() };
+        let nodes = Vec::with_capacity(grant.nodes.len());
+        let mut injection = Injection {
+            nodes,
+            env: grant.env,
+            mounts: grant.mounts,
+            hooks: grant.hooks,
+            ..Injection::default()
+        };
         for wanted in grant.nodes {
             // Every node of the chosen devices and of the common edits was examined before.
             let Some(Seen { node, supplement }) = examined.0.get(wanted.host()) else {

@@ -1,7 +1,7 @@
 //! The entry of `runc-amd-wrapper`, in C's form: std's own start-up costs as much as all else that the
 //! wrapper does for a container without GPUs, and it sets SIGPIPE to be ignored, which runc would inherit.
 //!
-//! Where the C library is musl, the program begins even before its start-up, in [`early`]: most calls need
+//! Where the C library is musl (build.rs), the program begins even before its start-up, in [`early`]: most calls need
 //! no C library at all.
 //!
 //! Arguments and environment go on to runc as the kernel handed them over, whatever their bytes, but for
@@ -10,7 +10,7 @@
 #![allow(unsafe_code, reason = "it talks to C and the kernel: argv and environ in, execve out")]
 
 mod arena;
-#[cfg(target_env = "musl")]
+#[cfg(early_entry)]
 mod early;
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -46,8 +46,8 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let (arguments, entries) = (call.arguments(), call.entries());
     let environment = Environment { entries: &entries, effective_user };
     let paths = Paths::system();
-    // With musl it was asked before.
-    let at_a_glance = if cfg!(target_env = "musl") { None } else { glance(&arguments, &environment, &paths) };
+    // It was asked before.
+    let at_a_glance = if cfg!(early_entry) { None } else { glance(&arguments, &environment, &paths) };
     let verdict = at_a_glance.unwrap_or_else(|| {
         MEMORY.provide();
         wrap(&arguments, &environment, &paths)

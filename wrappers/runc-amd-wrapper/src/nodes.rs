@@ -5,50 +5,68 @@
 //! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::sys::{self, Errno};
+use crate::sys::{self, Begin, Errno, Fd, flag};
 
-/// AMD's PCI vendor id, as sysfs writes it.
-const AMD: &str = "0x1002";
+/// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
+const DRIVER: &str = "amdgpu";
 
-/// The folder that `/sys` is, and what was learnt there for this container.
+/// The folders that `/sys` and `/dev` are, and what was learnt there for this container. Paths begin at folders
+/// that are opened once: most of what a look at a node costs is the way to it.
 #[derive(Debug)]
-pub struct Sysfs<'a> {
-    path: &'a Path,
-    /// PCI addresses whose vendor was found to be AMD: each card has two nodes or more.
+pub struct Devices<'a> {
+    sys: &'a Path,
+    dev: &'a Path,
+    chars: OnceCell<Option<Fd>>,
+    nodes: OnceCell<Option<Fd>>,
+    /// Folders of cards, relative to `chars`, which amdgpu drives: each card has two nodes or more.
     amds: RefCell<Vec<String>>,
 }
 
-impl<'a> Sysfs<'a> {
-    pub fn at(path: &'a Path) -> Self {
-        Self { path, amds: RefCell::default() }
+impl<'a> Devices<'a> {
+    pub fn at(sys: &'a Path, dev: &'a Path) -> Self {
+        Self { sys, dev, chars: OnceCell::new(), nodes: OnceCell::new(), amds: RefCell::default() }
     }
 
-    /// The path of a character device's entry with `below` behind it, as a C string's bytes.
-    fn entry(&self, node: &Node, below: &[u8]) -> Vec<u8> {
-        let mut path = Vec::with_capacity(96);
-        path.extend_from_slice(self.path.as_os_str().as_bytes());
-        path.extend_from_slice(b"/dev/char/");
-        push_number(&mut path, node.major);
-        path.push(b':');
-        push_number(&mut path, node.minor);
-        path.extend_from_slice(below);
-        path.push(0);
-        path
+    /// `/sys/dev/char`: an entry for each character device that the kernel knows.
+    fn chars(&self) -> Option<Begin<'_>> {
+        self.chars.get_or_init(|| folder(&self.sys.join("dev/char"))).as_ref().map(Begin::Folder)
     }
 
-    /// The vendor of the PCI device that a node belongs to.
-    fn vendor(&self, node: &Node) -> Option<String> {
-        let mut vendor = Vec::with_capacity(16);
-        let file = sys::open(c_string(&self.entry(node, b"/device/vendor"))?, 0, 0).ok()?;
-        // One read gives a whole attribute (fs/sysfs/file.c).
-        sys::read(&file, &mut vendor, 16).ok()?;
-        let vendor = String::from_utf8(vendor).ok()?;
-        Some(vendor.trim_end().to_owned())
+    /// `/dev`.
+    fn nodes(&self) -> Option<Begin<'_>> {
+        self.nodes.get_or_init(|| folder(self.dev)).as_ref().map(Begin::Folder)
     }
+
+    /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`.
+    fn place(&self, node: &Node) -> Option<String> {
+        let mut entry = Vec::with_capacity(24);
+        push_number(&mut entry, node.major);
+        entry.push(b':');
+        push_number(&mut entry, node.minor);
+        entry.push(0);
+        self.link(c_string(&entry)?)
+    }
+
+    fn link(&self, path: &std::ffi::CStr) -> Option<String> {
+        let mut target = Vec::new();
+        sys::read_link(self.chars()?, path, &mut target).ok()?;
+        String::from_utf8(target).ok()
+    }
+
+    /// The driver of the device in this folder, relative to `/sys/dev/char`. None: no driver has it.
+    fn driver(&self, folder: &str) -> Option<String> {
+        let link = self.link(c_string(&[folder.as_bytes(), b"/driver\0"].concat())?)?;
+        link.rsplit('/').next().map(str::to_owned)
+    }
+}
+
+fn folder(path: &Path) -> Option<Fd> {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    sys::open(&path, flag::PATH | flag::DIRECTORY, 0).ok()
 }
 
 fn c_string(bytes: &[u8]) -> Option<&std::ffi::CStr> {
@@ -121,7 +139,7 @@ impl std::fmt::Display for Error {
                 path.display()
             ),
             Self::NotAmds { path, is } => {
-                write!(f, "the device node {} belongs to {is}, which is not AMD's: {AGAIN}", path.display())
+                write!(f, "the device node {} belongs to {is}, not amdgpu: {AGAIN}", path.display())
             }
         }
     }
@@ -130,19 +148,19 @@ impl std::fmt::Display for Error {
 impl Node {
     /// Examines a node without opening it: opening a GPU's node wakes the GPU. A link is no node.
     ///
-    /// `dev` is the folder that `/dev` is.
-    pub fn at(path: &Path, dev: &Path) -> Result<Self, Error> {
+    /// One below `/dev` is looked for where `/dev` is.
+    pub fn at(path: &Path, devices: &Devices<'_>) -> Result<Self, Error> {
+        let bytes = path.as_os_str().as_bytes();
+        let (begin, rest) = match (bytes.strip_prefix(b"/dev/"), devices.nodes()) {
+            // `/dev//x` is below it as well, and the rest must not begin at the root.
+            (Some(rest), Some(begin)) if !rest.starts_with(b"/") => (begin, rest),
+            _ => (Begin::WorkingFolder, bytes),
+        };
         let mut named = Vec::with_capacity(64);
-        match path.as_os_str().as_bytes().strip_prefix(b"/dev/") {
-            Some(name) => {
-                named.extend_from_slice(dev.as_os_str().as_bytes());
-                named.push(b'/');
-                named.extend_from_slice(name);
-            }
-            None => named.extend_from_slice(path.as_os_str().as_bytes()),
-        }
+        named.extend_from_slice(rest);
         named.push(0);
-        let found = c_string(&named).ok_or(Errno::INVALID).and_then(sys::stat_no_follow);
+        let found =
+            c_string(&named).ok_or(Errno::INVALID).and_then(|path| sys::stat_no_follow_from(begin, path));
         let found =
             found.map_err(|errno| Error::Unreadable { path: path.to_owned(), error: errno.into() })?;
         if !found.is_character_device() {
@@ -157,15 +175,12 @@ impl Node {
 
     /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
     /// all GPUs share.
-    pub fn check(&self, path: &Path, owner: Owner<'_>, sysfs: &Sysfs<'_>) -> Result<(), Error> {
+    pub fn check(&self, path: &Path, owner: Owner<'_>, devices: &Devices<'_>) -> Result<(), Error> {
         let Self { major, minor, .. } = *self;
         let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
-        let mut target = Vec::new();
-        let entry = sysfs.entry(self, b"");
-        c_string(&entry).and_then(|entry| sys::read_link(entry, &mut target).ok()).ok_or_else(unknown)?;
-        let mut places = target.rsplit(|b| *b == b'/');
-        let mut place = || places.next().and_then(|place| std::str::from_utf8(place).ok()).unwrap_or("");
-        let (name, class, parent) = (place(), place(), place());
+        let place = devices.place(self).ok_or_else(unknown)?;
+        let (folder, class, name) = device(&place).ok_or_else(unknown)?;
+        let parent = folder.rsplit('/').next().unwrap_or(folder);
         match (class, name, owner) {
             ("kfd", "kfd", _) => Ok(()),
             ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(()),
@@ -188,21 +203,35 @@ impl Node {
             }),
             ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(()),
             ("drm", _, Owner::AnyOfAmd) => {
-                if sysfs.amds.borrow().iter().any(|known| known == parent) {
+                // The nodes of a card mostly come one behind the other.
+                if devices.amds.borrow().iter().rev().any(|known| known == folder) {
                     return Ok(());
                 }
-                let vendor = sysfs.vendor(self).ok_or_else(unknown)?;
-                if vendor == AMD {
-                    sysfs.amds.borrow_mut().push(parent.to_owned());
-                    Ok(())
-                } else {
-                    let is = format!("the card {parent} of vendor {}", vendor.escape_default());
-                    Err(Error::NotAmds { path: path.to_owned(), is })
+                match devices.driver(folder) {
+                    Some(driver) if driver == DRIVER => {
+                        devices.amds.borrow_mut().push(folder.to_owned());
+                        Ok(())
+                    }
+                    driver => {
+                        let driver = driver.map_or_else(
+                            || "which no driver has".to_owned(),
+                            |driver| format!("which the driver {} has", driver.escape_default()),
+                        );
+                        let is = format!("the card {}, {driver}", parent.escape_default());
+                        Err(Error::NotAmds { path: path.to_owned(), is })
+                    }
                 }
             }
             _ => Err(unknown()),
         }
     }
+}
+
+/// The folder of a device, its class and its name: `…/0000:64:00.0`, `drm`, `renderD128`.
+fn device(place: &str) -> Option<(&str, &str, &str)> {
+    let (place, name) = place.rsplit_once('/')?;
+    let (folder, class) = place.rsplit_once('/')?;
+    Some((folder, class, name))
 }
 
 /// `amdgpu_xcp.3` of newer kernels, `amdgpu_xcp_3` of older ones.

@@ -100,7 +100,7 @@ fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
 }
 
 /// Reads a whole file of at most `limit` bytes that was opened with its metadata.
-pub fn bytes(file: File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
+pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
     if metadata.len() > limit {
         return Err(Error::TooLong { limit });
     }
@@ -118,7 +118,7 @@ pub fn bytes(file: File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Err
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     let (file, metadata) = regular(path)?;
     check_owner(&metadata, owner)?;
-    String::from_utf8(bytes(file, &metadata, limit)?).map_err(|_| Error::NotText)
+    String::from_utf8(bytes(&file, &metadata, limit)?).map_err(|_| Error::NotText)
 }
 
 /// The owner, and no write bit for group or others.

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use allocation::policy::Policy;
-use serde::Deserialize;
+use allocation::policy::{self, Policy};
 
 use crate::open;
 
@@ -41,16 +40,12 @@ pub fn load(path: &Path, owner: u32) -> PolicyFile {
 /// Only the runtime that the policy names: all that most of runc's subcommands need of it. `None` where
 /// it names none or is not to be believed; outer `None` where there is no policy of root's at all.
 pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
-    #[derive(Deserialize)]
-    struct File {
-        runtime: Option<PathBuf>,
-    }
     let text = match open::trusted_text(path, LIMIT, owner) {
         Ok(text) => text,
         Err(open::Error::NotText | open::Error::TooLong { .. }) => return Some(None),
         Err(_) => return None,
     };
-    let runtime = serde_json::from_str::<File>(&text).ok().and_then(|file| file.runtime);
+    let runtime = policy::runtime(&text).map(PathBuf::from);
     // A relative one makes the whole policy unusable, and with that it names none.
     Some(runtime.filter(|path| path.is_absolute()))
 }

@@ -44,6 +44,8 @@ pub mod flag {
     pub const TRUNCATE: u32 = 0o1000;
     pub const NONBLOCK: u32 = 0o4000;
     pub const CLOSE_ON_EXEC: u32 = 0o200_0000;
+    /// Only to begin a path at.
+    pub const PATH: u32 = 0o1000_0000;
     #[cfg(target_arch = "x86_64")]
     pub const NOFOLLOW: u32 = 0o40_0000;
     #[cfg(target_arch = "aarch64")]
@@ -154,6 +156,22 @@ pub fn open(path: &CStr, flags: u32, mode: u32) -> Result<Fd, Errno> {
         .map(Fd)
 }
 
+/// Where a path begins that is not absolute.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin<'a> {
+    WorkingFolder,
+    Folder(&'a Fd),
+}
+
+impl Begin<'_> {
+    fn number(self) -> usize {
+        match self {
+            Self::WorkingFolder => AT_FDCWD,
+            Self::Folder(folder) => folder.0,
+        }
+    }
+}
+
 /// What stands at a path.
 pub fn stat(path: &CStr) -> Result<Stat, Errno> {
     statx(AT_FDCWD, path, 0)
@@ -161,7 +179,12 @@ pub fn stat(path: &CStr) -> Result<Stat, Errno> {
 
 /// The same of a link itself, if one stands there.
 pub fn stat_no_follow(path: &CStr) -> Result<Stat, Errno> {
-    statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
+    stat_no_follow_from(Begin::WorkingFolder, path)
+}
+
+/// The same of a path that begins in a folder.
+pub fn stat_no_follow_from(from: Begin<'_>, path: &CStr) -> Result<Stat, Errno> {
+    statx(from.number(), path, AT_SYMLINK_NOFOLLOW)
 }
 
 /// What an open file is.
@@ -218,16 +241,17 @@ pub fn write(file: &Fd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Where a link leads, as it is written; put into the buffer in place of what it held.
-pub fn read_link(path: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
-    const LONGEST: usize = 4096;
+/// Where a link leads, as it is written; put into the buffer in place of what it held. One that leads further than
+/// a buffer of 512 bytes can say, as none of sysfs does, is cut.
+pub fn read_link(from: Begin<'_>, path: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
+    const LONGEST: usize = 512;
     buffer.clear();
     buffer.reserve(LONGEST);
     let place = buffer.spare_capacity_mut().as_mut_ptr().expose_provenance();
     // SAFETY: as in `read`.
     unsafe {
         let length =
-            call(number::READLINKAT, [AT_FDCWD, path.as_ptr().expose_provenance(), place, LONGEST, 0])?;
+            call(number::READLINKAT, [from.number(), path.as_ptr().expose_provenance(), place, LONGEST, 0])?;
         buffer.set_len(length);
     }
     Ok(())
@@ -349,7 +373,13 @@ mod tests {
         assert_eq!(buffer, b"xabcdef");
         const ELOOP: i32 = 40;
         assert_eq!(open(&c(&link), flag::NOFOLLOW, 0).unwrap_err(), Errno(ELOOP));
-        read_link(&c(&link), &mut buffer).unwrap();
+        read_link(Begin::WorkingFolder, &c(&link), &mut buffer).unwrap();
         assert_eq!(buffer, b"file");
+        let folder = open(&c(place.path()), flag::PATH | flag::DIRECTORY, 0).unwrap();
+        buffer.clear();
+        read_link(Begin::Folder(&folder), c"link", &mut buffer).unwrap();
+        assert_eq!(buffer, b"file");
+        assert!(stat_no_follow_from(Begin::Folder(&folder), c"file").unwrap().is_regular());
+        assert_eq!(stat_no_follow_from(Begin::Folder(&folder), c"none").unwrap_err(), Errno::NOT_FOUND);
     }
 }

@@ -189,17 +189,16 @@ fn real_what_is_given_is_what_the_node_and_the_policy_say() {
         if listed {
             stage.policy("all", "none");
         } else {
-            // Any GPU of AMD's: the vendor is asked for where the policy names no card.
+            // Any GPU of AMD's: the card's driver is asked for where the policy names no card.
             stage.write("wrapper.json", without_list.to_string());
-            let chars = stage.path("sys/dev/char");
-            std::fs::create_dir_all(stage.path("sys/devices/pci0000:00/0000:64:00.0/drm/renderD128/device"))
-                .unwrap();
-            assert!(chars.join("1:5").exists());
-            let vendor = chars.join("1:5/device/vendor");
-            std::fs::write(&vendor, "0x10de\n").unwrap();
+            let card = stage.path("sys/devices/pci0000:00/0000:64:00.0");
+            std::fs::create_dir_all(&card).unwrap();
+            let driver = card.join("driver");
+            std::os::unix::fs::symlink("../../../bus/pci/drivers/nvidia", &driver).unwrap();
             let foreign = stage.create(config(ASKING));
-            assert!(failed_with(&foreign, "0x10de"), "{foreign:?}");
-            std::fs::write(&vendor, "0x1002\n").unwrap();
+            assert!(failed_with(&foreign, "0000:64:00.0, which the driver nvidia has"), "{foreign:?}");
+            std::fs::remove_file(&driver).unwrap();
+            std::os::unix::fs::symlink("../../../bus/pci/drivers/amdgpu", &driver).unwrap();
         }
         let outcome = stage.create(config(ASKING));
         assert!(outcome.runs() && outcome.log.is_empty(), "{outcome:?}");

@@ -45,7 +45,7 @@ fn a_policy_that_cannot_be_used_stops_only_what_asks_and_one_that_is_not_roots_s
         ("half-written", good()[..40].to_owned(), Meets::Refusal("wrapper.json")),
         ("empty file", String::new(), Meets::Refusal("wrapper.json")),
         ("newer", with("schema_version", json!(2)), Meets::Refusal("schema_version 2")),
-        ("unknown key", with("gpu", json!(1)), Meets::Refusal("`gpu`")),
+        ("unknown key", with("gpu", json!(1)), Meets::Refusal("the key \"gpu\" is not known here")),
         ("a wait of hours", with("wait_limit_s", json!(7200)), Meets::Refusal("wait_limit_s")),
         ("folders", with("folders", json!(["/srv"])), Meets::Refusal("folders")),
         ("edits", with("edits", json!({"env": []})), Meets::Refusal("edits")),

@@ -24,11 +24,15 @@ struct Options {
     runs: usize,
     wrapper: Option<PathBuf>,
     rocworker: Option<PathBuf>,
+    /// A part of the name of the wrapper's situations that are wanted, and nothing but them.
+    only: Option<String>,
+    /// A tool and its options, under which the wrapper is run instead of being timed.
+    under: Option<Vec<String>>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self { runs: 2_000, wrapper: None, rocworker: None };
+        let mut options = Self { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
             let value = rest.next().ok_or_else(|| Refusal::new(format!("{name} needs a value")))?;
@@ -40,6 +44,8 @@ impl Options {
                 }
                 "--wrapper" => options.wrapper = Some(program(value)?),
                 "--rocworker" => options.rocworker = Some(program(value)?),
+                "--only" => options.only = Some(value.clone()),
+                "--under" => options.under = Some(value.split_whitespace().map(str::to_owned).collect()),
                 _ => return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}"))),
             }
         }
@@ -56,12 +62,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
     let wrapper = options.wrapper.map_or_else(wrapper_build::build, Ok)?;
-    let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
     let shims = programs::build(work.path())?;
+    let only = options.only.as_deref().unwrap_or_default();
+    if let Some(tool) = &options.under {
+        return wrapper::watch(&wrapper, &shims, work.path(), only, tool);
+    }
 
     let mut report = Report::default();
-    wrapper::measure(&wrapper, &shims, work.path(), options.runs, &mut report)?;
-    detect::measure(&rocworker, work.path(), (options.runs / 10).max(10), &mut report)?;
+    wrapper::measure(&wrapper, &shims, work.path(), options.runs, only, &mut report)?;
+    if options.only.is_none() {
+        let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
+        detect::measure(&rocworker, work.path(), (options.runs / 10).max(10), &mut report)?;
+    }
 
     println!("\n{}", report::about_this_machine()?);
     println!("{} runs of each program in each situation of the wrapper; p50.\n", options.runs);
@@ -88,9 +100,11 @@ mod tests {
 
     #[test]
     fn options_have_defaults_and_a_program_that_is_not_there_is_refused_by_name() {
-        assert_eq!(parse(&[]).unwrap(), Options { runs: 2_000, wrapper: None, rocworker: None });
-        let given = parse(&["--runs", "50", "--wrapper", "/proc/self/exe"]).unwrap();
+        let default = Options { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
+        assert_eq!(parse(&[]).unwrap(), default);
+        let given = parse(&["--runs", "50", "--wrapper", "/proc/self/exe", "--under", "strace -c"]).unwrap();
         assert_eq!((given.runs, given.wrapper.is_some()), (50, true));
+        assert_eq!(given.under.unwrap(), ["strace", "-c"]);
         for wrong in
             [&["--runs"][..], &["--runs", "3"], &["--runs", "x"], &["--wrapper", "/not/there"], &["x", "y"]]
         {

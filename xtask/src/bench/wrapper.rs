@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::bundle::Bundle;
 use super::machine::{self, Machine};
@@ -11,6 +11,8 @@ use super::programs::{RAN, Shims};
 use super::report::{Outcome, Report, Row};
 use super::timing::{Call, Stopwatch};
 
+/// Where containerd keeps bundles: in memory.
+const BUNDLES: &str = "/run/containerd/io.containerd.runtime.v2.task/concourse";
 const ID: &str = "5ca1ab1e-0000-4000-8000-000000000000";
 
 /// One call of containerd's shim, on one machine.
@@ -63,15 +65,17 @@ const SITUATIONS: &[Situation] = &[
     },
 ];
 
-/// Adds a row for each situation; what cannot be measured here is a row with its reason.
+/// Adds a row for each situation whose name has `only` in it; what cannot be measured here is a row with its
+/// reason.
 pub(crate) fn measure(
     wrapper: &Path,
     shims: &Shims,
     work: &Path,
     runs: usize,
+    only: &str,
     report: &mut Report,
 ) -> Result<()> {
-    for (number, situation) in SITUATIONS.iter().enumerate() {
+    for (number, situation) in SITUATIONS.iter().enumerate().filter(|(_, one)| one.what.contains(only)) {
         println!("measuring: wrapper, {}", situation.what);
         let folder = work.join(format!("machine-{number}"));
         let bench = Bench { wrapper, shims, folder, runs };
@@ -93,6 +97,18 @@ pub(crate) fn measure(
     Ok(())
 }
 
+/// Runs the wrapper once under a tool, such as strace or valgrind, in each situation whose name has `only` in it.
+pub(crate) fn watch(wrapper: &Path, shims: &Shims, work: &Path, only: &str, tool: &[String]) -> Result<()> {
+    for (number, situation) in SITUATIONS.iter().enumerate().filter(|(_, one)| one.what.contains(only)) {
+        println!("watching: wrapper, {}", situation.what);
+        let folder = work.join(format!("machine-{number}"));
+        let bench = Bench { wrapper, shims, folder, runs: 1 };
+        let watched = std::thread::scope(|scope| scope.spawn(|| bench.watch(situation, tool)).join());
+        watched.map_err(|_| anyhow!("the watching thread died"))??;
+    }
+    Ok(())
+}
+
 struct Bench<'a> {
     wrapper: &'a Path,
     shims: &'a Shims,
@@ -102,16 +118,8 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn measure(&self, situation: &Situation) -> Result<Outcome> {
-        if !nix::unistd::geteuid().is_root() {
-            bail!("the wrapper reads /etc, /dev and /sys of the machine, and only root can put others there");
-        }
-        // Made before the namespace is entered: it needs nothing of the machine that is laid out.
-        let bundle = Bundle::make(self.folder.join("bundle"), situation.request)?;
-        std::fs::write(bundle.folder().join("process"), PROCESS)?;
+        let (machine, bundle) = self.stand(situation)?;
         let stopwatch = Stopwatch::new(&self.folder)?;
-        machine::enter_namespace()?;
-        let (cards, partitions) = (situation.cards, situation.partitions);
-        let machine = Machine::stand(self.folder.join("root"), cards, partitions, &self.shims.noop)?;
         let restore = || {
             bundle.restore()?;
             machine.forget_records()
@@ -123,6 +131,33 @@ impl Bench<'_> {
         stopwatch.time(&calls[2], RAN)?;
         bundle.check(situation.gpus)?;
         compare(stopwatch.medians(&calls, RAN, self.runs, restore)?)
+    }
+
+    fn watch(&self, situation: &Situation, tool: &[String]) -> Result<()> {
+        let (_machine, bundle) = self.stand(situation)?;
+        let Some((program, options)) = tool.split_first() else { bail!("no tool is named") };
+        let status = std::process::Command::new(program)
+            .args(options)
+            .arg(self.wrapper)
+            .args(arguments(situation.arguments, bundle.folder()))
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .status();
+        println!("{program} ended with {}", status.with_context(|| format!("starting {program}"))?);
+        Ok(())
+    }
+
+    /// A machine and a bundle in this thread's own mounts.
+    fn stand(&self, situation: &Situation) -> Result<(Machine, Bundle)> {
+        if !nix::unistd::geteuid().is_root() {
+            bail!("the wrapper reads /etc, /dev and /sys of the machine, and only root can put others there");
+        }
+        machine::enter_namespace()?;
+        let (cards, partitions) = (situation.cards, situation.partitions);
+        let machine = Machine::stand(self.folder.join("root"), cards, partitions, &self.shims.noop)?;
+        let bundle = Bundle::make(Path::new(BUNDLES).join(ID), situation.request)?;
+        std::fs::write(bundle.folder().join("process"), PROCESS)?;
+        Ok((machine, bundle))
     }
 }
 

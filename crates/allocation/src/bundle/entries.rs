@@ -1,67 +1,66 @@
 //! The entries of the short lists that an edit has to look into.
 //!
-//! These are read by serde_json, which takes no key in another case, and would pass such a one by as unknown,
-//! while Go's decoder takes it for the field, over the value that the field has already. An entry with a key
-//! in another case, or with one twice, is refused, not guessed at.
+//! Go's decoder takes a key in another case for the field, over the value that the field has already. An entry
+//! with a key in another case, or with one twice, is refused, not guessed at.
 
 use std::borrow::Cow;
-
-use serde::Deserialize;
 
 use super::Error;
 use crate::{
     cdi,
     gids::IdMapping,
-    json::{Container, Fault, Scanner},
+    json::{Fault, Keyed, Misread, Scanner, Text, keyed, object},
     splice::Place,
 };
 
-/// An entry of such a list.
-pub(crate) trait Entry<'a>: Deserialize<'a> {
-    /// The keys that are read.
-    const KEYS: &'static [&'static str];
+/// A key that Go takes for another, known one would change what the entry means.
+fn spelt<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
+    match T::KEYS.iter().find(|known| key.names(known)) {
+        Some(known) => Err(Fault::Spelling { offset: key.span.start, known }),
+        None => Ok(()),
+    }
 }
 
-/// A gid.
-impl Entry<'_> for u32 {
-    const KEYS: &'static [&'static str] = &[];
-}
-
-impl Entry<'_> for IdMapping {
-    const KEYS: &'static [&'static str] = &["containerID", "hostID", "size"];
-}
+keyed!(IdMapping, required ["containerID", "hostID", "size"], |mapping, scanner| {
+    "containerID" => mapping.container_id = scanner.integer()?,
+    "hostID" => mapping.host_id = scanner.integer()?,
+    "size" => mapping.size = scanner.integer()?,
+}, |_mapping, key| spelt::<Self>(key));
 
 /// A device that the bundle has already, of `linux.devices`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device<'a> {
-    #[serde(borrow)]
     pub path: Cow<'a, str>,
     /// `c`, `b`, `u` or `p`.
-    #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
     pub major: Option<i64>,
     pub minor: Option<i64>,
 }
 
-impl<'a> Entry<'a> for Device<'a> {
-    const KEYS: &'static [&'static str] = &["path", "type", "major", "minor"];
-}
+keyed!(Device<'a>, required ["path", "type"], |device, scanner| {
+    "path" => device.path = scanner.text()?,
+    "type" => device.kind = scanner.text()?,
+    "major" => device.major = scanner.optional(Scanner::integer)?,
+    "minor" => device.minor = scanner.optional(Scanner::integer)?,
+}, |_device, key| spelt::<Self>(key));
 
 /// A rule of the device cgroup, of `linux.resources.devices`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Rule<'a> {
     pub(super) allow: bool,
-    #[serde(borrow, rename = "type")]
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) major: Option<i64>,
     pub(super) minor: Option<i64>,
-    #[serde(borrow)]
     pub(super) access: Option<Cow<'a, str>>,
 }
 
-impl<'a> Entry<'a> for Rule<'a> {
-    const KEYS: &'static [&'static str] = &["allow", "type", "major", "minor", "access"];
-}
+keyed!(Rule<'a>, required ["allow"], |rule, scanner| {
+    "allow" => rule.allow = scanner.boolean()?,
+    "type" => rule.kind = scanner.optional(Scanner::text)?,
+    "major" => rule.major = scanner.optional(Scanner::integer)?,
+    "minor" => rule.minor = scanner.optional(Scanner::integer)?,
+    "access" => rule.access = scanner.optional(Scanner::text)?,
+}, |_rule, key| spelt::<Self>(key));
 
 impl Rule<'_> {
     /// Whether this rule already allows a character device all that `access` says.
@@ -74,109 +73,84 @@ impl Rule<'_> {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Namespace<'a> {
-    #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    #[serde(borrow)]
     pub(super) path: Option<Cow<'a, str>>,
 }
 
-impl<'a> Entry<'a> for Namespace<'a> {
-    const KEYS: &'static [&'static str] = &["type", "path"];
-}
+keyed!(Namespace<'a>, required ["type"], |namespace, scanner| {
+    "type" => namespace.kind = scanner.text()?,
+    "path" => namespace.path = scanner.optional(Scanner::text)?,
+}, |_namespace, key| spelt::<Self>(key));
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Mount<'a> {
-    #[serde(borrow)]
     destination: Cow<'a, str>,
-    #[serde(borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     source: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    options: Option<Vec<Cow<'a, str>>>,
+    options: Vec<Cow<'a, str>>,
 }
 
-impl<'a> Entry<'a> for Mount<'a> {
-    const KEYS: &'static [&'static str] = &["destination", "type", "source", "options"];
-}
+keyed!(Mount<'a>, required ["destination"], |mount, scanner| {
+    "destination" => mount.destination = scanner.text()?,
+    "type" => mount.kind = scanner.optional(Scanner::text)?,
+    "source" => mount.source = scanner.optional(Scanner::text)?,
+    "options" => mount.options = scanner.texts()?,
+}, |_mount, key| spelt::<Self>(key));
 
 impl Mount<'_> {
     pub(super) fn is(&self, mount: &cdi::Mount<'_>) -> bool {
         self.destination == mount.container_path
             && self.source.as_deref() == Some(&*mount.host_path)
             && self.kind == mount.kind
-            && self.options.as_deref().unwrap_or_default() == mount.options
+            && self.options == mount.options
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Hook<'a> {
-    #[serde(borrow)]
     path: Cow<'a, str>,
-    #[serde(borrow)]
-    args: Option<Vec<Cow<'a, str>>>,
-    #[serde(borrow)]
-    env: Option<Vec<Cow<'a, str>>>,
+    args: Vec<Cow<'a, str>>,
+    env: Vec<Cow<'a, str>>,
     timeout: Option<i64>,
 }
 
-impl<'a> Entry<'a> for Hook<'a> {
-    const KEYS: &'static [&'static str] = &["path", "args", "env", "timeout"];
-}
+keyed!(Hook<'a>, required ["path"], |hook, scanner| {
+    "path" => hook.path = scanner.text()?,
+    "args" => hook.args = scanner.texts()?,
+    "env" => hook.env = scanner.texts()?,
+    "timeout" => hook.timeout = scanner.optional(Scanner::integer)?,
+}, |_hook, key| spelt::<Self>(key));
 
 impl Hook<'_> {
     pub(super) fn is(&self, hook: &cdi::Hook<'_>) -> bool {
         self.path == hook.path
-            && self.args.as_deref().unwrap_or_default() == hook.args
-            && self.env.as_deref().unwrap_or_default() == hook.env
+            && self.args == hook.args
+            && self.env == hook.env
             && self.timeout == hook.timeout
     }
 }
 
 /// Reads the entries of a list; none where there is no list.
-pub(crate) fn read<'a, T: Entry<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
-    let Place::Here(container) = place else { return Ok(Vec::new()) };
-    if container.empty {
-        return Ok(Vec::new());
-    }
-    if let Some((written, known)) = other_spelling(text, container, T::KEYS)? {
-        let reason = format!("an entry has the key {written} instead of {known}");
-        return Err(Error::Unreadable { key: key.to_owned(), reason });
-    }
-    serde_json::from_str(container.span.of(text)).map_err(|error| {
-        let message = error.to_string();
-        // The position counts from the beginning of the list, which nobody would know.
-        let reason = message.rsplit_once(" at line ").map_or(&*message, |(reason, _)| reason);
-        Error::Unreadable { key: key.to_owned(), reason: reason.to_owned() }
-    })
+pub(crate) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
+    read_each(text, place, key, object)
 }
 
-/// The first key of an entry that Go's decoder takes for one of `keys` and serde_json does not.
-fn other_spelling<'a>(
+/// The same of a list of numbers.
+pub(crate) fn read_numbers(text: &str, place: Place, key: &str) -> Result<Vec<u32>, Error> {
+    read_each(text, place, key, Scanner::integer)
+}
+
+fn read_each<'a, T>(
     text: &'a str,
-    list: Container,
-    keys: &[&'static str],
-) -> Result<Option<(Cow<'a, str>, &'static str)>, Fault> {
-    let mut found = None;
-    if keys.is_empty() {
-        return Ok(found);
-    }
-    Scanner::at(text, list.span.start).array(|scanner| {
-        if scanner.peek()? != b'{' {
-            return scanner.skip().map(drop);
-        }
-        let object = scanner.object(|scanner, key| {
-            if let Some(known) = keys.iter().find(|known| key.names(known)) {
-                let written = key.decode();
-                if written != *known {
-                    found.get_or_insert((written, *known));
-                }
-            }
-            scanner.skip().map(drop)
-        });
-        object.map(drop)
-    })?;
-    Ok(found)
+    place: Place,
+    key: &str,
+    entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Error> {
+    let Place::Here(container) = place else { return Ok(Vec::new()) };
+    Scanner::at(text, container.span.start).list(entry).map_err(|fault| {
+        let reason = Misread::of(text, fault).to_string();
+        Error::Unreadable { key: key.to_owned(), reason }
+    })
 }

@@ -15,7 +15,7 @@ pub enum Error {
     Twice { key: String },
     /// The key's value is not what it must be.
     WrongType { key: String, expected: &'static str },
-    /// An entry of a list cannot be read, with what serde_json says.
+    /// An entry of a list cannot be read, with what is wrong about it, and where.
     Unreadable { key: String, reason: String },
     /// Two nodes of the injection are for one path.
     TwoNodes { path: String, first: String, second: String },
@@ -34,7 +34,7 @@ impl fmt::Display for Error {
                 write!(f, "the key {key} stands twice, so it is not clear which one counts")
             }
             Self::WrongType { key, expected } => write!(f, "the key {key} is not {expected}"),
-            Self::Unreadable { key, reason } => write!(f, "the key {key} cannot be read: {}", Quoted(reason)),
+            Self::Unreadable { key, reason } => write!(f, "the key {key} cannot be read: {reason}"),
             Self::TwoNodes { path, first, second } => {
                 write!(f, "{} would be the device {first} and the device {second} at once", Quoted(path))
             }

@@ -14,7 +14,7 @@ use crate::{
     by_path::ByPath,
     cdi::{Hook, Mount},
     json::{write_number, write_string},
-    splice::{Brackets, Members, Place, Splices},
+    splice::{Brackets, Edited, Members, Place, Splices},
 };
 
 /// What a container is given.
@@ -47,6 +47,14 @@ pub struct Node<'i> {
 }
 
 impl Bundle<'_> {
+    /// The text with the injection in it, or None when it has all of it already. See [`Bundle::edit`].
+    ///
+    /// # Errors
+    /// As [`Bundle::edit`].
+    pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
+        Ok(self.edit(injection)?.map(|edited| edited.to_string()))
+    }
+
     /// The text with the injection in it, or None when it has all of it already.
     ///
     /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
@@ -56,7 +64,7 @@ impl Bundle<'_> {
     /// # Errors
     /// The bundle is in doubt, a list that must be looked into cannot be read, or the bundle has another
     /// device at the path of a node.
-    pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
+    pub fn edit(&self, injection: &Injection<'_>) -> Result<Option<Edited<'_>>, Error> {
         self.certain()?;
         let mut splices = Splices::default();
         let mut root = Members::default();
@@ -70,7 +78,7 @@ impl Bundle<'_> {
         root.add("mounts", splices.extend(self.mounts, Brackets::Array, mounts));
         root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
         splices.extend(Place::Here(self.root), Brackets::Object, root.0);
-        Ok(splices.apply(self.text))
+        Ok(splices.edited(self.text))
     }
 
     fn extend_linux(&self, nodes: &[Node<'_>], splices: &mut Splices) -> Result<Option<String>, Error> {
@@ -123,8 +131,8 @@ impl Process<'_> {
     ) -> Result<Members, Error> {
         let mut user = Members::default();
         if !gids.is_empty() {
-            let key = format!("{prefix}user.additionalGids");
-            let mut present: Vec<u32> = entries::read(text, self.gids, &key)?;
+            let mut present =
+                entries::read_numbers(text, self.gids, &format!("{prefix}user.additionalGids"))?;
             let mut missing = String::new();
             for gid in gids {
                 if !present.contains(gid) {
@@ -158,18 +166,25 @@ impl Process<'_> {
     }
 }
 
+/// A node and the path at which runc makes it.
+struct Placed<'n, 'i> {
+    path: Cow<'i, str>,
+    node: &'n Node<'i>,
+}
+
 /// The nodes in their order, each path once.
-fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
+fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<Placed<'n, 'i>>, Error> {
     let mut seen = ByPath::with_capacity_and_hasher(nodes.len(), Default::default());
     let mut distinct = Vec::with_capacity(nodes.len());
     for node in nodes {
-        match seen.entry(clean(node.path)) {
+        let path = clean(node.path);
+        match seen.entry(path.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(node);
-                distinct.push(node);
+                distinct.push(Placed { path, node });
             }
             Entry::Occupied(entry) => {
-                let first = entry.get();
+                let first: &&Node<'_> = entry.get();
                 if (first.major, first.minor) != (node.major, node.minor) {
                     let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
                     return Err(Error::TwoNodes {
@@ -184,14 +199,16 @@ fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
     Ok(distinct)
 }
 
-fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
+fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<String, Error> {
     let mut at_path: ByPath<Cow<'_, str>, Vec<&Device<'_>>> = ByPath::default();
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
     }
     let mut out = String::with_capacity(nodes.len() * 112);
-    for node in nodes {
-        let there = at_path.get(&clean(node.path)).map(Vec::as_slice).unwrap_or_default();
+    for Placed { path, node } in nodes {
+        // Most bundles have none.
+        let there = if present.is_empty() { None } else { at_path.get(path) };
+        let there = there.map(Vec::as_slice).unwrap_or_default();
         if let Some(other) = there.iter().find(|device| !is_node(device, node)) {
             let number = |number: Option<i64>| number.map_or("?".to_owned(), |number| number.to_string());
             return Err(Error::OtherDevice {
@@ -231,12 +248,12 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
         && device.minor == Some(node.minor.into())
 }
 
-fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
+fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
     let mut out = String::with_capacity(nodes.len() * 72);
     let mut added = BTreeSet::new();
-    for node in nodes {
+    for Placed { node, .. } in nodes {
         let Node { major, minor, access, .. } = **node;
         let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
         if access.is_empty() || effective.iter().any(has) || !added.insert((major, minor, access)) {

@@ -19,6 +19,7 @@ mod places;
 
 use std::borrow::Cow;
 
+pub use crate::splice::Edited;
 pub use entries::Device;
 pub use error::Error;
 pub use inject::{Injection, Node};
@@ -26,7 +27,7 @@ pub(crate) use places::{Doubt, Process};
 
 use crate::{
     gids::UserNamespace,
-    json::{Container, Scanner},
+    json::{Container, Misread, Scanner},
     splice::{Brackets, Place},
 };
 use places::{Key, Linux};
@@ -152,9 +153,10 @@ impl<'a> Bundle<'a> {
     pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
         self.certain()?;
         let Some(span) = self.linux.cgroups_path else { return Ok(None) };
-        serde_json::from_str(span.of(self.text)).map_err(|error| Error::Unreadable {
+        let path = Scanner::at(self.text, span.start).optional(Scanner::text);
+        path.map(|path| path.map(Cow::into_owned)).map_err(|fault| Error::Unreadable {
             key: "linux.cgroupsPath".to_owned(),
-            reason: error.to_string(),
+            reason: Misread::of(self.text, fault).to_string(),
         })
     }
 

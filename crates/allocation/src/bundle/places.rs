@@ -11,8 +11,15 @@ use crate::{
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Syntax { offset, expected } => Self::Syntax { offset, expected },
             Fault::TooDeep { offset } => Self::TooDeep { offset },
+            Fault::Syntax { offset, expected } | Fault::Unwanted { offset, expected } => {
+                Self::Syntax { offset, expected }
+            }
+            // Entries of lists have keys of their own: there it is said of the list (entries::read).
+            Fault::Twice { key, .. } | Fault::Missing { key, .. } | Fault::Spelling { known: key, .. } => {
+                Self::WrongType { key: key.to_owned(), expected: "there once, as it is spelt here" }
+            }
+            Fault::Unknown { offset, .. } => Self::Syntax { offset, expected: "another key" },
         }
     }
 }

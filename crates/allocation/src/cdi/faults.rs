@@ -28,20 +28,20 @@ impl Spec<'_> {
         let mut faults = Faults(Vec::new());
         self.version_faults(&mut faults);
         if let Some(problem) = grammar::kind_problem(&self.kind) {
-            faults.add("kind", format!("{}: {problem}", Quoted(&self.kind)));
+            faults.add(&"kind", format!("{}: {problem}", Quoted(&self.kind)));
         }
-        faults.unknown("the spec", &self.unknown);
+        faults.unknown(&"the spec", &self.unknown);
         self.device_faults(&mut faults);
-        edit_faults("containerEdits", &self.edits, &mut faults);
+        edit_faults(&"containerEdits", &self.edits, &mut faults);
         faults.0
     }
 
     fn version_faults(&self, faults: &mut Faults) {
         let minimum = self.minimum_version();
         match version::released(&self.version) {
-            None => faults.add("cdiVersion", format!("{} is no version of CDI", Quoted(&self.version))),
+            None => faults.add(&"cdiVersion", format!("{} is no version of CDI", Quoted(&self.version))),
             Some(declared) if version::released(minimum) > Some(declared) => faults.add(
-                "cdiVersion",
+                &"cdiVersion",
                 format!("{} is too low for what the spec has in it, which needs {minimum}", self.version),
             ),
             Some(_) => {}
@@ -50,29 +50,29 @@ impl Spec<'_> {
 
     fn device_faults(&self, faults: &mut Faults) {
         if self.devices.is_empty() {
-            faults.add("devices", "there must be at least one".into());
+            faults.add(&"devices", "there must be at least one".into());
         }
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, device) in self.devices.iter().enumerate() {
-            let at = format!("devices[{index}]");
+            let at = &format_args!("devices[{index}]");
             if !grammar::is_device_name(&device.name) {
                 let rule = "letters and digits, and between them also _, -, . and :";
-                faults.add(&at, format!("the name {} is not {rule}", Quoted(&device.name)));
+                faults.add(at, format!("the name {} is not {rule}", Quoted(&device.name)));
             }
             if let Some(first) = first.get(&*device.name) {
                 let name = Quoted(&device.name);
                 faults.add(
-                    &at,
+                    at,
                     format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
                 );
             } else {
                 first.insert(&device.name, index);
             }
             if device.edits.is_empty() {
-                faults.add(&at, "containerEdits must have something in it".into());
+                faults.add(at, "containerEdits must have something in it".into());
             }
-            faults.unknown(&at, &device.unknown);
-            edit_faults(&format!("{at}.containerEdits"), &device.edits, faults);
+            faults.unknown(at, &device.unknown);
+            edit_faults(&format_args!("{at}.containerEdits"), &device.edits, faults);
         }
     }
 }
@@ -80,45 +80,45 @@ impl Spec<'_> {
 struct Faults(Vec<Fault>);
 
 impl Faults {
-    fn add(&mut self, at: &str, problem: String) {
-        self.0.push(Fault { at: at.to_owned(), problem });
+    fn add(&mut self, at: &dyn fmt::Display, problem: String) {
+        self.0.push(Fault { at: at.to_string(), problem });
     }
 
-    fn unknown(&mut self, at: &str, keys: &[String]) {
+    fn unknown<'k>(&mut self, at: &dyn fmt::Display, keys: impl IntoIterator<Item = &'k String>) {
         for key in keys {
             self.add(at, format!("CDI has no key {} here", Quoted(key)));
         }
     }
 
-    fn absolute(&mut self, at: &str, what: &str, path: &str) {
+    fn absolute(&mut self, at: &dyn fmt::Display, what: &str, path: &str) {
         if !path.starts_with('/') {
             self.add(at, format!("the {what} {} is not an absolute path", Quoted(path)));
         }
     }
 
-    fn env(&mut self, at: &str, env: &[std::borrow::Cow<'_, str>]) {
+    fn env(&mut self, at: &dyn fmt::Display, env: &[std::borrow::Cow<'_, str>]) {
         for entry in env.iter().filter(|entry| !grammar::is_env(entry)) {
             self.add(at, format!("the environment {} is not KEY=VALUE", Quoted(entry)));
         }
     }
 }
 
-fn edit_faults(at: &str, edits: &Edits<'_>, faults: &mut Faults) {
+fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
     faults.env(at, &edits.env);
     for (index, node) in edits.device_nodes.iter().enumerate() {
-        node_faults(&format!("{at}.deviceNodes[{index}]"), node, faults);
+        node_faults(&format_args!("{at}.deviceNodes[{index}]"), node, faults);
     }
     for (index, mount) in edits.mounts.iter().enumerate() {
-        mount_faults(&format!("{at}.mounts[{index}]"), mount, faults);
+        mount_faults(&format_args!("{at}.mounts[{index}]"), mount, faults);
     }
     for (index, hook) in edits.hooks.iter().enumerate() {
-        hook_faults(&format!("{at}.hooks[{index}]"), hook, faults);
+        hook_faults(&format_args!("{at}.hooks[{index}]"), hook, faults);
     }
     let unknown = edits.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
-    faults.unknown(at, &unknown.cloned().collect::<Vec<_>>());
+    faults.unknown(at, unknown);
 }
 
-fn node_faults(at: &str, node: &DeviceNode<'_>, faults: &mut Faults) {
+fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults) {
     faults.absolute(at, "path", &node.path);
     if let Some(path) = &node.host_path {
         faults.absolute(at, "hostPath", path);
@@ -137,7 +137,7 @@ fn node_faults(at: &str, node: &DeviceNode<'_>, faults: &mut Faults) {
     faults.unknown(at, &node.unknown);
 }
 
-fn mount_faults(at: &str, mount: &Mount<'_>, faults: &mut Faults) {
+fn mount_faults(at: &dyn fmt::Display, mount: &Mount<'_>, faults: &mut Faults) {
     faults.absolute(at, "containerPath", &mount.container_path);
     // The source of a tmpfs or another filesystem without a device is a mere name.
     if mount.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == "bind") {
@@ -148,7 +148,7 @@ fn mount_faults(at: &str, mount: &Mount<'_>, faults: &mut Faults) {
     faults.unknown(at, &mount.unknown);
 }
 
-fn hook_faults(at: &str, hook: &Hook<'_>, faults: &mut Faults) {
+fn hook_faults(at: &dyn fmt::Display, hook: &Hook<'_>, faults: &mut Faults) {
     if !HOOK_NAMES.contains(&&*hook.name) {
         faults.add(at, format!("the hookName {} is none of {}", Quoted(&hook.name), HOOK_NAMES.join(", ")));
     }

@@ -57,8 +57,13 @@ impl<'a> Spec<'a> {
     where
         'a: 's,
     {
-        let mut collected = Collected::default();
         let mut devices = devices.into_iter().peekable();
+        // A card node and a render node each, and /dev/kfd.
+        let expected = 2 * devices.size_hint().0 + 1;
+        let mut collected = Collected {
+            grant: Grant { nodes: Vec::with_capacity(expected), ..Grant::default() },
+            nodes_by_path: ByPath::with_capacity_and_hasher(expected, Default::default()),
+        };
         if devices.peek().is_some() {
             collected.add(None, &self.edits)?;
         }

@@ -7,13 +7,17 @@
 mod faults;
 mod grammar;
 mod grant;
-mod keyed;
+mod outline;
+mod read;
 mod version;
 
 use std::{borrow::Cow, fmt};
 
+use crate::json::{Misread, whole};
+
 pub use faults::Fault;
 pub use grant::{Grant, GrantError};
+pub use outline::Outline;
 
 /// The hooks that the OCI runtime-spec knows.
 pub const HOOK_NAMES: [&str; 6] =
@@ -147,9 +151,9 @@ pub struct Hook<'a> {
     pub unknown: Vec<String>,
 }
 
-/// A text that is no CDI spec: what serde_json says, with line and column.
+/// A text that is no CDI spec, and where it is not.
 #[derive(Debug)]
-pub struct Error(serde_json::Error);
+pub struct Error(Misread);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,7 +169,7 @@ impl<'a> Spec<'a> {
     /// # Errors
     /// The text is not JSON, a value has the wrong type, or a key stands twice.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(Error)
+        whole(text).map_err(|fault| Error(Misread::of(text, fault)))
     }
 
     /// The place of a device in [`Spec::devices`], by its name.

@@ -70,15 +70,18 @@ fn null_is_as_good_as_absent() {
 #[test]
 fn what_is_no_spec_is_refused_with_the_reason() {
     let table = [
-        ("", "EOF while parsing a value"),
-        ("[]", "invalid type: sequence, expected a CDI spec"),
-        (r#"{"kind":5}"#, "invalid type: integer `5`, expected a string"),
-        (r#"{"kind":"a/b","kind":"a/b"}"#, "kind twice in a CDI spec"),
-        (&AMD[..AMD.len() / 2], "EOF while parsing"),
-        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "path twice in a device node"),
-        (&spec_with(r#"{"deviceNodes":[{"path":"/a","major":"1"}]}"#, ""), "expected i64"),
-        (&spec_with(r#"{"deviceNodes":[null]}"#, ""), "expected a device node"),
-        (&format!("{AMD} x"), "trailing characters"),
+        ("", "the text ends where a value should be"),
+        ("[]", "expected an object, found a list"),
+        (r#"{"kind":5}"#, "expected a string, found \"5\" (line 1, column 9)"),
+        (r#"{"kind":"a/b","kind":"a/b"}"#, "the key \"kind\" stands twice (line 1, column 15)"),
+        (&AMD[..AMD.len() / 2], "the text ends where "),
+        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "the key \"path\" stands twice"),
+        (
+            &spec_with(r#"{"deviceNodes":[{"path":"/a","major":"1"}]}"#, ""),
+            "expected a whole number in its range, found \"1\"",
+        ),
+        (&spec_with(r#"{"deviceNodes":[null]}"#, ""), "expected an object, found \"null\""),
+        (&format!("{AMD} x"), "not JSON, expected the end of the text (line 14, column 3)"),
     ];
     for (text, expected) in table {
         let message = Spec::parse(text).unwrap_err().to_string();
@@ -225,5 +228,43 @@ fn what_cannot_be_granted_is_refused_by_name() {
     for (text, device, expected) in table {
         let spec = Spec::parse(&text).unwrap();
         assert_eq!(spec.grant([0, device]).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+/// The parts of [`AMD`] that an outline has.
+#[test]
+fn an_outline_tells_the_names_and_render_nodes_and_reads_the_rest_when_it_is_wanted() {
+    let outline = Outline::parse(AMD).unwrap();
+    let devices: Vec<(&str, Vec<String>)> = outline
+        .devices()
+        .map(|(name, renders)| (name, renders.iter().map(ToString::to_string).collect()))
+        .collect();
+    let (d128, d129) = (vec!["renderD128".to_owned()], vec!["renderD129".to_owned()]);
+    assert_eq!(devices, [("0", d128.clone()), ("GPU-0123456789abcdef", d128), ("1", d129)]);
+    assert_eq!(outline.only([0, 1, 2]).unwrap(), Spec::parse(AMD).unwrap());
+    let one = outline.only([2]).unwrap();
+    assert_eq!((one.devices.len(), &*one.devices[0].name), (1, "1"));
+    assert_eq!((one.faults(), one.edits.device_nodes.len()), (vec![], 1));
+}
+
+#[test]
+fn what_is_wrong_with_a_device_matters_to_those_who_want_it() {
+    let wrong = AMD
+        .replace(r#"{"path": "/dev/dri/renderD129", "permissions": "rw"}"#, r#"{"path": "x", "major": "1"}"#);
+    assert!(Spec::parse(&wrong).is_err());
+    let outline = Outline::parse(&wrong).unwrap();
+    assert_eq!(outline.only([0]).unwrap().faults(), []);
+    let message = outline.only([2]).unwrap_err().to_string();
+    assert!(
+        message.contains("expected a whole number in its range, found \"1\" (line 11, column "),
+        "{message}"
+    );
+    let twice = AMD.replace(r#""name": "1""#, r#""name": "0""#);
+    let fault = Outline::parse(&twice).unwrap().fault().unwrap().to_string();
+    assert_eq!(fault, "devices[2]: the name \"0\" stands twice, which voids the whole spec");
+    for no_spec in
+        ["", "[]", r#"{"devices":{}}"#, r#"{"devices":[{"containerEdits":{"deviceNodes":[{"path":1}]}}]}"#]
+    {
+        assert!(Outline::parse(no_spec).is_err(), "{no_spec}");
     }
 }

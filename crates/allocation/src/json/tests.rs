@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Fault, Scanner, write_number, write_string};
+use super::{Fault, Scanner, plain_bytes, write_number, write_string};
 
 fn scan(text: &str) -> Result<(), Fault> {
     let mut scanner = Scanner::new(text);
@@ -36,6 +36,19 @@ fn refuses_what_is_not_json_and_says_where() {
     ];
     for (text, offset, expected) in table {
         assert_eq!(scan(text), Err(Fault::Syntax { offset, expected }), "{text:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_string_is_found_whatever_stands_in_front_of_it_and_behind() {
+    for before in ["", "a", "1234567", "12345678", "é23456789", "\u{7f}\u{80}\u{ff}\u{100}", "!#[]^ ~"] {
+        for special in ['"', '\\', '\0', '\u{1f}', '\n'] {
+            for behind in ["", "!", "\"\\\u{1}", "!!!!!!!!!!!!!!!!", "\u{20}\u{21}\u{5b}\u{5d}é"] {
+                let text = format!("{before}{special}{behind}");
+                assert_eq!(plain_bytes(text.as_bytes()), before.len(), "{text:?}");
+            }
+        }
+        assert_eq!(plain_bytes(before.as_bytes()), before.len());
     }
 }
 

@@ -75,30 +75,38 @@ fn what_it_cannot_keep_is_refused_with_the_key() {
         (r#""schema_version":1"#, r#""schema_version":2,"surprise":1"#, newer),
         (r#""schema_version":1"#, r#""schema_version":0"#, "schema_version: there never was a version 0"),
         (r#""schema_version":1,"#, "", "schema_version is missing: write \"schema_version\": 1"),
-        (r#""sharing""#, r#""sharin""#, "not a policy: unknown field `sharin`, expected one of"),
-        (r#""hive":"7""#, r#""hivee":"7""#, "not a policy: unknown field `hivee`, expected one of"),
+        (
+            r#""sharing""#,
+            r#""sharin""#,
+            "not a policy: the key \"sharin\" is not known here, only schema_version, runtime, ",
+        ),
+        (
+            r#""hive":"7""#,
+            r#""hivee":"7""#,
+            "not a policy: the key \"hivee\" is not known here, only index, pci, ",
+        ),
         (
             r#""requests":"all""#,
             r#""requests":"some""#,
-            "not a policy: unknown variant `some`, expected one of",
+            "not a policy: expected deny, named, count or all, found \"some\" (line 1, column ",
         ),
         (
             r#""requests":"all""#,
             r#""requests":"all","requests":"deny""#,
-            "not a policy: duplicate field `requests`",
+            "not a policy: the key \"requests\" stands twice (line 1, column ",
         ),
         (
             r#""0000:64:00.0""#,
             r#""64""#,
-            "not a policy: invalid value: string \"64\", expected a PCI address like",
+            "not a policy: expected a PCI address like \"0000:64:00.0\", found \"64\" (line 4, column ",
         ),
         (
             r#""/dev/dri/renderD128""#,
             r#""/dev/sda""#,
-            "not a policy: invalid value: string \"/dev/sda\", expected a render",
+            "not a policy: expected a render node like \"/dev/dri/renderD128\", found \"/dev/sda\"",
         ),
-        (r#""pci":"0000:64:00.0","#, "", "not a policy: missing field `pci`"),
-        (r#""hive":null"#, r#""hive":[]"#, "not a policy: hive is neither a number, nor text, nor null"),
+        (r#""pci":"0000:64:00.0","#, "", "not a policy: the key \"pci\" is missing (line 4, column 13)"),
+        (r#""hive":null"#, r#""hive":[]"#, "not a policy: expected a number, a text or null, found a list"),
         (r#""index":0"#, r#""index":1"#, "gpus: two have the index 1"),
         (r#"renderD128""#, r#"renderD129""#, "gpus: two have the render node renderD129"),
         (r#""uuid":null"#, r#""uuid":"GPU-0123456789abcdef""#, "gpus: two have the uuid of the GPU 0"),
@@ -116,12 +124,12 @@ fn what_it_cannot_keep_is_refused_with_the_key() {
         (
             r#""wait_limit_s":0"#,
             r#""wait_limit_s":0,"idle_grace_s":-1"#,
-            "not a policy: invalid value: integer `-1`",
+            "not a policy: expected a whole number in its range, found \"-1\"",
         ),
         (r#""folders":[]"#, r#""folders":["/srv"]"#, "folders: mounting folders comes with a later version"),
         (r#""edits":{}"#, r#""edits":{"env":[]}"#, "edits: the edit \"env\" comes with a later version"),
-        (FULL, "", "not a policy: EOF while parsing a value"),
-        (FULL, " [1]", "not a policy: a list where an object must be"),
+        (FULL, "", "not a policy: the text ends where a value should be (line 1, column 1)"),
+        (FULL, " [1]", "not a policy: expected an object, found a list"),
     ];
     for (from, to, expected) in table {
         let text = FULL.replacen(from, to, 1);

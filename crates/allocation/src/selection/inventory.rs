@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Chosen, Gpu, Refusal, pack};
 use crate::{
     PciAddress, Render,
-    cdi::{Device, Spec},
+    cdi::Outline,
     policy::Policy,
     request::{Request, Selector},
 };
@@ -13,10 +13,11 @@ use crate::{
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
 pub struct Inventory {
-    /// What the spec has, in the order of the indexes, each with its place in `spec.devices`.
-    machine: Vec<(Gpu, usize)>,
-    /// What the policy allows, with the spec's device for it, if it has one.
+    /// What the policy allows, in the order of the indexes, with the place in [`Outline::devices`] of the spec's
+    /// device for it, if the spec has one.
     allowed: Vec<(Gpu, Option<usize>)>,
+    /// What the spec has and the policy does not allow.
+    forbidden: Vec<Gpu>,
 }
 
 impl Inventory {
@@ -26,13 +27,26 @@ impl Inventory {
     /// of the policy is found in the spec by its PCI address and render node, never by its index: indexes
     /// are given anew when a card is gone.
     #[must_use]
-    pub fn new(policy: &Policy, spec: &Spec<'_>) -> Self {
+    pub fn new(policy: &Policy, spec: &Outline<'_>) -> Self {
         let machine = machine(spec);
-        let allowed = match &policy.gpus {
-            None => machine.iter().map(|(gpu, device)| (gpu.clone(), Some(*device))).collect(),
-            Some(gpus) => gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect(),
-        };
-        Self { machine, allowed }
+        match &policy.gpus {
+            None => {
+                let allowed = machine.into_iter().map(|(gpu, device)| (gpu, Some(device))).collect();
+                Self { forbidden: Vec::new(), allowed }
+            }
+            Some(gpus) => {
+                let allowed: Vec<(Gpu, Option<usize>)> =
+                    gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect();
+                let is_allowed = |gpu: &Gpu, device: usize| {
+                    allowed.iter().any(|(allowed, of_spec)| match of_spec {
+                        Some(of_spec) => *of_spec == device,
+                        None => allowed.render == gpu.render && allowed.pci == gpu.pci,
+                    })
+                };
+                let others = machine.iter().filter(|(gpu, device)| !is_allowed(gpu, *device));
+                Self { forbidden: others.map(|(gpu, _)| gpu.clone()).collect(), allowed }
+            }
+        }
     }
 
     /// The GPUs that may be had, in the order of their indexes, whether they are there or not.
@@ -105,14 +119,8 @@ impl Inventory {
             }
         }
         // An index is the policy's own; the spec's device of that index may be another card.
-        let is_allowed = |gpu: &Gpu| {
-            self.allowed.iter().any(|(allowed, device)| match device {
-                Some(device) => self.machine.iter().any(|(other, at)| at == device && other == gpu),
-                None => allowed.render == gpu.render && allowed.pci == gpu.pci,
-            })
-        };
-        let mut left_out = self.machine.iter().filter(|(gpu, _)| names(selector, gpu) && !is_allowed(gpu));
-        match (found, left_out.next().is_some()) {
+        let is_forbidden = self.forbidden.iter().any(|gpu| names(selector, gpu));
+        match (found, is_forbidden) {
             (false, false) => Err(Refusal::NoSuchGpu { name: name() }),
             (false, true) => Err(Refusal::NotAllowed { name: name() }),
             (true, true) if matches!(selector, Selector::Pci(_)) => {
@@ -189,18 +197,17 @@ fn device_of(gpu: &Gpu, machine: &[(Gpu, usize)]) -> Option<usize> {
 
 /// The GPUs of a spec: the devices that are named by an index and have a render node. The other names of a
 /// node tell its card (a PCI address) and its uuid.
-fn machine(spec: &Spec<'_>) -> Vec<(Gpu, usize)> {
+fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
     let mut cards: BTreeMap<Render, PciAddress> = BTreeMap::new();
     let mut uuids: BTreeMap<Render, &str> = BTreeMap::new();
     let mut gpus = Vec::new();
-    for (place, device) in spec.devices.iter().enumerate() {
-        let name = &*device.name;
+    for (place, (name, renders)) in spec.devices().enumerate() {
         if let Some(address) = PciAddress::parse(name) {
-            cards.extend(renders(device).map(|render| (render, address)));
+            cards.extend(renders.iter().map(|render| (*render, address)));
         } else if name.starts_with("GPU-") {
-            uuids.extend(renders(device).map(|render| (render, name)));
+            uuids.extend(renders.iter().map(|render| (*render, name)));
         } else if let Some(index) = index(name) {
-            gpus.extend(renders(device).next().map(|render| (index, render, place)));
+            gpus.extend(renders.first().map(|render| (index, *render, place)));
         }
     }
     gpus.sort_unstable();
@@ -216,10 +223,6 @@ fn machine(spec: &Spec<'_>) -> Vec<(Gpu, usize)> {
 fn index(name: &str) -> Option<u32> {
     let plain = name.bytes().all(|b| b.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     if plain { name.parse().ok() } else { None }
-}
-
-fn renders<'d>(device: &'d Device<'_>) -> impl Iterator<Item = Render> + 'd {
-    device.edits.device_nodes.iter().filter_map(|node| Render::parse(node.host()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl fmt::Display for Gpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen<'i> {
     pub gpu: &'i Gpu,
-    /// Its place in [`crate::cdi::Spec::devices`].
+    /// Its place in [`crate::cdi::Outline::devices`].
     pub device: usize,
 }
 

@@ -49,7 +49,7 @@ fn a_node_is_the_card_that_the_kernel_says() {
         let checked = node(number.0, number.1).check(
             Path::new(path),
             Owner::Gpu { card, render: Some(render) },
-            &Sysfs::at(sys.path()),
+            &Devices::at(sys.path(), Path::new("/dev")),
         );
         assert_eq!(checked.is_ok(), accepted, "{number:?} {path} {card} {render}: {checked:?}");
         if let Err(error) = checked {
@@ -67,17 +67,25 @@ fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
         ("226:131", "../../devices/platform/amdgpu_xcp.1/drm/renderD131"),
     ];
     let sys = sysfs(&links);
-    for (name, vendor) in [("226:128", "0x1002\n"), ("226:129", "0x10de\n")] {
-        let device = sys.path().join("dev/char").join(name).join("device");
-        std::fs::create_dir(&device).unwrap();
-        std::fs::write(device.join("vendor"), vendor).unwrap();
+    for (card, driver) in [("0000:64:00.0", "amdgpu"), ("0000:01:00.0", "nvidia")] {
+        let target = format!("../../../bus/pci/drivers/{driver}");
+        symlink(target, sys.path().join("devices/pci0000:00").join(card).join("driver")).unwrap();
     }
-    for (minor, said) in [(128, None), (129, Some("0x10de")), (130, Some("226:130")), (131, None)] {
+    let foreign = "belongs to the card 0000:01:00.0, which the driver nvidia has, not amdgpu";
+    let bare = "belongs to the card 0000:02:00.0, which no driver has, not amdgpu";
+    for (minor, said) in [(128, None), (129, Some(foreign)), (130, Some(bare)), (131, None)] {
         let path = format!("/dev/dri/renderD{minor}");
-        let checked = node(226, minor).check(Path::new(&path), Owner::AnyOfAmd, &Sysfs::at(sys.path()));
+        let checked = node(226, minor).check(
+            Path::new(&path),
+            Owner::AnyOfAmd,
+            &Devices::at(sys.path(), Path::new("/dev")),
+        );
         match said {
             None => checked.unwrap(),
-            Some(said) => assert!(checked.unwrap_err().to_string().contains(said)),
+            Some(said) => {
+                let error = checked.unwrap_err().to_string();
+                assert!(error.contains(said), "{error}");
+            }
         }
     }
 }
@@ -87,7 +95,7 @@ fn only_a_character_device_is_a_node() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("renderD128");
     std::fs::write(&file, "").unwrap();
-    let dev = Path::new("/dev");
+    let dev = &Devices::at(Path::new("/sys"), Path::new("/dev"));
     let link = place.path().join("card1");
     symlink("/dev/null", &link).unwrap();
     assert!(matches!(Node::at(&file, dev), Err(Error::NotCharacterDevice(_))));

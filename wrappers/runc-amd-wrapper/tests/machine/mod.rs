@@ -136,8 +136,12 @@ impl Machine {
         }
         for (_, minor, target) in nodes {
             let chars = at.join("sys-dev-char");
-            std::fs::create_dir_all(chars.join(target).join("device")).unwrap();
-            std::fs::write(chars.join(target).join("device/vendor"), "0x1002\n").unwrap();
+            let device = chars.join(target);
+            std::fs::create_dir_all(&device).unwrap();
+            if let Some(card) = device.parent().and_then(Path::parent) {
+                // A card has two nodes.
+                let _ = symlink("../../drivers/amdgpu", card.join("driver"));
+            }
             symlink(target, chars.join(format!("10:{minor}"))).unwrap();
         }
         let mut setup = Command::new("unshare");

@@ -149,7 +149,7 @@ fn a_namespace_whose_type_stands_in_two_spellings_is_refused() {
     let refused = Bundle::parse(text).unwrap().user_namespace().unwrap_err().to_string();
     assert_eq!(
         refused,
-        "the key linux.namespaces cannot be read: \"an entry has the key tYpe instead of type\""
+        "the key linux.namespaces cannot be read: the key \"tYpe\" is another spelling of type (line 1, column 39)"
     );
 }
 

@@ -80,7 +80,9 @@ fn tells_which_user_namespace_a_container_gets() {
         ),
         (
             r#"{"linux":{"namespaces":[{"type":"user"}],"gidMappings":[{"containerID":0}]}}"#.to_owned(),
-            Err("the key linux.gidMappings cannot be read: \"missing field `hostID`\""),
+            Err(
+                "the key linux.gidMappings cannot be read: the key \"hostID\" is missing (line 1, column 57)",
+            ),
         ),
     ];
     for (text, expected) in table {

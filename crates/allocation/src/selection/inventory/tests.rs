@@ -15,7 +15,7 @@ const SPEC: &str = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
 
 fn inventory(gpus: &str, spec: &str) -> Inventory {
     let policy = format!(r#"{{"schema_version":1,"requests":"all","gpus":{gpus}}}"#);
-    Inventory::new(&Policy::parse(&policy).unwrap(), &Spec::parse(spec).unwrap())
+    Inventory::new(&Policy::parse(&policy).unwrap(), &Outline::parse(spec).unwrap())
 }
 
 fn listed(index: u32, pci: &str, render: u32) -> String {

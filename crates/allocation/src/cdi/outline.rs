@@ -1,0 +1,150 @@
+//! A spec of which only so much is read as tells what there is to choose from.
+//!
+//! The wrapper gives a container few of the devices that a spec has under three names each: it reads the edits
+//! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
+
+use std::{borrow::Cow, collections::BTreeSet, ops::Range};
+
+use super::{Device, Edits, Error, Fault, Spec, read};
+use crate::{
+    Quoted, Render,
+    json::{self, Misread, Scanner, Span, keyed, object, whole},
+};
+
+/// The names of a spec, each with its render nodes.
+#[derive(Clone, Debug)]
+pub struct Outline<'a> {
+    text: &'a str,
+    version: Cow<'a, str>,
+    kind: Cow<'a, str>,
+    annotated: bool,
+    devices: Vec<Named<'a>>,
+    /// Of all devices, one behind the other.
+    renders: Vec<Render>,
+    edits: Option<Span>,
+    unknown: Vec<String>,
+}
+
+/// A device by its name.
+#[derive(Clone, Debug)]
+struct Named<'a> {
+    name: Cow<'a, str>,
+    renders: Range<usize>,
+    whole: Span,
+}
+
+/// What is read at once.
+#[derive(Default)]
+struct Top<'a> {
+    version: Cow<'a, str>,
+    kind: Cow<'a, str>,
+    annotated: bool,
+    devices: Vec<Named<'a>>,
+    renders: Vec<Render>,
+    edits: Option<Span>,
+    unknown: Vec<String>,
+}
+
+keyed!(Top<'a>, required [], |top, scanner| {
+    "cdiVersion" => top.version = scanner.text()?,
+    "kind" => top.kind = scanner.text()?,
+    "annotations" => top.annotated = read::annotated(scanner)?,
+    "devices" => {
+        let renders = &mut top.renders;
+        top.devices = scanner.list(|scanner| device(scanner, renders))?;
+    },
+    "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
+}, |top, key| {
+    top.unknown.push(key.decode().into_owned());
+    Ok(())
+});
+
+/// Goes past a device and adds its render nodes to the others.
+fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
+    let begin = renders.len();
+    let mut name = Cow::default();
+    let object = scanner.object_of(|scanner, key| match () {
+        () if key.is("name") => scanner.text().map(|text| name = text),
+        () if key.is("containerEdits") => {
+            let edits = scanner.object_of(|scanner, key| {
+                if !key.is("deviceNodes") {
+                    return scanner.skip().map(drop);
+                }
+                scanner.list(|scanner| node(scanner).map(|render| renders.extend(render))).map(drop)
+            });
+            edits.map(drop)
+        }
+        () => scanner.skip().map(drop),
+    })?;
+    Ok(Named { name, renders: begin..renders.len(), whole: object.span })
+}
+
+/// Goes past a device node, which may be a render node.
+fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+    let (mut path, mut host) = (Cow::default(), Cow::default());
+    scanner.object_of(|scanner, key| match () {
+        () if key.is("path") => scanner.text().map(|text| path = text),
+        () if key.is("hostPath") => {
+            scanner.optional(Scanner::text).map(|text| host = text.unwrap_or_default())
+        }
+        () => scanner.skip().map(drop),
+    })?;
+    Ok(Render::parse(if host.is_empty() { &path } else { &host }))
+}
+
+impl<'a> Outline<'a> {
+    /// Finds the devices of a spec.
+    ///
+    /// # Errors
+    /// The text is not JSON, or so much of it as is read has a wrong type or a key that stands twice.
+    pub fn parse(text: &'a str) -> Result<Self, Error> {
+        let Top { version, kind, annotated, devices, renders, edits, unknown } =
+            whole(text).map_err(|fault| Error(Misread::of(text, fault)))?;
+        Ok(Self { text, version, kind, annotated, devices, renders, edits, unknown })
+    }
+
+    /// The devices in the spec's order: name and render nodes.
+    pub fn devices(&self) -> impl Iterator<Item = (&str, &[Render])> {
+        self.devices
+            .iter()
+            .map(|device| (&*device.name, self.renders.get(device.renders.clone()).unwrap_or_default()))
+    }
+
+    /// The spec with nothing but these devices (places in [`Outline::devices`]) in it, in this order, and with
+    /// what every container with one of them gets.
+    ///
+    /// # Errors
+    /// Their edits cannot be read.
+    pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
+        let read = || {
+            let at = |span: Span| Scanner::at(self.text, span.start);
+            let places = places.into_iter();
+            let mut devices = Vec::with_capacity(places.size_hint().0);
+            for device in places.filter_map(|place| self.devices.get(place)) {
+                devices.push(object::<Device<'a>>(&mut at(device.whole))?);
+            }
+            let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
+            Ok((devices, edits.unwrap_or_default()))
+        };
+        let (devices, edits) = read().map_err(|fault| Error(Misread::of(self.text, fault)))?;
+        Ok(Spec {
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            annotated: self.annotated,
+            devices,
+            edits,
+            unknown: self.unknown.clone(),
+        })
+    }
+
+    /// What makes the spec as a whole useless, whatever is taken from it: a name that stands twice in it.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        let mut names = BTreeSet::new();
+        let (at, twice) = self.devices.iter().enumerate().find(|(_, device)| !names.insert(&*device.name))?;
+        Some(Fault {
+            at: format!("devices[{at}]"),
+            problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! Values of one type, and what stands there instead.
+
+use std::{borrow::Cow, str::FromStr};
+
+use super::{Container, Fault, Scanner, Span, Text};
+
+impl<'a> Scanner<'a> {
+    /// What is wanted here is something else than what stands at the scanner's place.
+    pub(crate) fn unwanted<T>(&mut self, expected: &'static str) -> Result<T, Fault> {
+        self.peek()?;
+        Err(Fault::Unwanted { offset: self.offset(), expected })
+    }
+
+    #[inline(never)]
+    pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
+        match self.peek()? {
+            b'"' => self.string().map(Text::decode),
+            _ => self.unwanted("a string"),
+        }
+    }
+
+    pub(crate) fn string_of_its_own(&mut self) -> Result<String, Fault> {
+        self.text().map(Cow::into_owned)
+    }
+
+    /// A string that means something.
+    pub(crate) fn named<T>(
+        &mut self,
+        expected: &'static str,
+        meaning: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Fault> {
+        if self.peek()? != b'"' {
+            return self.unwanted(expected);
+        }
+        let offset = self.offset();
+        meaning(&self.text()?).ok_or(Fault::Unwanted { offset, expected })
+    }
+
+    pub(crate) fn boolean(&mut self) -> Result<bool, Fault> {
+        match self.peek()? {
+            b't' => self.skip().map(|_| true),
+            b'f' => self.skip().map(|_| false),
+            _ => self.unwanted("true or false"),
+        }
+    }
+
+    /// A whole number of the type's range, in plain digits.
+    #[inline(never)]
+    pub(crate) fn integer<T: FromStr>(&mut self) -> Result<T, Fault> {
+        let expected = "a whole number in its range";
+        let (b'-' | b'0'..=b'9') = self.peek()? else { return self.unwanted(expected) };
+        let span = self.skip()?;
+        span.of(self.whole()).parse().map_err(|_| Fault::Unwanted { offset: span.start, expected })
+    }
+
+    /// `null` is as good as absent.
+    pub(crate) fn optional<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        match self.peek()? {
+            b'n' => self.skip().map(|_| None),
+            _ => read(self).map(Some),
+        }
+    }
+
+    /// A list, or `null`, which is the same as empty.
+    pub(crate) fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut list = Vec::new();
+        match self.peek()? {
+            b'n' => drop(self.skip()?),
+            b'[' => {
+                self.array(|scanner| {
+                    list.push(read(scanner)?);
+                    Ok(())
+                })?;
+            }
+            _ => return self.unwanted("a list"),
+        }
+        // Room for what never comes would be most of the memory of a list of few large things.
+        list.shrink_to_fit();
+        Ok(list)
+    }
+
+    pub(crate) fn texts(&mut self) -> Result<Vec<Cow<'a, str>>, Fault> {
+        self.list(Self::text)
+    }
+
+    /// As [`Scanner::object`], where something else may stand.
+    pub(crate) fn object_of(
+        &mut self,
+        member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<Container, Fault> {
+        match self.peek()? {
+            b'{' => self.object(member),
+            _ => self.unwanted("an object"),
+        }
+    }
+
+    /// Goes past an object, which is read later.
+    pub(crate) fn object_span(&mut self) -> Result<Span, Fault> {
+        match self.peek()? {
+            b'{' => self.skip(),
+            _ => self.unwanted("an object"),
+        }
+    }
+}
