@@ -6,6 +6,7 @@ use runc_amd_wrapper::lease_file::{Holder, Leases};
 use runc_amd_wrapper::liveness::Judge;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::queue::Queue;
+use runc_amd_wrapper::run_error;
 use runc_amd_wrapper::store::Store;
 use serde::Serialize;
 
@@ -132,7 +133,7 @@ fn shown(held: runc_amd_wrapper::lease_file::Held, now_ms: Option<u64>) -> Held 
 /// There is none of that name, or one of them must stay: then all of them do.
 pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Error> {
     let paths = paths(root);
-    let stored = |error: runc_amd_wrapper::store::Error| Error::Store(error.to_string());
+    let stored = |error: run_error::Error| Error::Store(error.to_string());
     let judge = judge(root, &paths)?;
     let leases = Leases::of(&paths);
     // Making the folders would be a change where there is nothing to release.

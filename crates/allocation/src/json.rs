@@ -229,7 +229,23 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         match first {
             b'{' => return Ok(self.object(|scanner, _| scanner.skip().map(drop))?.span),
-            b'[' => return Ok(self.array(|scanner| scanner.skip().map(drop))?.span),
+            b'[' => {
+                let list = self.array(|scanner| {
+                    scanner.skip()?;
+                    // A list of plain strings, as the longest lists of a bundle are.
+                    while scanner
+                        .text
+                        .as_bytes()
+                        .get(scanner.at..)
+                        .is_some_and(|rest| rest.starts_with(b",\""))
+                    {
+                        scanner.at += 1;
+                        scanner.string()?;
+                    }
+                    Ok(())
+                })?;
+                return Ok(list.span);
+            }
             b'"' => drop(self.string()?),
             b't' => self.literal("true")?,
             b'f' => self.literal("false")?,
@@ -312,27 +328,33 @@ impl<'a> Scanner<'a> {
     /// Goes past a string.
     #[inline(never)]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
-        if self.peek()? != b'"' {
+        if self.byte() != Some(b'"') && self.peek()? != b'"' {
             return self.fault("a string");
         }
-        self.at += 1;
-        let start = self.at;
-        let mut escaped = false;
-        loop {
-            self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
-            match self.byte() {
-                Some(b'"') => break,
-                None => return self.fault("the end of the string"),
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
-                _ => return self.fault("an escape instead of a control character"),
-            }
+        let start = self.at + 1;
+        let plain = plain_bytes(self.text.as_bytes().get(start..).unwrap_or_default());
+        self.at = start + plain;
+        let escaped = self.byte() != Some(b'"');
+        if escaped {
+            self.rest_of_string()?;
         }
         let raw = &self.text[start..self.at];
         self.at += 1;
         Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
+    }
+
+    /// From the first escape of a string to its end, whose quotation mark is not gone past.
+    #[inline(never)]
+    fn rest_of_string(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.byte() {
+                Some(b'"') => return Ok(()),
+                Some(b'\\') => self.escape()?,
+                Some(_) => return self.fault("an escape instead of a control character"),
+                None => return self.fault("the end of the string"),
+            }
+            self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
+        }
     }
 
     fn escape(&mut self) -> Result<(), Fault> {

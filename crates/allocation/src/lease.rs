@@ -1,9 +1,8 @@
 //! A lease: one GPU has one holder.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use crate::document::{self, Document};
 use crate::record::{Creator, RecordedGpu};
 
 /// The schema version of the leases that this version writes.
@@ -40,63 +39,44 @@ pub enum Kind {
     Counted,
 }
 
-/// A lease that cannot be used: its GPU is held by nobody knows whom.
-#[derive(Debug)]
-pub enum Error {
-    /// Not a lease, with what serde_json says.
-    Malformed(serde_json::Error),
-    /// Written by a newer version.
-    Newer(u32),
-}
+impl Document for Lease {
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const MALFORMED: &'static str = "is no lease";
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "is no lease: {error}"),
-            Self::Newer(version) => {
-                write!(f, "has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
-            }
-        }
+    fn newer(version: u32) -> String {
+        format!("has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
     }
 }
 
-impl std::error::Error for Error {}
-
 impl Lease {
-    /// Reads a lease.
+    /// Reads a lease. Of one that cannot be used, nobody knows who holds its GPU.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, or a newer schema version.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
-        }
-        let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
-        if version.schema_version > SCHEMA_VERSION {
-            return Err(Error::Newer(version.schema_version));
-        }
-        serde_json::from_str(text).map_err(Error::Malformed)
+    /// As [`document::parse`].
+    pub fn parse(text: &str) -> Result<Self, document::Error> {
+        document::parse(text)
     }
 
     /// The lease as text, one line.
     ///
     /// # Errors
-    /// None that can be met: every part of a lease can be written as JSON.
+    /// As [`document::to_json`].
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(self).map(|line| line + "\n")
+        document::to_json(self)
     }
 
     /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
     /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
     /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,
-    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`.
+    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`. crun does the same (src/libcrun/
+    /// cgroup-systemd.c), and its scope is `crun-ID.scope`.
     ///
     /// None: the path is the root cgroup, which every process is in or beneath.
     #[must_use]
     pub fn cgroup_ends(&self) -> Option<Vec<String>> {
         let Some(path) = self.cgroups_path.as_deref().filter(|path| !path.is_empty()) else {
-            return Some(vec![self.id.clone(), format!("runc-{}.scope", self.id)]);
+            let id = &self.id;
+            return Some(vec![id.clone(), format!("runc-{id}.scope"), format!("crun-{id}.scope")]);
         };
         let mut components: Vec<&str> = Vec::new();
         for component in path.split('/') {

@@ -18,6 +18,7 @@ pub mod bundle;
 mod by_path;
 pub mod cdi;
 pub mod container;
+pub mod document;
 pub mod gids;
 pub mod glance;
 mod json;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::{self, Document};
 use crate::{PciAddress, Render, selection::Gpu};
 
 /// The schema version of the records that this version writes.
@@ -71,53 +72,33 @@ pub struct Creator {
     pub boot_id: String,
 }
 
-/// A record that cannot be used.
-#[derive(Debug)]
-pub enum Error {
-    /// Not a record, with what serde_json says.
-    Malformed(serde_json::Error),
-    /// Written by a newer version.
-    Newer(u32),
-}
+impl Document for Record {
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const MALFORMED: &'static str = "not a record of what a container was given";
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "not a record of what a container was given: {error}"),
-            Self::Newer(version) => write!(
-                f,
-                "schema_version {version} was written by a newer version (this one reads {SCHEMA_VERSION}): \
-                 use that version for this container"
-            ),
-        }
+    fn newer(version: u32) -> String {
+        format!(
+            "schema_version {version} was written by a newer version (this one reads {SCHEMA_VERSION}): use that \
+             version for this container"
+        )
     }
 }
-
-impl std::error::Error for Error {}
 
 impl Record {
     /// Reads a record.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, or a newer schema version.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
-        }
-        let version: Version = serde_json::from_str(text).map_err(Error::Malformed)?;
-        if version.schema_version > SCHEMA_VERSION {
-            return Err(Error::Newer(version.schema_version));
-        }
-        serde_json::from_str(text).map_err(Error::Malformed)
+    /// As [`document::parse`].
+    pub fn parse(text: &str) -> Result<Self, document::Error> {
+        document::parse(text)
     }
 
     /// The record as text, one line.
     ///
     /// # Errors
-    /// None that can be met: every part of a record can be written as JSON.
+    /// As [`document::to_json`].
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(self).map(|line| line + "\n")
+        document::to_json(self)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::{self, Document};
 use crate::{Render, record::Creator};
 
 /// The schema version of the tickets that this version writes.
@@ -30,26 +31,30 @@ pub enum Wants {
     Count(u32),
 }
 
+impl Document for Ticket {
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const MALFORMED: &'static str = "is no ticket";
+
+    fn newer(version: u32) -> String {
+        format!("has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
+    }
+}
+
 impl Ticket {
     /// Reads a ticket.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, or is not of this version. A ticket lives a minute at most.
-    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        let ticket: Self = serde_json::from_str(text)?;
-        if ticket.schema_version == SCHEMA_VERSION {
-            Ok(ticket)
-        } else {
-            Err(serde::de::Error::custom("another schema_version"))
-        }
+    /// As [`document::parse`].
+    pub fn parse(text: &str) -> Result<Self, document::Error> {
+        document::parse(text)
     }
 
     /// The ticket as text, one line.
     ///
     /// # Errors
-    /// None that can be met: every part of a ticket can be written as JSON.
+    /// As [`document::to_json`].
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(self).map(|line| line + "\n")
+        document::to_json(self)
     }
 }
 
@@ -82,10 +87,13 @@ mod tests {
         let ticket = Ticket::parse(stored).unwrap();
         assert_eq!(ticket.wants.to_string(), "renderD128 and renderD130");
         assert_eq!(ticket.to_json().unwrap(), stored);
-        for other in
-            [stored.replace(":1,\"root", ":2,\"root"), stored.replace("since", "sinc"), String::new()]
-        {
-            assert!(Ticket::parse(&other).is_err(), "{other}");
+        for (from, to, expected) in [
+            (":1,\"root", ":2,\"root", "has schema_version 2 of a newer version (this one reads 1)"),
+            ("since", "sinc", "is no ticket: unknown field `sinc`"),
+            (stored, "", "is no ticket: EOF"),
+        ] {
+            let message = Ticket::parse(&stored.replace(from, to)).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

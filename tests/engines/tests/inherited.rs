@@ -45,7 +45,7 @@ exec /usr/bin/busybox sh /stage/tell.sh \"$@\" 3<&3
 ";
 const TELL: &str = r#"
 busybox=/usr/bin/busybox
-$busybox grep -E '^(Umask|Uid|Gid|Groups|Sig(Q|Pnd|Blk|Ign|Cgt)|ShdPnd|Cap|NoNewPrivs|Seccomp|Threads|THP)' /proc/self/status
+$busybox grep -E '^(Umask|Uid|Gid|Groups|Sig(Pnd|Blk|Ign|Cgt)|ShdPnd|Cap|NoNewPrivs|Seccomp|Threads|THP)' /proc/self/status
 $busybox cat /proc/self/limits /proc/self/oom_score_adj /proc/self/cgroup
 $busybox awk '{ print "nice " $19 }' /proc/self/stat
 echo "cwd $($busybox readlink /proc/$$/cwd)"
@@ -115,7 +115,8 @@ fn own_nice() -> i32 {
 const TRAPS: &str = "for name in INT USR2 HUP; do trap \"echo $name\" $name; done; trap 'echo TERM; exit 7' TERM; \
                      echo ready; for n in $(seq 500); do sleep 0.02; done";
 
-/// What `/proc/PID` says of a foreground runc, of which nothing changes while its container runs.
+/// What `/proc/PID` says of a foreground runc and nothing changes while its container runs. Which signals are blocked is
+/// not among it: the threads of a Go program block some by turns.
 fn process(pid: u32) -> BTreeMap<String, String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let link = |name: String| {

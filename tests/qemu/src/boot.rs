@@ -11,7 +11,7 @@ use crate::answers::Answers;
 /// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
 /// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
 /// kernel hangs before its first word), else software.
-const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "180")];
+const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "220")];
 /// A kernel that runs on hardware says its first word within a second.
 const FIRST_WORD: Duration = Duration::from_secs(4);
 

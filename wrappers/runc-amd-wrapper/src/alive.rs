@@ -3,10 +3,9 @@
 //! A number alone does not say that: numbers are used again. A process is named by its number, the time
 //! at which it started and the boot that the time counts from.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use crate::procfs;
 
 /// A process of this boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub struct Process {
 impl Process {
     /// The process with this number now, unless it has ended and only waits for its parent.
     pub fn now(proc: &Path, pid: u32) -> Option<Self> {
-        Self::from_stat(pid, &std::fs::read(proc.join(pid.to_string()).join("stat")).ok()?)
+        Self::from_stat(pid, &procfs::read(&stat_of(proc, pid)).ok()?)
     }
 
     fn from_stat(pid: u32, stat: &[u8]) -> Option<Self> {
@@ -35,7 +34,7 @@ impl Process {
     pub fn may_live(self, proc: &Path) -> bool {
         // What proc answers for a process that ended while it was looked up.
         const ESRCH: i32 = 3;
-        match std::fs::read(proc.join(self.pid.to_string()).join("stat")) {
+        match procfs::read(&stat_of(proc, self.pid)) {
             Ok(stat) => Self::from_stat(self.pid, &stat) == Some(self),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound && error.raw_os_error() != Some(ESRCH),
         }
@@ -46,50 +45,15 @@ impl Process {
     }
 }
 
+fn stat_of(proc: &Path, pid: u32) -> PathBuf {
+    proc.join(pid.to_string()).join("stat")
+}
+
 /// The kernel's name for this boot (`/proc/sys/kernel/random/boot_id`).
 pub fn boot_id(proc: &Path) -> std::io::Result<String> {
-    let mut id = std::fs::read_to_string(proc.join("sys/kernel/random/boot_id"))?;
-    id.truncate(id.trim_end().len());
-    Ok(id)
-}
-
-/// What runc says of a container that it has made, in `ROOT/ID/state.json` (libcontainer, `BaseState` and
-/// `State`).
-#[derive(Debug, Deserialize)]
-pub struct State {
-    init_process_pid: u32,
-    init_process_start: u64,
-    /// By hierarchy; the unified one has no name.
-    cgroup_paths: Option<BTreeMap<String, PathBuf>>,
-}
-
-impl State {
-    /// None before runc has made the container, and after it has deleted it.
-    pub fn read(root: &Path, id: &str) -> Option<Self> {
-        let text = std::fs::read(root.join(id).join("state.json")).ok()?;
-        serde_json::from_slice(&text).ok()
-    }
-
-    pub fn init(&self) -> Process {
-        Process { pid: self.init_process_pid, start_time: self.init_process_start }
-    }
-
-    /// The folders of the container's cgroup, in each hierarchy.
-    pub fn cgroups(&self) -> Vec<PathBuf> {
-        let paths = self.cgroup_paths.iter().flat_map(BTreeMap::values);
-        paths.filter(|path| path.is_absolute()).cloned().collect()
-    }
-}
-
-/// The container's first process, as runc wrote it down; none before runc has made the container, and
-/// after it has deleted it.
-pub fn init_of(root: &Path, id: &str) -> Option<Process> {
-    State::read(root, id).map(|state| state.init())
-}
-
-/// Whether the container was created and never started: runc's fifo for `start` still stands there.
-pub fn waits_for_start(root: &Path, id: &str) -> bool {
-    root.join(id).join("exec.fifo").symlink_metadata().is_ok()
+    let id = procfs::read(&proc.join("sys/kernel/random/boot_id"))?;
+    let id = std::str::from_utf8(&id).map_err(std::io::Error::other)?;
+    Ok(id.trim_end().to_owned())
 }
 
 #[cfg(test)]

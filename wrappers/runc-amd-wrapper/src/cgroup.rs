@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::alive::Process;
+use crate::procfs;
 
 /// The kernel's answers for a cgroup that is just being removed, and for a process that just ends.
 const ENODEV: i32 = 19;
@@ -50,32 +51,30 @@ impl Everyone {
     /// # Errors
     /// A process cannot be looked at, so that nobody knows where it is.
     pub fn read(proc: &Path) -> io::Result<Self> {
-        let mut all = Vec::with_capacity(256);
-        for entry in std::fs::read_dir(proc)? {
-            let entry = entry?;
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
-            match std::fs::read_to_string(entry.path().join("cgroup")) {
+        let pids = procfs::pids(proc)?;
+        let (mut all, mut cgroups) = (Vec::with_capacity(pids.len()), Vec::new());
+        for pid in pids {
+            match procfs::read_into(&proc.join(pid.to_string()).join("cgroup"), &mut cgroups) {
                 Err(error) if is_gone(&error) || error.raw_os_error() == Some(ESRCH) => {}
-                cgroups => all.push((pid, cgroups?)),
+                read => read.map(|()| all.push((pid, String::from_utf8_lossy(&cgroups).into_owned())))?,
             }
         }
         Ok(Self(all))
     }
 
-    /// Whether a process that has not ended is in a cgroup, or beneath one, whose path ends in one of
+    /// The processes that have not ended and are in a cgroup, or beneath one, whose path ends in one of
     /// `ends`. So a cgroup is found in whatever hierarchy and slice, and wherever this process stands; one
     /// of another container that happens to end alike counts too.
-    pub fn any_in(&self, ends: &[String], proc: &Path) -> bool {
+    pub fn within(&self, ends: &[String], proc: &Path) -> BTreeSet<u32> {
         let within = |cgroups: &str| {
             cgroups.lines().any(|line| {
                 let path = line.splitn(3, ':').nth(2).unwrap_or_default();
                 ends.iter().any(|end| has_components(path, end))
             })
         };
+        let found = self.0.iter().filter(|(_, cgroups)| within(cgroups)).map(|(pid, _)| *pid);
         // One that has ended and waits for its parent stays where it was in cgroup v2.
-        self.0.iter().any(|(pid, cgroups)| within(cgroups) && Process::now(proc, *pid).is_some())
+        found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
     }
 }
 

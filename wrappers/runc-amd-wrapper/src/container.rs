@@ -11,6 +11,7 @@ use crate::alive::{self, Process};
 use crate::environment::Environment;
 use crate::lease_file::Leases;
 use crate::paths::Paths;
+use crate::runtime_state;
 use crate::store::{Key, valid_id};
 
 /// A container: runc's state folder and its id there.
@@ -35,20 +36,17 @@ impl<'a> Container<'a> {
         Key { root: &self.root, id: self.id }
     }
 
-    /// Whether runc's state names a first process that lives: the container exists, and runc refuses to
-    /// make another one.
+    /// Whether the runtime's state names a first process that lives: the container exists, and the runtime
+    /// refuses to make another one.
     pub fn lives(&self, paths: &Paths) -> bool {
-        alive::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
+        runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
     }
 
     /// Whether a record is about the container that runc has under this id now, and not about an earlier one whose
-    /// delete and create went past the wrapper: runc's own state has the nodes. Without a state that can be read
-    /// there is nothing to run a process in, and runc says so.
+    /// delete and create went past the wrapper: what the runtime keeps of it has the nodes.
     pub fn has_nodes_of(&self, record: &Record) -> bool {
-        let Ok(state) = std::fs::read_to_string(self.root.join(self.id).join("state.json")) else {
-            return true;
-        };
-        record.gpus.iter().all(|gpu| state.contains(&format!("/dev/dri/{}\"", gpu.render)))
+        let has = |render: Render| runtime_state::has_node(&self.root, self.id, &render.path().to_string());
+        record.gpus.iter().all(|gpu| has(gpu.render))
     }
 
     /// Whether it has a lease on this GPU, alive or dead.
@@ -58,15 +56,16 @@ impl<'a> Container<'a> {
 
     /// Whether `runc delete` would end it without `--force`: it does not live, or was never started.
     pub fn can_be_deleted(&self, paths: &Paths) -> bool {
-        !self.lives(paths) || alive::waits_for_start(&self.root, self.id)
+        !self.lives(paths) || runtime_state::waits_for_start(&self.root, self.id)
     }
 }
 
 /// Whether the container that a record is about still uses its GPUs: the process that made it lives, or
-/// the first process that runc wrote down for it does.
+/// the first process that the runtime wrote down for it does.
 pub fn is_in_use(record: &Record, paths: &Paths) -> bool {
     creator_lives(record, paths)
-        || alive::init_of(Path::new(&record.root), &record.id).is_some_and(|init| init.is_alive(&paths.proc))
+        || runtime_state::init_of(Path::new(&record.root), &record.id)
+            .is_some_and(|init| init.is_alive(&paths.proc))
 }
 
 /// Whether the create that wrote the record still runs.

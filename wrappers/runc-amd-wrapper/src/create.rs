@@ -32,13 +32,14 @@ use crate::exclusive::{Acquired, Exclusive};
 use crate::grant::{self, Examined};
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
+use crate::lock::Lock;
 use crate::log::Log;
 use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
-use crate::store::{Lock, Store};
+use crate::store::{Key, Store};
 use crate::uses::Uses;
-use crate::{open, scan};
+use crate::{open, reap, scan};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -147,7 +148,7 @@ impl Create<'_> {
         {
             let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
             if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths)) {
-                let ended = self.end_leases(container, &store, &gpus);
+                let ended = self.end_leases(container, &store);
                 ended.unwrap_or_else(|error| self.log.warn(&error));
             }
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
@@ -156,22 +157,12 @@ impl Create<'_> {
     }
 
     /// The leases of an earlier container of this id would live with this one.
-    fn end_leases(
-        &self,
-        container: &Container<'_>,
-        store: &Store,
-        gpus: &[RecordedGpu],
-    ) -> Result<(), String> {
-        let lock = store.lock().map_err(|error| error.to_string())?;
+    fn end_leases(&self, container: &Container<'_>, store: &Store<'_>) -> Result<(), String> {
+        let lock = store.lock_briefly().map_err(|error| error.to_string())?;
         let judge = Judge::new(self.paths)?;
-        let leases = Leases::of(self.paths);
-        for held in leases.all(&judge).map_err(|error| error.to_string())? {
-            let is_one = gpus.iter().any(|gpu| gpu.render == held.render);
-            if is_one && held.is_dead() && container.has_lease(held.render, self.paths) {
-                leases.remove(&lock, held.render).map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
+        let leases = Leases::under(&lock, self.paths);
+        let Key { root, id } = container.key();
+        leases.remove_dead_of(&lock, &judge, root, id).map(drop).map_err(|error| error.to_string())
     }
 
     /// `request`: what must be met; `None`: the default, as far as it can be had.
@@ -256,6 +247,7 @@ impl Create<'_> {
             None => {
                 let (there, missing) = inventory.all_that_is_there();
                 missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
+                self.reap(&store, &lock);
                 ((lock, None), there)
             }
         };
@@ -307,16 +299,18 @@ impl Create<'_> {
         inventory: &'i Inventory,
         request: &Request,
         earlier: Option<&Record>,
-        store: &Store,
+        store: &Store<'_>,
         lock: &Lock,
     ) -> Result<Vec<Chosen<'i>>, String> {
         let Request::Count(count) = request else {
+            self.reap(store, lock);
             return inventory.select(request, |_| 0).map_err(|refusal| refusal.to_string());
         };
         if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
             let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
             let same = inventory.select(&Request::Listed(same), |_| 0);
             if let Ok(same) = same {
+                self.reap(store, lock);
                 return Ok(same);
             }
         }
@@ -325,6 +319,12 @@ impl Create<'_> {
             None => Uses::default(),
         };
         inventory.select(request, |gpu| uses.of(gpu)).map_err(|refusal| refusal.to_string())
+    }
+
+    /// A decision that looks at no other container's record takes some away of those that are gone.
+    fn reap(&self, store: &Store<'_>, lock: &Lock) {
+        let is_own = |record: &Record| self.container.is_some_and(|own| own.key().is_of(record));
+        reap::some(store, lock, self.paths, is_own);
     }
 
     fn is_own(&self, record: &Record) -> bool {

@@ -16,7 +16,7 @@ use runc_amd_wrapper::glance::glance;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::wrap::Verdict;
 
-use crate::{Call, MEMORY};
+use crate::{AT_EXECFN, Call, MEMORY};
 
 // The stack at the entry: argc, argv[0] … NULL, envp[0] … NULL (System V ABI for x86-64 and for Arm, "Process
 // Initialization"). `_start` takes the register that is cleared for a function to be called at the end.
@@ -51,9 +51,6 @@ global_asm!(
     ".text",
     early = sym early,
 );
-
-/// Of the auxiliary vector: the path that was executed (linux/auxvec.h).
-const AT_EXECFN: usize = 31;
 
 /// Executes the runtime if that is all that the call needs.
 ///

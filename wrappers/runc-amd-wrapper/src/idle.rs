@@ -29,22 +29,22 @@ pub fn now_ms(paths: &Paths) -> Option<u64> {
 }
 
 /// The one process of a container in which there is no other; `None` where there are more, or nobody knows.
-pub fn only_process(lease: &Lease) -> Option<Process> {
-    let (init, pids) = liveness::processes(&lease.root, &lease.id)?;
+pub fn only_process(lease: &Lease, paths: &Paths) -> Option<Process> {
+    let (init, pids) = liveness::processes(&lease.root, &lease.id, &paths.proc)?;
     (pids.len() == 1 && pids.contains(&init.pid)).then_some(init)
 }
 
 /// The mark that a lease should have now.
-pub fn mark(lease: &Lease, by: By, now_ms: u64) -> Option<u64> {
-    let idle = by == By::Init && only_process(lease).is_some();
+pub fn mark(lease: &Lease, by: By, now_ms: u64, paths: &Paths) -> Option<u64> {
+    let idle = by == By::Init && only_process(lease, paths).is_some();
     idle.then(|| lease.idle_since_ms.filter(|since| *since <= now_ms).unwrap_or(now_ms))
 }
 
 /// Whether the lease can be had back. The container must be idle at this very moment too.
-pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64) -> bool {
+pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64, paths: &Paths) -> bool {
     let grace = u64::from(grace_s) * 1000;
     lease.idle_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= grace)
-        && only_process(lease).is_some()
+        && only_process(lease, paths).is_some()
 }
 
 /// Ends the only process of an idle container.
@@ -52,7 +52,7 @@ pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64) -> bool {
 /// # Errors
 /// The kernel does not let it.
 pub fn end(lease: &Lease, paths: &Paths) -> io::Result<()> {
-    match only_process(lease) {
+    match only_process(lease, paths) {
         Some(init) => signal::kill(init, &paths.proc),
         None => Ok(()),
     }

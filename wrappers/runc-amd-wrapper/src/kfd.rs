@@ -2,11 +2,14 @@
 //! of which no lease tells.
 //!
 //! `/sys/class/kfd/kfd/proc/PID` is there for every process that has `/dev/kfd` open, with a `vram_GPUID`
-//! for every GPU that it could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c). So a process is on a GPU
-//! where it has memory there, or a queue (`queues/N/gpuid`); a monitor that only looks has neither.
+//! for every GPU that it could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c, `kfd_procfs_show`, a number and a
+//! newline). So a process is on a GPU where it has memory there, or a queue (`queues/N/gpuid`,
+//! `kfd_procfs_queue_show`, a number alone); a monitor that only looks has neither. A process that has several
+//! contexts has a folder `context_N` of the same shape for each but the first (`kfd_create_process_sysfs`, since
+//! the end of 2025).
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use allocation::Render;
 
@@ -23,8 +26,8 @@ pub struct Kfd {
     ids: Vec<(u32, String)>,
     /// A process and the id of a GPU that it is on.
     uses: Vec<(u32, String)>,
-    /// What the processes are called, where `/proc` shows them.
-    proc: std::path::PathBuf,
+    /// What the processes are called, where `/proc` numbers them as the driver does.
+    proc: Option<PathBuf>,
 }
 
 impl Kfd {
@@ -44,17 +47,19 @@ impl Kfd {
             uses.extend(gpus_of(&kfd.join("proc").join(&name)).into_iter().map(|id| (pid, id)));
         }
         let ids = if uses.is_empty() { Vec::new() } else { ids(&kfd.join("topology/nodes")) };
-        Self { ids, uses, proc: paths.proc.clone() }
+        Self { ids, uses, proc: numbers_are_ours.then(|| paths.proc.clone()) }
     }
 
     /// The first process that is on a GPU, as a message names it.
     pub fn user_of(&self, render: Render) -> Option<String> {
         let mut ids = self.ids.iter().filter(|(number, _)| *number == render.number()).map(|(_, id)| id);
         let (pid, _) = ids.find_map(|id| self.uses.iter().find(|(_, used)| used == id))?;
-        Some(match fs::read_to_string(self.proc.join(pid.to_string()).join("comm")) {
-            Ok(name) => format!("the process {pid} ({})", allocation::Quoted(name.trim_end())),
-            Err(_) => format!("the process {pid} of another pid namespace"),
-        })
+        let Some(proc) = &self.proc else {
+            return Some(format!("the process {pid} of another pid namespace"));
+        };
+        // It was there a moment ago.
+        let name = fs::read_to_string(proc.join(pid.to_string()).join("comm")).unwrap_or_default();
+        Some(format!("the process {pid} ({})", allocation::Quoted(name.trim_end())))
     }
 }
 
@@ -62,6 +67,9 @@ impl Kfd {
 fn gpus_of(process: &Path) -> Vec<String> {
     let mut ids = Vec::new();
     for name in names(process) {
+        if name.starts_with("context_") {
+            ids.extend(gpus_of(&process.join(&name)));
+        }
         let Some(id) = name.strip_prefix("vram_") else { continue };
         let bytes = text(&process.join(&name)).and_then(|text| text.parse::<u64>().ok());
         if bytes.is_some_and(|bytes| bytes > 0) {
@@ -131,8 +139,14 @@ mod tests {
             (vec![(of_own("pasid"), "1\n")], false, false),
             (vec![(of_own("vram_4711"), "0\n"), (of_own("vram_815"), "0\n")], false, false),
             (vec![(of_own("vram_4711"), "4096\n"), (of_own("vram_815"), "0\n")], true, false),
-            (vec![(of_own("vram_4711"), "0\n"), (of_own("queues/1/gpuid"), "815\n")], false, true),
+            (vec![(of_own("vram_4711"), "0\n"), (of_own("queues/1/gpuid"), "815")], false, true),
             (vec![(of_own("vram_4711"), "unreadable\n")], false, false),
+            (vec![(of_own("vram_815"), "0\n"), (of_own("context_0/vram_815"), "4096\n")], false, true),
+            (
+                vec![(of_own("context_0/vram_815"), "0\n"), (of_own("context_1/queues/0/gpuid"), "4711")],
+                true,
+                false,
+            ),
             (vec![(format!("proc/{gone}/vram_4711"), "4096\n")], false, false),
         ] {
             let place = tempfile::tempdir().unwrap();
@@ -156,11 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn in_another_pid_namespace_a_process_that_cannot_be_seen_counts() {
+    fn in_another_pid_namespace_a_process_that_cannot_be_seen_counts_and_is_given_nobodys_name() {
         let place = tempfile::tempdir().unwrap();
         let proc = place.path().join("proc");
         fs::create_dir_all(proc.join("self/ns")).unwrap();
         std::os::unix::fs::symlink("pid:[4026532000]", proc.join("self/ns/pid")).unwrap();
+        // Who has that number here is somebody else.
+        fs::create_dir(proc.join("77")).unwrap();
+        fs::write(proc.join("77/comm"), "innocent\n").unwrap();
         let files = [
             ("topology/nodes/1/gpu_id".to_owned(), "4711\n"),
             ("topology/nodes/1/properties".to_owned(), "drm_render_minor 128\n"),

@@ -1,13 +1,18 @@
 //! The leases: one file for each GPU that somebody has, named by its render node, in
 //! `/run/rocworker/leases`.
 
+use std::path::{Path, PathBuf};
+
 use allocation::Render;
 use allocation::lease::Lease;
 
 use crate::liveness::{By, Judge};
+use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_folder::RunFolder;
-use crate::store::{Error, Lock};
+use crate::run_error::Error;
+use crate::run_folder::{Kind, RunFolder};
+
+const KIND: Kind = Kind { folder: "leases", what: "the lease", limit: 64 * 1024 };
 
 /// The folder of leases.
 #[derive(Debug)]
@@ -43,7 +48,12 @@ pub enum Holder {
 
 impl Leases {
     pub fn of(paths: &Paths) -> Self {
-        Self { folder: RunFolder::of(paths, "leases", "the lease") }
+        Self { folder: RunFolder::of(paths, KIND) }
+    }
+
+    /// The same for one that has the lock.
+    pub fn under(lock: &Lock, paths: &Paths) -> Self {
+        Self { folder: RunFolder::under(lock, paths, KIND) }
     }
 
     /// Every lease, dead ones too, by the names of the render nodes.
@@ -73,8 +83,8 @@ impl Leases {
     ///
     /// # Errors
     /// It cannot be made or is not root's alone.
-    pub fn ensure(&self) -> Result<(), Error> {
-        self.folder.ensure()
+    pub fn ensure(&self, lock: &Lock) -> Result<(), Error> {
+        self.folder.ensure(lock)
     }
 
     /// # Errors
@@ -86,18 +96,43 @@ impl Leases {
 
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, lock: &Lock, render: Render) -> Result<(), Error> {
-        self.folder.remove(lock, &render.to_string())
+    pub fn remove(&self, _lock: &Lock, render: Render) -> Result<(), Error> {
+        self.folder.remove(&render.to_string())
+    }
+
+    /// Removes the leases of one container, but for those that live: whether any of it is left.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is not root's alone; or one cannot be removed.
+    pub fn remove_dead_of(
+        &self,
+        lock: &Lock,
+        judge: &Judge<'_>,
+        root: &Path,
+        id: &str,
+    ) -> Result<bool, Error> {
+        let mut is_left = false;
+        for held in self.all(judge)? {
+            let (Holder::Lease { lease, .. } | Holder::Dead(lease)) = &held.holder else { continue };
+            if lease.id == id && Path::new(&lease.root) == root {
+                if held.is_dead() {
+                    self.remove(lock, held.render)?;
+                } else {
+                    is_left = true;
+                }
+            }
+        }
+        Ok(is_left)
     }
 
     /// Where a GPU's lease is.
-    pub fn path_of(&self, render: Render) -> std::path::PathBuf {
+    pub fn path_of(&self, render: Render) -> PathBuf {
         self.folder.path_of(&render.to_string())
     }
 
     /// Whether a container has a lease on this GPU, alive or dead.
-    pub fn is_holder(&self, render: Render, root: &std::path::Path, id: &str) -> bool {
-        let Ok(text) = std::fs::read_to_string(self.path_of(render)) else { return false };
-        Lease::parse(&text).is_ok_and(|lease| lease.id == id && std::path::Path::new(&lease.root) == root)
+    pub fn is_holder(&self, render: Render, root: &Path, id: &str) -> bool {
+        let Ok(Some(text)) = self.folder.read(&render.to_string()) else { return false };
+        Lease::parse(&text).is_ok_and(|lease| lease.id == id && Path::new(&lease.root) == root)
     }
 }

@@ -8,21 +8,23 @@
 //! taken too early costs somebody's work.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use allocation::lease::Lease;
 use allocation::record::Creator;
 
-use crate::alive::{self, Process, State};
+use crate::alive::{self, Process};
 use crate::cgroup::{self, Everyone};
 use crate::paths::Paths;
+use crate::runtime_state::{Cgroup, State};
 
 /// Which of the three says that a lease is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The process that made the container.
     Creator,
-    /// The container's first process, as runc's state names it.
+    /// The container's first process, as the runtime's state names it.
     Init,
     /// A process in the container's cgroup.
     Cgroup,
@@ -86,22 +88,23 @@ impl<'p> Judge<'p> {
             return Some(By::Creator);
         }
         let state = State::read(Path::new(&lease.root), &lease.id);
-        if state.as_ref().is_some_and(|state| state.init().may_live(&self.paths.proc)) {
+        if state.as_ref().is_some_and(|state| state.init.may_live(&self.paths.proc)) {
             return Some(By::Init);
         }
-        let cgroups = state.map(|state| state.cgroups()).filter(|cgroups| !cgroups.is_empty());
-        let held = match cgroups {
-            Some(cgroups) => cgroup::processes(&cgroups).map_or(true, |pids| !pids.is_empty()),
-            None => self.is_in_cgroup_of(lease),
+        let held = match state.map(|state| state.cgroup) {
+            Some(Cgroup::Folders(folders)) => {
+                cgroup::processes(&folders).map_or(true, |pids| !pids.is_empty())
+            }
+            Some(Cgroup::Below(path)) => self.is_anybody_in(&[path]),
+            // The runtime left no state, because its create was killed or its delete has run.
+            Some(Cgroup::Unknown) | None => lease.cgroup_ends().is_none_or(|ends| self.is_anybody_in(&ends)),
         };
         held.then_some(By::Cgroup)
     }
 
-    /// Where runc left no state, because its create was killed or its delete has run.
-    fn is_in_cgroup_of(&self, lease: &Lease) -> bool {
-        let Some(ends) = lease.cgroup_ends() else { return true };
+    fn is_anybody_in(&self, ends: &[String]) -> bool {
         let everyone = self.everyone.get_or_init(|| Everyone::read(&self.paths.proc).ok());
-        everyone.as_ref().is_none_or(|everyone| everyone.any_in(&ends, &self.paths.proc))
+        everyone.as_ref().is_none_or(|everyone| !everyone.within(ends, &self.paths.proc).is_empty())
     }
 
     /// Forgets which processes there were.
@@ -115,14 +118,16 @@ fn unknown(paths: &Paths, why: &dyn std::fmt::Display) -> String {
     format!("which containers live cannot be told: {} {why}; mount proc there", file.display())
 }
 
-/// The processes of a container by runc's state; `None` where that, or the kernel, does not say.
-pub fn processes(root: &str, id: &str) -> Option<(Process, std::collections::BTreeSet<u32>)> {
+/// The first process of a container and all that are in its cgroup, by the runtime's state; `None` where that, or
+/// the kernel, does not say.
+pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet<u32>)> {
     let state = State::read(Path::new(root), id)?;
-    let cgroups: Vec<PathBuf> = state.cgroups();
-    if cgroups.is_empty() {
-        return None;
-    }
-    Some((state.init(), cgroup::processes(&cgroups).ok()?))
+    let pids = match state.cgroup {
+        Cgroup::Folders(folders) => cgroup::processes(&folders).ok()?,
+        Cgroup::Below(path) => Everyone::read(proc).ok()?.within(&[path], proc),
+        Cgroup::Unknown => return None,
+    };
+    Some((state.init, pids))
 }
 
 #[cfg(test)]
@@ -131,6 +136,7 @@ mod tests {
     use allocation::lease::{Kind, SCHEMA_VERSION};
     use allocation::record::RecordedGpu;
     use std::fs;
+    use std::path::PathBuf;
 
     /// A made-up proc: process 7 lives since tick 100, 8 has ended and waits for its parent.
     fn proc(place: &Path) -> PathBuf {
@@ -152,8 +158,10 @@ mod tests {
     struct Case {
         boot: &'static str,
         creator: (u32, u64),
-        /// What state.json says of init, and whether it names a cgroup.
+        /// What the state says of init.
         init: Option<(u32, u64)>,
+        /// crun's state in place of runc's: it says /c/x.
+        crun: bool,
         /// The processes in that cgroup; None: it is not there.
         cgroup: Option<&'static str>,
         /// A process whose /proc/PID/cgroup says /c/x or beneath.
@@ -162,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_lease_lives_by_its_creator_then_its_init_then_its_cgroup_and_by_nothing_else() {
-        let base = Case { boot: "this", creator: (7, 99), init: None, cgroup: None, within: None };
+        let base =
+            Case { boot: "this", creator: (7, 99), init: None, crun: false, cgroup: None, within: None };
         for (what, case, expected) in [
             ("the creator", Case { creator: (7, 100), ..base }, Some(By::Creator)),
             ("the creator of another boot", Case { boot: "that", creator: (7, 100), ..base }, None),
@@ -178,12 +187,24 @@ mod tests {
             ("a state that is left", Case { init: Some((6, 100)), cgroup: None, ..base }, None),
             ("a killed create's init", Case { within: Some(9), ..base }, Some(By::Cgroup)),
             ("a killed create's ended init", Case { within: Some(8), ..base }, None),
+            ("crun's init", Case { crun: true, init: Some((7, 100)), ..base }, Some(By::Init)),
+            ("a later one", Case { crun: true, init: Some((7, 99)), ..base }, None),
+            (
+                "its child",
+                Case { crun: true, init: Some((8, 100)), within: Some(9), ..base },
+                Some(By::Cgroup),
+            ),
+            ("no child", Case { crun: true, init: Some((8, 100)), within: Some(8), ..base }, None),
         ] {
             let place = tempfile::tempdir().unwrap();
             let paths = Paths { proc: proc(place.path()), ..Paths::system() };
             let root = place.path().join("R");
             fs::create_dir_all(root.join("x")).unwrap();
-            if let Some((pid, start)) = case.init {
+            if let Some((pid, start)) = case.init.filter(|_| case.crun) {
+                let state =
+                    format!(r#"{{"pid":{pid},"process-start-time":{start},"cgroup-path":"/c/x","more":1}}"#);
+                fs::write(root.join("x/status"), state).unwrap();
+            } else if let Some((pid, start)) = case.init {
                 let cgroup = place.path().join("cgroup");
                 let state = format!(
                     r#"{{"init_process_pid":{pid},"init_process_start":{start},"cgroup_paths":{{"":"{}"}},"more":1}}"#,

@@ -13,7 +13,7 @@ mod arena;
 #[cfg(early_entry)]
 mod early;
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -31,7 +31,11 @@ static MEMORY: arena::Arena = arena::Arena::new();
 unsafe extern "C" {
     static environ: *const *const c_char;
     fn geteuid() -> u32;
+    fn getauxval(kind: c_ulong) -> c_ulong;
 }
+
+/// Of the auxiliary vector: the path that was executed (linux/auxvec.h).
+const AT_EXECFN: usize = 31;
 
 /// What the C library's start-up calls.
 ///
@@ -45,7 +49,16 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let effective_user = unsafe { geteuid() };
     let (arguments, entries) = (call.arguments(), call.entries());
     let environment = Environment { entries: &entries, effective_user };
-    let paths = Paths::system();
+    // `/proc/self/exe` says it for certain, and makes the kernel build this process's folder in /proc.
+    // SAFETY: the answer is 0 or the address of a string that lives as long as the process.
+    let own = unsafe {
+        let executed: *const c_char =
+            std::ptr::with_exposed_provenance(getauxval(AT_EXECFN as c_ulong) as usize);
+        (!executed.is_null()).then(|| CStr::from_ptr(executed))
+    };
+    let own = own.filter(|own| sys::stat(own).is_ok_and(|found| found.is_regular()));
+    let own = own.map_or_else(|| Paths::system().own, |own| OsStr::from_bytes(own.to_bytes()).into());
+    let paths = Paths { own, ..Paths::system() };
     // It was asked before.
     let at_a_glance = if cfg!(early_entry) { None } else { glance(&arguments, &environment, &paths) };
     let verdict = at_a_glance.unwrap_or_else(|| {

@@ -1,24 +1,29 @@
 //! Files of which it is checked what they are after they are open, so that nobody can swap them.
 
+use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The kernel's `O_NOFOLLOW`, `O_DIRECTORY` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm
-/// and PowerPC families have the first two elsewhere).
+use crate::sys::{self, Errno};
+
+/// The kernel's `O_NOFOLLOW` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm and PowerPC
+/// families have the first elsewhere).
 #[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64"))]
-mod flag {
-    pub(super) const NOFOLLOW: i32 = 0o10_0000;
-    pub(super) const DIRECTORY: i32 = 0o4_0000;
-    pub(super) const NONBLOCK: i32 = 0o4000;
+pub(crate) mod flag {
+    pub(crate) const NOFOLLOW: i32 = 0o10_0000;
+    pub(crate) const NONBLOCK: i32 = 0o4000;
 }
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64")))]
-mod flag {
-    pub(super) const NOFOLLOW: i32 = 0o40_0000;
-    pub(super) const DIRECTORY: i32 = 0o20_0000;
-    pub(super) const NONBLOCK: i32 = 0o4000;
+pub(crate) mod flag {
+    pub(crate) const NOFOLLOW: i32 = 0o40_0000;
+    pub(crate) const NONBLOCK: i32 = 0o4000;
 }
+
+/// Read at once of a file that grows meanwhile.
+const GROWN: usize = 4096;
 
 /// The kernel's answer to `O_NOFOLLOW` on a link.
 const ELOOP: i32 = 40;
@@ -89,12 +94,8 @@ pub fn regular_for_writing(path: &Path) -> Result<(File, Metadata), Error> {
     checked_regular(file)
 }
 
-/// Opens a folder that is no link.
-pub fn folder(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(flag::NOFOLLOW | flag::DIRECTORY | flag::NONBLOCK).open(path)
-}
-
-fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
+/// The file with its metadata, where it is a regular one.
+pub(crate) fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
     let metadata = file.metadata().map_err(Error::Io)?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(Error::NotRegular) }
 }
@@ -116,18 +117,75 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 /// Reads a text that only its owner can have written: a regular file of `owner`'s, which neither its group
 /// nor others may write. On a machine that is user 0; inside a user namespace, that namespace's root.
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
-    let (file, metadata) = regular(path)?;
-    check_owner(&metadata, owner)?;
-    String::from_utf8(bytes(&file, &metadata, limit)?).map_err(|_| Error::NotText)
+    // With the kernel's calls alone, as few as there can be: every decision reads some such files.
+    let io = |errno: Errno| Error::Io(errno.into());
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| io(Errno::INVALID))?;
+    let file = sys::open(&name, sys::flag::NOFOLLOW | sys::flag::NONBLOCK, 0).map_err(io)?;
+    let found = sys::stat_of(&file).map_err(io)?;
+    if !found.is_regular() {
+        return Err(Error::NotRegular);
+    }
+    check_who_may_write(found.uid, found.mode, owner)?;
+    let too_long = |_| Error::TooLong { limit };
+    let limit_len = usize::try_from(limit).map_err(too_long)?;
+    let size = usize::try_from(found.size).map_err(too_long)?;
+    if size > limit_len {
+        return Err(Error::TooLong { limit });
+    }
+    let mut bytes = Vec::with_capacity(size + 1);
+    loop {
+        // One byte more than the file had: what comes short of that has come to its end.
+        let most = if bytes.len() <= size { size + 1 - bytes.len() } else { GROWN };
+        let read = sys::read(&file, &mut bytes, most).map_err(io)?;
+        if bytes.len() > limit_len {
+            return Err(Error::TooLong { limit });
+        }
+        if read == 0 || bytes.len() == size {
+            return String::from_utf8(bytes).map_err(|_| Error::NotText);
+        }
+    }
 }
 
 /// The owner, and no write bit for group or others.
 pub fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), Error> {
-    if metadata.uid() != owner {
-        return Err(Error::Foreign(format!("its owner is user {}", metadata.uid())));
+    check_who_may_write(metadata.uid(), metadata.mode(), owner)
+}
+
+/// The same of what is known otherwise.
+pub(crate) fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error> {
+    if uid != owner {
+        return Err(Error::Foreign(format!("its owner is user {uid}")));
     }
-    if metadata.mode() & 0o022 != 0 {
-        return Err(Error::Foreign(format!("its mode {:04o} lets others write", metadata.mode() & 0o7777)));
+    if mode & 0o022 != 0 {
+        return Err(Error::Foreign(format!("its mode {:04o} lets others write", mode & 0o7777)));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_text_is_read_whole_up_to_its_limit() {
+        let place = tempfile::tempdir().unwrap();
+        let owner = place.path().metadata().unwrap().uid();
+        let path = place.path().join("text");
+        for length in [0, 1, 4095, 4096, 4097, 10_000] {
+            std::fs::write(&path, "x".repeat(length)).unwrap();
+            let read = trusted_text(&path, 10_000, owner).unwrap();
+            assert_eq!(read.len(), length);
+        }
+        assert!(matches!(trusted_text(&path, 9_999, owner), Err(Error::TooLong { limit: 9_999 })));
+        assert!(matches!(trusted_text(&path, 10_000, owner + 1), Err(Error::Foreign(_))));
+        std::fs::write(&path, [0xff]).unwrap();
+        assert!(matches!(trusted_text(&path, 9, owner), Err(Error::NotText)));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o662)).unwrap();
+        assert!(matches!(trusted_text(&path, 9, owner), Err(Error::Foreign(_))));
+        // The kernel says that it has no byte, and gives some: as a file that grows.
+        let growing = trusted_text(Path::new("/proc/self/maps"), 1 << 20, owner);
+        assert!(matches!(growing, Ok(text) if text.lines().count() > 10));
+        assert!(matches!(trusted_text(Path::new("/proc/self/maps"), 100, owner), Err(Error::TooLong { .. })));
+    }
 }

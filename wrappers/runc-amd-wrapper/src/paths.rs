@@ -1,6 +1,9 @@
 //! The files that the wrapper knows, in one place, so that a test can pass others.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::lock;
 
 /// Where everything is.
 #[derive(Clone, Debug)]
@@ -21,6 +24,8 @@ pub struct Paths {
     pub own: PathBuf,
     /// Whose the policy, the CDI spec and the records have to be: root's, user 0.
     pub owner: u32,
+    /// How long a create that asks for GPUs waits for the lock of decisions.
+    pub lock_patience: Duration,
 }
 
 impl Paths {
@@ -35,6 +40,7 @@ impl Paths {
             proc: PathBuf::from("/proc"),
             own: PathBuf::from("/proc/self/exe"),
             owner: 0,
+            lock_patience: lock::PATIENCE,
         }
     }
 }

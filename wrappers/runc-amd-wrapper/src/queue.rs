@@ -4,9 +4,13 @@
 use allocation::ticket::Ticket;
 
 use crate::liveness::Judge;
+use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_folder::RunFolder;
-use crate::store::{Error, Lock};
+use crate::run_error::Error;
+use crate::run_folder::{Kind, RunFolder};
+
+/// A ticket that names 1,024 GPUs has half of the limit.
+const KIND: Kind = Kind { folder: "waiting", what: "the ticket", limit: 64 * 1024 };
 
 /// The folder of tickets.
 #[derive(Debug)]
@@ -23,7 +27,12 @@ pub struct Waiting {
 
 impl Queue {
     pub fn of(paths: &Paths) -> Self {
-        Self { folder: RunFolder::of(paths, "waiting", "the ticket") }
+        Self { folder: RunFolder::of(paths, KIND) }
+    }
+
+    /// The same for one that has the lock.
+    pub fn under(lock: &Lock, paths: &Paths) -> Self {
+        Self { folder: RunFolder::under(lock, paths, KIND) }
     }
 
     /// Who waits, the first first.
@@ -49,17 +58,17 @@ impl Queue {
         Ok(all)
     }
 
-    /// Removes the tickets of the dead.
+    /// The same under the lock: the tickets of the dead are removed.
     ///
     /// # Errors
     /// One cannot be removed, or the folder cannot be read.
-    pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<(), Error> {
-        for waiting in self.all()? {
-            if !judge.creator_lives(&waiting.ticket.creator) {
-                self.remove(lock, waiting.number)?;
-            }
+    pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<Vec<Waiting>, Error> {
+        let (waiting, dead): (Vec<_>, Vec<_>) =
+            self.all()?.into_iter().partition(|waiting| judge.creator_lives(&waiting.ticket.creator));
+        for one in dead {
+            self.remove(lock, one.number)?;
         }
-        Ok(())
+        Ok(waiting)
     }
 
     /// Draws the next number.
@@ -67,8 +76,8 @@ impl Queue {
     /// # Errors
     /// The ticket cannot be written.
     pub fn draw(&self, lock: &Lock, ticket: &Ticket) -> Result<u64, Error> {
-        self.folder.ensure()?;
-        let names = self.folder.entries()?.into_iter().filter_map(|entry| entry.name.parse::<u64>().ok());
+        self.folder.ensure(lock)?;
+        let names = self.folder.names()?.into_iter().filter_map(|name| name.parse::<u64>().ok());
         let number = names.max().map_or(1, |last| last.saturating_add(1));
         let text = ticket.to_json().map_err(|error| self.folder.unwritable(error))?;
         self.folder.write(lock, &name(number), &text)?;
@@ -77,8 +86,8 @@ impl Queue {
 
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, lock: &Lock, number: u64) -> Result<(), Error> {
-        self.folder.remove(lock, &name(number))
+    pub fn remove(&self, _lock: &Lock, number: u64) -> Result<(), Error> {
+        self.folder.remove(&name(number))
     }
 }
 

@@ -1,23 +1,51 @@
 //! A folder of small files below `/run/rocworker` that only root can have made.
+//!
+//! Both folders are checked to be root's alone whenever something in them is believed, so that paths beneath are
+//! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
+//! fifo: somebody may have planted it while the folder was not yet root's alone.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::cell::Cell;
+use std::ffi::CString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::lock::Lock;
 use crate::open;
 use crate::paths::Paths;
-use crate::store::{Error, Lock};
+use crate::run_error::{Attempt, Error};
+use crate::sys::{self, Errno, Fd, flag};
 
-/// The longest file that is read.
-const LIMIT: u64 = 64 * 1024;
+/// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
+/// and no number ends in one.
+const TEMPORARY: &str = "new~";
 
-/// The folder, whether it is there or not, and what a file in it is called in messages.
+/// How a folder is opened: one that is no link.
+const OF_A_FOLDER: u32 = flag::DIRECTORY | flag::NOFOLLOW | flag::NONBLOCK;
+
+/// The folder, whether it is there or not.
 #[derive(Debug)]
 pub struct RunFolder {
+    run: PathBuf,
     path: PathBuf,
     owner: u32,
-    what: &'static str,
+    kind: Kind,
+    /// What is root's alone stays so: once is enough.
+    run_is_checked: Cell<bool>,
+    is_checked: Cell<bool>,
+}
+
+/// What the files of a folder are.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The folder's name.
+    pub folder: &'static str,
+    /// What a file in it is called in messages.
+    pub what: &'static str,
+    /// The longest that is read.
+    pub limit: u64,
 }
 
 /// A file by its name, and its text or why it cannot be believed.
@@ -28,55 +56,93 @@ pub struct Entry {
 }
 
 impl RunFolder {
-    pub fn of(paths: &Paths, name: &str, what: &'static str) -> Self {
-        Self { path: paths.run.join(name), owner: paths.owner, what }
+    pub fn of(paths: &Paths, kind: Kind) -> Self {
+        Self {
+            run: paths.run.clone(),
+            path: paths.run.join(kind.folder),
+            owner: paths.owner,
+            kind,
+            run_is_checked: Cell::new(false),
+            is_checked: Cell::new(false),
+        }
+    }
+
+    /// The same for one that has the lock: the folder above was checked for that.
+    pub fn under(_lock: &Lock, paths: &Paths, kind: Kind) -> Self {
+        let folder = Self::of(paths, kind);
+        folder.run_is_checked.set(true);
+        folder
     }
 
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Makes the folder, mode 0700, where it is missing, and checks that it is root's alone.
+    /// Makes the folder, mode 0700, where it is missing, and checks that it is root's alone. The one above was
+    /// when the lock was taken.
     ///
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
-    pub fn ensure(&self) -> Result<(), Error> {
-        match DirBuilder::new().mode(0o700).create(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(self.error("the folder", &self.path, open::Error::Io(error)))
+    pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
+        ensure(&self.path, self.owner)?;
+        self.run_is_checked.set(true);
+        self.is_checked.set(true);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (folder, is_checked) in [(&self.run, &self.run_is_checked), (&self.path, &self.is_checked)] {
+            if !is_checked.get() {
+                check(folder, self.owner)?;
+                is_checked.set(true);
             }
-            _ => self.trusted(),
+        }
+        Ok(())
+    }
+
+    /// The text of a file; `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// It cannot be read, or others than root can have written it.
+    pub fn read(&self, name: &str) -> Result<Option<String>, Error> {
+        let path = self.path.join(name);
+        match open::trusted_text(&path, self.kind.limit, self.owner) {
+            Err(error) if error.is_absent() => Ok(None),
+            read => {
+                self.check()?;
+                read.map(Some).map_err(|error| Error::new(self.kind.what, &path, Attempt::Read, error))
+            }
         }
     }
 
-    fn trusted(&self) -> Result<(), Error> {
-        let failed = |error| self.error("the folder", &self.path, error);
-        let metadata = open::folder(&self.path)
-            .and_then(|file| file.metadata())
-            .map_err(|error| failed(open::Error::Io(error)))?;
-        open::check_owner(&metadata, self.owner).map_err(failed)
-    }
-
-    /// Every file, by name in order; none where the folder is not there. What a writer that was killed left
-    /// half done is no file of it.
+    /// The names of all files, as the kernel lists them; none where the folder is not there. What a writer
+    /// that was killed left half done is no file.
     ///
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
-    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
-        let failed = |error| self.error("the folder", &self.path, open::Error::Io(error));
-        let listed = match std::fs::read_dir(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            listed => listed.map_err(failed)?,
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(io::Error::from(error));
+        let folder = match sys::open(&c_string(&self.path).map_err(failed)?, OF_A_FOLDER, 0) {
+            Err(Errno::NOT_FOUND) => return Ok(Vec::new()),
+            opened => opened.map_err(failed)?,
         };
-        self.trusted()?;
-        let mut names = Vec::new();
-        for entry in listed {
-            let name = entry.map_err(failed)?.file_name();
-            names.extend(name.into_string().ok().filter(|name| !name.ends_with('~')));
-        }
+        self.check()?;
+        let names = sys::names(&folder).map_err(failed)?.into_iter();
+        Ok(names
+            .filter_map(|name| String::from_utf8(name).ok())
+            .filter(|name| !name.ends_with('~'))
+            .collect())
+    }
+
+    /// Every file, by name in order.
+    ///
+    /// # Errors
+    /// As [`RunFolder::names`].
+    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let mut names = self.names()?;
         names.sort_unstable();
         let read = |name: String| {
-            let text = open::trusted_text(&self.path.join(&name), LIMIT, self.owner);
+            let text = open::trusted_text(&self.path.join(&name), self.kind.limit, self.owner);
             Entry { name, text }
         };
         // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
@@ -90,32 +156,47 @@ impl RunFolder {
     /// What the kernel said.
     pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), Error> {
         let path = self.path.join(name);
-        // No file has this name, and the lock is held.
-        let temporary = self.path.join("new~");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| std::fs::rename(&temporary, &path));
-        written.map_err(|error| {
-            // It may not even be there.
+        let temporary = self.path.join(TEMPORARY);
+        let failed = |attempt, errno: Errno| Error::io(self.kind.what, &path, attempt)(errno.into());
+        let file = self.fresh(&temporary, &path)?;
+        let written = sys::write(&file, text.as_bytes()).map_err(|errno| failed(Attempt::Write, errno));
+        drop(file);
+        let written = written.and_then(|()| {
+            std::fs::rename(&temporary, &path).map_err(Error::io(self.kind.what, &path, Attempt::Replace))
+        });
+        if written.is_err() {
+            // The next writer takes it away where this one cannot.
             let _ = std::fs::remove_file(&temporary);
-            self.error(self.what, &path, open::Error::Io(error))
-        })
+        }
+        written
+    }
+
+    /// A new file under the temporary name. Whatever stands there, of a writer that was killed or planted, is
+    /// taken away and never opened: the lock is held, so that nobody is at work on it.
+    fn fresh(&self, temporary: &Path, path: &Path) -> Result<Fd, Error> {
+        let failed = |errno: Errno| Error::io(self.kind.what, path, Attempt::Write)(errno.into());
+        let name = c_string(temporary).map_err(failed)?;
+        let create = || sys::open(&name, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600);
+        let made = match create() {
+            Err(Errno::EXISTS) => {
+                let removed = std::fs::remove_file(temporary);
+                removed.map_err(Error::io("the file", temporary, Attempt::Remove))?;
+                create()
+            }
+            made => made,
+        };
+        made.map_err(failed)
     }
 
     /// Removes a file, if it is there.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, _lock: &Lock, name: &str) -> Result<(), Error> {
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(self.error(self.what, &path, open::Error::Io(error)))
+                Err(Error::io(self.kind.what, &path, Attempt::Remove)(error))
             }
             _ => Ok(()),
         }
@@ -123,10 +204,33 @@ impl RunFolder {
 
     /// What is to be written cannot be put into words.
     pub fn unwritable(&self, error: serde_json::Error) -> Error {
-        self.error(self.what, &self.path, open::Error::Io(error.into()))
-    }
-
-    fn error(&self, what: &'static str, path: &Path, error: open::Error) -> Error {
-        Error::File { what, path: path.to_owned(), error }
+        Error::io(self.kind.what, &self.path, Attempt::Write)(error.into())
     }
 }
+
+/// Makes a folder, mode 0700, where it is missing, and checks it.
+pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("the folder", folder, Attempt::Make)(error))
+        }
+        _ => check(folder, owner),
+    }
+}
+
+/// A folder, no link, that is root's and that nobody else may write.
+fn check(folder: &Path, owner: u32) -> Result<(), Error> {
+    let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
+    let name = c_string(folder).map_err(failed(Attempt::Open))?;
+    let opened = sys::open(&name, OF_A_FOLDER, 0).map_err(failed(Attempt::Open))?;
+    let found = sys::stat_of(&opened).map_err(failed(Attempt::Read))?;
+    open::check_who_may_write(found.uid, found.mode, owner)
+        .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))
+}
+
+fn c_string(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)
+}
+
+#[cfg(test)]
+mod tests;

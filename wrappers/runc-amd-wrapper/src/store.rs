@@ -1,16 +1,16 @@
 //! What containers were given, from create until delete: one file each below `/run/rocworker`, which
 //! only root can read.
-//!
-//! Paths beneath are safe to use by name since both folders are root's alone, which is checked each time.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
-use crate::open;
+use allocation::record::Record;
+
+use crate::lock::{self, Lock};
 use crate::paths::Paths;
+use crate::run_error::Error;
+use crate::run_folder::{Kind, RunFolder};
 
 /// The longest record that is read.
 const LIMIT: u64 = 256 * 1024;
@@ -23,6 +23,11 @@ pub struct Key<'a> {
 }
 
 impl Key<'_> {
+    /// Whether a record is this container's.
+    pub fn is_of(&self, record: &Record) -> bool {
+        record.id == self.id && Path::new(&record.root) == self.root
+    }
+
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
     pub fn file_name(&self) -> String {
@@ -49,130 +54,76 @@ pub fn valid_id(id: &[u8]) -> Option<&str> {
     (!id.is_empty() && id.bytes().all(|b| plain(&b)) && id != "." && id != "..").then_some(id)
 }
 
-/// Why a record was not read or written.
-#[derive(Debug)]
-pub enum Error {
-    File { what: &'static str, path: PathBuf, error: open::Error },
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self::File { what, path, error } = self;
-        write!(f, "{what} {} {error}", path.display())
-    }
-}
-
-impl Error {
-    fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::File { what, path: path.to_owned(), error: open::Error::Io(error) }
-    }
-}
-
 /// The folder of records.
 #[derive(Debug)]
-pub struct Store {
-    run: PathBuf,
-    records: PathBuf,
-    owner: u32,
+pub struct Store<'p> {
+    folder: RunFolder,
+    paths: &'p Paths,
 }
 
-/// While it is held, no other wrapper decides who gets which GPU.
-#[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "the lock goes with the file")] File);
-
-impl Store {
+impl<'p> Store<'p> {
     /// The folder under `paths.run`, whether it is there or not.
-    pub fn of(paths: &Paths) -> Self {
-        Self { run: paths.run.clone(), records: paths.run.join("records"), owner: paths.owner }
+    pub fn of(paths: &'p Paths) -> Self {
+        let kind = Kind { folder: "records", what: "the record", limit: LIMIT };
+        Self { folder: RunFolder::of(paths, kind), paths }
     }
 
-    /// Makes the folders, mode 0700, where they are missing, checks that they are root's alone, and waits
-    /// for the lock. It is let go when this process execs or ends.
+    /// Makes the folders where they are missing, checks that they are root's alone, and waits for the lock of
+    /// decisions, as long as one that asks for GPUs does.
+    ///
+    /// # Errors
+    /// Why not.
     pub fn lock(&self) -> Result<Lock, Error> {
-        for folder in [&self.run, &self.records] {
-            match DirBuilder::new().mode(0o700).create(folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io("the folder", folder)(error));
-                }
-                _ => self.trusted(folder)?,
-            }
-        }
-        let path = self.run.join("lock");
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(Error::io("the lock", &path))?;
-        file.lock().map_err(Error::io("the lock", &path))?;
-        Ok(Lock(file))
+        self.lock_within(self.paths.lock_patience)
+    }
+
+    /// The same for one that must not be hindered.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn lock_briefly(&self) -> Result<Lock, Error> {
+        self.lock_within(lock::BRIEFLY)
+    }
+
+    fn lock_within(&self, patience: Duration) -> Result<Lock, Error> {
+        let lock = Lock::take(self.paths, patience)?;
+        self.folder.ensure(&lock)?;
+        Ok(lock)
     }
 
     /// The text of a container's record; `None` where it has none.
+    ///
+    /// # Errors
+    /// It cannot be read, or others than root can have written it.
     pub fn read(&self, key: Key<'_>) -> Result<Option<String>, Error> {
-        let path = self.records.join(key.file_name());
-        let record = |error| Error::File { what: "the record", path: path.clone(), error };
-        match open::trusted_text(&path, LIMIT, self.owner) {
-            Err(error) if error.is_absent() => Ok(None),
-            read => {
-                self.trusted(&self.run)?;
-                self.trusted(&self.records)?;
-                read.map(Some).map_err(record)
-            }
-        }
+        self.folder.read(&key.file_name())
     }
 
     /// Writes a container's record whole, in place of an older one.
-    pub fn write(&self, _lock: &Lock, key: Key<'_>, text: &str) -> Result<(), Error> {
-        let path = self.records.join(key.file_name());
-        // No id has a tilde, so that no record has this name; and the lock is held.
-        let temporary = self.records.join("record~");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(Error::io("the record", &temporary))?;
-        std::fs::rename(&temporary, &path).map_err(Error::io("the record", &path))
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn write(&self, lock: &Lock, key: Key<'_>, text: &str) -> Result<(), Error> {
+        self.folder.write(lock, &key.file_name(), text)
     }
 
     /// Removes a container's record, if it has one.
+    ///
+    /// # Errors
+    /// What the kernel said.
     pub fn remove(&self, key: Key<'_>) -> Result<(), Error> {
-        let path = self.records.join(key.file_name());
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("the record", &path)(error))
-            }
-            _ => Ok(()),
-        }
+        self.folder.remove(&key.file_name())
     }
 
-    /// The text of every record that can be read, with its path.
-    pub fn all(&self, _lock: &Lock) -> Result<Vec<(PathBuf, String)>, Error> {
-        let entries = std::fs::read_dir(&self.records).map_err(Error::io("the folder", &self.records))?;
-        let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-        let records = paths.filter(|path| !path.as_os_str().as_bytes().ends_with(b"~"));
-        Ok(records
-            .filter_map(|path| open::trusted_text(&path, LIMIT, self.owner).ok().map(|text| (path, text)))
-            .collect())
-    }
-
-    /// A folder, no link, that is root's and that nobody else may write.
-    fn trusted(&self, folder: &Path) -> Result<(), Error> {
-        let error = |error| Error::File { what: "the folder", path: folder.to_owned(), error };
-        let metadata =
-            open::folder(folder).and_then(|file| file.metadata()).map_err(|e| error(open::Error::Io(e)))?;
-        open::check_owner(&metadata, self.owner).map_err(error)
+    /// The folder itself, in which each record has its [`Key::file_name`].
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-
-    fn store_in(place: &Path, run: &Path) -> Store {
-        let owner = place.metadata().unwrap().uid();
-        Store::of(&Paths { run: run.to_owned(), owner, ..Paths::system() })
-    }
 
     fn key(id: &str) -> Key<'_> {
         Key { root: Path::new("/run/containerd/runc/k8s.io"), id }
@@ -193,43 +144,5 @@ mod tests {
         assert_eq!(key("c1").file_name(), "%2Frun%2Fcontainerd%2Frunc%2Fk8s.io@c1");
         let odd = Path::new(std::ffi::OsStr::from_bytes(b"/a@b%\xff"));
         assert_eq!(Key { root: odd, id: "c" }.file_name(), "%2Fa%40b%25%FF@c");
-    }
-
-    #[test]
-    fn a_record_is_kept_until_it_is_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let store = store_in(place.path(), &place.path().join("run"));
-        assert!(store.read(key("c1")).unwrap().is_none());
-        let lock = store.lock().unwrap();
-        store.write(&lock, key("c1"), "old").unwrap();
-        store.write(&lock, key("c1"), "new").unwrap();
-        assert_eq!(store.read(key("c1")).unwrap().as_deref(), Some("new"));
-        assert_eq!(store.all(&lock).unwrap().len(), 1);
-        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-        assert_eq!((mode(&store.run), mode(&store.records)), (0o700, 0o700));
-        store.remove(key("c1")).unwrap();
-        store.remove(key("c1")).unwrap();
-        assert!(store.read(key("c1")).unwrap().is_none());
-    }
-
-    #[test]
-    fn a_folder_that_somebody_else_may_have_made_holds_no_records() {
-        let place = tempfile::tempdir().unwrap();
-        let elsewhere = place.path().join("elsewhere");
-        std::fs::create_dir(&elsewhere).unwrap();
-        let link = place.path().join("link");
-        symlink(&elsewhere, &link).unwrap();
-        let open = place.path().join("open");
-        std::fs::create_dir(&open).unwrap();
-        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
-        let missing = place.path().join("missing/run");
-        for folder in [&link, &open, &missing] {
-            let said = store_in(place.path(), folder).lock().unwrap_err().to_string();
-            assert!(said.contains(folder.to_str().unwrap()), "{said}");
-        }
-        let mut strangers = store_in(place.path(), &elsewhere);
-        strangers.owner += 1;
-        assert!(strangers.lock().unwrap_err().to_string().contains("its owner is user"));
-        assert!(!elsewhere.join("records").exists());
     }
 }

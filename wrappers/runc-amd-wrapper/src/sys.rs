@@ -16,6 +16,7 @@ mod number {
     pub(super) const CLOSE: usize = 3;
     pub(super) const MADVISE: usize = 28;
     pub(super) const EXECVE: usize = 59;
+    pub(super) const GETDENTS64: usize = 217;
     pub(super) const OPENAT: usize = 257;
     pub(super) const READLINKAT: usize = 267;
     pub(super) const STATX: usize = 332;
@@ -28,6 +29,7 @@ mod number {
     pub(super) const CLOSE: usize = 57;
     pub(super) const MADVISE: usize = 233;
     pub(super) const EXECVE: usize = 221;
+    pub(super) const GETDENTS64: usize = 61;
     pub(super) const OPENAT: usize = 56;
     pub(super) const READLINKAT: usize = 78;
     pub(super) const STATX: usize = 291;
@@ -241,6 +243,34 @@ pub fn write(file: &Fd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The names in an open folder, as the kernel lists them, without `.` and `..`. The C library would allocate for
+/// that by calls of its own.
+pub fn names(folder: &Fd) -> Result<Vec<Vec<u8>>, Errno> {
+    // struct linux_dirent64: inode and offset of eight bytes each, the entry's length, its type, its name.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let mut names = Vec::new();
+    let mut buffer = [0_u8; 2048];
+    loop {
+        let place = buffer.as_mut_ptr().expose_provenance();
+        // SAFETY: the kernel writes whole entries into the buffer, no more than it holds.
+        let listed = unsafe { call(number::GETDENTS64, [folder.0, place, buffer.len(), 0, 0])? };
+        let mut entries = buffer.get(..listed).unwrap_or_default();
+        if entries.is_empty() {
+            return Ok(names);
+        }
+        while let Some([low, high]) = entries.get(LENGTH..LENGTH + 2) {
+            let length = usize::from(u16::from_ne_bytes([*low, *high])).max(NAME);
+            let name = entries.get(NAME..length).unwrap_or_default();
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+            entries = entries.get(length..).unwrap_or_default();
+        }
+    }
+}
+
 /// Where a link leads, as it is written; put into the buffer in place of what it held. One that leads further than
 /// a buffer of 512 bytes can say, as none of sysfs does, is cut.
 pub fn read_link(from: Begin<'_>, path: &CStr, buffer: &mut Vec<u8>) -> Result<(), Errno> {
@@ -354,6 +384,26 @@ mod tests {
         assert_eq!(stat(&c(&place.path().join("none"))).unwrap_err(), Errno::NOT_FOUND);
         assert!(stat(&c(&file)).unwrap().is_same_file(&stat(&c(&link)).unwrap()));
         assert!(!stat(&c(&file)).unwrap().is_same_file(&stat_no_follow(&c(&link)).unwrap()));
+    }
+
+    #[test]
+    fn a_folder_has_the_names_that_the_standard_library_lists() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || open(&c(place.path()), flag::DIRECTORY, 0).unwrap();
+        assert!(names(&open()).unwrap().is_empty());
+        for n in 0..200 {
+            std::fs::write(place.path().join(format!("{n}{}", "x".repeat(n))), "").unwrap();
+        }
+        let mut found = names(&open()).unwrap();
+        found.sort();
+        let listed = std::fs::read_dir(place.path()).unwrap();
+        let mut expected: Vec<Vec<u8>> =
+            listed.map(|entry| entry.unwrap().file_name().into_encoded_bytes()).collect();
+        expected.sort();
+        assert_eq!(found, expected);
+        const ENOTDIR: i32 = 20;
+        let file = super::open(&c(&place.path().join("0")), 0, 0).unwrap();
+        assert_eq!(names(&file).unwrap_err(), Errno(ENOTDIR));
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! How many containers use a GPU now, by the records that their creates left.
 
-use std::path::Path;
-
-use allocation::record::{Record, RecordedGpu};
+use allocation::record::RecordedGpu;
 use allocation::selection::Gpu;
 
-use crate::container::is_in_use;
+use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::store::{Key, Lock, Store};
+use crate::reap;
+use crate::store::{Key, Store};
 
 /// GPUs in use, one entry for each container that has one.
 #[derive(Debug, Default)]
@@ -16,21 +15,9 @@ pub struct Uses(Vec<RecordedGpu>);
 impl Uses {
     /// Counts, but for the container `besides`, and removes the records of containers that are gone.
     /// Records that cannot be read are passed over: under `shared` a wrong count costs speed, nothing else.
-    pub fn count(store: &Store, lock: &Lock, besides: Key<'_>, paths: &Paths) -> Self {
-        let mut gpus = Vec::new();
-        for (path, text) in store.all(lock).unwrap_or_default() {
-            let Ok(record) = Record::parse(&text) else { continue };
-            if record.id == besides.id && Path::new(&record.root) == besides.root {
-                continue;
-            }
-            if is_in_use(&record, paths) {
-                gpus.extend(record.gpus);
-            } else {
-                // It was only in the way; a record that stays is looked at again next time.
-                let _ = std::fs::remove_file(path);
-            }
-        }
-        Self(gpus)
+    pub fn count(store: &Store<'_>, lock: &Lock, besides: Key<'_>, paths: &Paths) -> Self {
+        let living = reap::all(store, lock, paths, |record| besides.is_of(record)).unwrap_or_default();
+        Self(living.into_iter().flat_map(|record| record.gpus).collect())
     }
 
     pub fn of(&self, gpu: &Gpu) -> usize {

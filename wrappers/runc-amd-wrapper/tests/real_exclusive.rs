@@ -10,9 +10,8 @@ mod stage;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
+use machine::creates::{holder, init_in, signal, sleeper, spawn, wait_for};
 use machine::{Like, Machine, Program};
 use serde_json::{Value, json};
 use stage::{Outcome, Stage, config, policy, renders};
@@ -78,7 +77,8 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
     assert_eq!(renders(&stage.config()), Vec::<String>::new());
 
     end(&stage, "renderD128");
-    assert!(said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"])).contains("of which 1 of 2 are free"));
+    let sentence = said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"]));
+    assert!(sentence.contains("of which 1 of 2 are free"), "{sentence}");
     assert!(stage.record("c1").is_none(), "the dead leave nothing");
     assert!(!stage.path("run/leases/renderD128").exists());
     assert!(create(&stage, "c3", &["AMD_VISIBLE_DEVICES=renderD128"]).runs());
@@ -127,7 +127,7 @@ fn real_a_gpu_that_a_stranger_computes_on_is_not_given() {
         std::fs::write(path, text).unwrap();
     }
     let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
-    assert!(sentence.contains(&format!("is in use by the process {own} (")), "{sentence}");
+    assert!(sentence.contains(&format!("is in use by the process {own} ")), "{sentence}");
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     assert_eq!(renders(&stage.config()), ["renderD129"]);
 }
@@ -148,6 +148,26 @@ fn real_what_was_given_while_gpus_were_shared_is_not_free() {
     );
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     assert_eq!(renders(&stage.config()), ["renderD129"]);
+}
+
+#[test]
+fn real_what_was_leased_is_cleared_away_while_gpus_are_shared_once_its_container_is_dead() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    exclusive(&stage, &json!({}));
+    for (id, env) in [("lives", "AMD_VISIBLE_DEVICES=0"), ("dies", "AMD_VISIBLE_DEVICES=1")] {
+        assert!(create(&stage, id, &[env]).runs());
+    }
+    end(&stage, "renderD129");
+    stage.policy("all", "none");
+    for env in ["AMD_VISIBLE_DEVICES=all", "AMD_GPU_COUNT=1"] {
+        assert!(create(&stage, "shares", &[env]).runs(), "{env}");
+        let leases = stage::names(&stage.path("run/leases"));
+        assert_eq!(leases, ["renderD128"], "{env}");
+        assert!(stage.record("lives").is_some() && stage.record("dies").is_none(), "{env}");
+    }
 }
 
 #[test]
@@ -199,34 +219,8 @@ fn real_leases_that_cannot_be_believed_stop_what_asks_and_nothing_else() {
     }
 }
 
-/// A create that is left to itself.
-fn spawn(machine: &Machine, bundle: &Path, id: &str) -> Child {
-    let arguments = ["create", "--bundle", bundle.to_str().unwrap(), id];
-    let said = std::fs::File::create(bundle.join("said")).unwrap();
-    let mut command = machine.command(&Program::Wrapper.path(), &arguments);
-    command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
-}
-
-fn wait_for(what: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}: not within 20 s");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn sleeper<'a>(env: &'a [&'a str]) -> Like<'a> {
-    Like { args: &["sleep", "1000"], env, ..Like::default() }
-}
-
 fn tickets(machine: &Machine) -> usize {
     std::fs::read_dir(machine.path("run/rocworker/waiting")).map_or(0, |entries| entries.flatten().count())
-}
-
-fn holder(machine: &Machine, render: u32) -> Option<String> {
-    let path = machine.path(&format!("run/rocworker/leases/renderD{render}"));
-    let lease: Value = serde_json::from_slice(&std::fs::read(path).ok()?).unwrap();
-    Some(lease["id"].as_str().unwrap().to_owned())
 }
 
 #[test]
@@ -298,96 +292,6 @@ fn real_an_idle_holder_makes_way_after_the_grace_and_a_busy_one_never() {
     assert_eq!(refused(&now, "next", one), None);
     assert_eq!(holder(&machine, 133).as_deref(), Some("next"));
     assert_eq!(holder(&machine, 134).as_deref(), Some("busy"));
-}
-
-#[test]
-fn real_a_full_or_read_only_run_folder_stops_what_asks_and_nothing_else() {
-    if !real::require_root(&["runc", "unshare", "nsenter", "busybox", "mount"]) {
-        return;
-    }
-    for options in ["size=4k,nr_inodes=4", "ro"] {
-        let machine = Machine::with_eight_gpus();
-        machine.policy_of_eight(&json!({}));
-        std::fs::create_dir(machine.path("run/rocworker")).unwrap();
-        let mount = ["mount", "-t", "tmpfs", "-o", &format!("mode=700,{options}"), "none", "/run/rocworker"];
-        assert!(machine.inside(&mount).status().unwrap().success());
-        let asking = machine.bundle("asking", sleeper(&["AMD_VISIBLE_DEVICES=all"]));
-        assert!(!spawn(&machine, &asking, "asking").wait().unwrap().success(), "{options}");
-        let said = std::fs::read_to_string(asking.join("said")).unwrap();
-        assert!(
-            said.starts_with("runc-amd-wrapper: ") && said.contains("/run/rocworker"),
-            "{options}: {said}"
-        );
-        let config = std::fs::read_to_string(asking.join("config.json")).unwrap();
-        assert!(!config.contains("renderD"), "{options}");
-        machine.start_sleeping(Program::Wrapper, &machine.bundle("silent", sleeper(&[])), "silent");
-    }
-}
-
-#[test]
-fn real_a_kill_at_any_write_leaves_nothing_that_blocks() {
-    if !real::require_root(&["runc", "unshare", "nsenter", "busybox", "strace"]) {
-        return;
-    }
-    let machine = Machine::with_eight_gpus();
-    machine.policy_of_eight(&json!({}));
-    let mut kills = 0;
-    for calls in ["?mkdir,?mkdirat", "write", "?rename,?renameat,?renameat2", "?unlink,?unlinkat", "?fchmod"]
-    {
-        for nth in 1..=12 {
-            let id = format!("c{kills}");
-            let bundle = machine.bundle(&id, sleeper(&["AMD_VISIBLE_DEVICES=all"]));
-            let inject = format!("inject={calls}:signal=KILL:when={nth}");
-            let wrapper = Program::Wrapper.path();
-            // Not runc: strace goes away with the wrapper's execve.
-            let traced = [
-                "strace",
-                "-o",
-                "/dev/null",
-                "-e",
-                &inject,
-                "-b",
-                "execve",
-                &wrapper,
-                "--root",
-                "R",
-                "create",
-                "--bundle",
-                bundle.to_str().unwrap(),
-                &id,
-            ];
-            let status =
-                machine.inside(&traced).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-            if status.success() {
-                machine.wrapper(&["delete", "--force", &id]);
-                break;
-            }
-            kills += 1;
-            machine.wrapper(&["delete", "--force", &id]);
-        }
-        let bundle = machine.bundle(&format!("after-{kills}"), sleeper(&["AMD_VISIBLE_DEVICES=all"]));
-        let succeeded = spawn(&machine, &bundle, "after").wait().unwrap().success();
-        assert!(succeeded, "{calls}: {}", std::fs::read_to_string(bundle.join("said")).unwrap());
-        machine.wrapper(&["delete", "--force", "after"]);
-    }
-    // Eight leases, a record and a bundle are written in each that is not killed before.
-    assert!(kills >= 20, "{kills}");
-}
-
-/// The container's first process, as far as runc has come with it.
-fn init_in(cgroup: &str) -> Option<u32> {
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let read =
-        |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    pids.into_iter().find(|pid| {
-        read(*pid, "comm").starts_with("runc:[2:INIT]")
-            && read(*pid, "cgroup").lines().any(|line| line.ends_with(cgroup))
-    })
-}
-
-fn signal(signal: &str, pid: u32) {
-    assert!(std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
 #[test]

@@ -62,16 +62,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
     let wrapper = options.wrapper.map_or_else(wrapper_build::build, Ok)?;
+    let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
     let shims = programs::build(work.path())?;
     let only = options.only.as_deref().unwrap_or_default();
     if let Some(tool) = &options.under {
-        return wrapper::watch(&wrapper, &shims, work.path(), only, tool);
+        return wrapper::watch(&wrapper, &rocworker, &shims, work.path(), only, tool);
     }
 
     let mut report = Report::default();
-    wrapper::measure(&wrapper, &shims, work.path(), options.runs, only, &mut report)?;
+    wrapper::measure(&wrapper, &rocworker, &shims, work.path(), options.runs, only, &mut report)?;
     if options.only.is_none() {
-        let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
         detect::measure(&rocworker, work.path(), (options.runs / 10).max(10), &mut report)?;
     }
 

@@ -69,6 +69,7 @@ const SITUATIONS: &[Situation] = &[
 /// reason.
 pub(crate) fn measure(
     wrapper: &Path,
+    rocworker: &Path,
     shims: &Shims,
     work: &Path,
     runs: usize,
@@ -78,7 +79,7 @@ pub(crate) fn measure(
     for (number, situation) in SITUATIONS.iter().enumerate().filter(|(_, one)| one.what.contains(only)) {
         println!("measuring: wrapper, {}", situation.what);
         let folder = work.join(format!("machine-{number}"));
-        let bench = Bench { wrapper, shims, folder, runs };
+        let bench = Bench { wrapper, rocworker, shims, folder, runs };
         // A thread for each: unshare(2) and sched_setaffinity(2) hold for the thread that calls them, so the
         // mounts go away with it and the rest of the run sees this machine.
         let measured = std::thread::scope(|scope| scope.spawn(|| bench.measure(situation)).join());
@@ -98,11 +99,18 @@ pub(crate) fn measure(
 }
 
 /// Runs the wrapper once under a tool, such as strace or valgrind, in each situation whose name has `only` in it.
-pub(crate) fn watch(wrapper: &Path, shims: &Shims, work: &Path, only: &str, tool: &[String]) -> Result<()> {
+pub(crate) fn watch(
+    wrapper: &Path,
+    rocworker: &Path,
+    shims: &Shims,
+    work: &Path,
+    only: &str,
+    tool: &[String],
+) -> Result<()> {
     for (number, situation) in SITUATIONS.iter().enumerate().filter(|(_, one)| one.what.contains(only)) {
         println!("watching: wrapper, {}", situation.what);
         let folder = work.join(format!("machine-{number}"));
-        let bench = Bench { wrapper, shims, folder, runs: 1 };
+        let bench = Bench { wrapper, rocworker, shims, folder, runs: 1 };
         let watched = std::thread::scope(|scope| scope.spawn(|| bench.watch(situation, tool)).join());
         watched.map_err(|_| anyhow!("the watching thread died"))??;
     }
@@ -111,6 +119,7 @@ pub(crate) fn watch(wrapper: &Path, shims: &Shims, work: &Path, only: &str, tool
 
 struct Bench<'a> {
     wrapper: &'a Path,
+    rocworker: &'a Path,
     shims: &'a Shims,
     folder: PathBuf,
     runs: usize,
@@ -154,7 +163,8 @@ impl Bench<'_> {
         }
         machine::enter_namespace()?;
         let (cards, partitions) = (situation.cards, situation.partitions);
-        let machine = Machine::stand(self.folder.join("root"), cards, partitions, &self.shims.noop)?;
+        let machine =
+            Machine::stand(self.folder.join("root"), cards, partitions, self.rocworker, &self.shims.noop)?;
         let bundle = Bundle::make(Path::new(BUNDLES).join(ID), situation.request)?;
         std::fs::write(bundle.folder().join("process"), PROCESS)?;
         Ok((machine, bundle))

@@ -51,8 +51,8 @@ fn what_is_no_lease_is_refused() {
 #[test]
 fn a_cgroup_is_known_by_its_end_under_either_manager() {
     let table: [(Option<&str>, Option<&[&str]>); 9] = [
-        (None, Some(&["6f2e-build", "runc-6f2e-build.scope"])),
-        (Some(""), Some(&["6f2e-build", "runc-6f2e-build.scope"])),
+        (None, Some(&["6f2e-build", "runc-6f2e-build.scope", "crun-6f2e-build.scope"])),
+        (Some(""), Some(&["6f2e-build", "runc-6f2e-build.scope", "crun-6f2e-build.scope"])),
         (Some("/concourse/x"), Some(&["concourse/x"])),
         (Some("a//./b/../c/"), Some(&["a/c"])),
         (Some("system.slice:docker:x"), Some(&["system.slice:docker:x", "docker-x.scope"])),

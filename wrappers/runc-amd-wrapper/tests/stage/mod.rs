@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use runc_amd_wrapper::environment::Environment;
 use runc_amd_wrapper::glance::glance;
+use runc_amd_wrapper::lock::PATIENCE;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::wrap::{Verdict, wrap};
 use serde_json::{Value, json};
@@ -68,6 +69,7 @@ impl Stage {
             proc: PathBuf::from("/proc"),
             own: at("wrapper"),
             owner: user,
+            lock_patience: PATIENCE,
         };
         let stage = Self { place, paths, user };
         stage.write("amd.json", spec(&[("0", 128), ("1", 129)]).to_string());
@@ -217,9 +219,11 @@ pub(crate) fn policy(requests: &str, default: &str) -> Value {
 pub(crate) fn config(env: &[&str]) -> String {
     let mut all = vec!["PATH=/bin"];
     all.extend(env);
+    // Its own: in a cgroup that another test's container has, a lease would live by that one.
+    let cgroup = format!("/rocworker-stage-{}", std::process::id());
     json!({"ociVersion": "1.0.2", "process": {"args": ["x"], "cwd": "/", "env": all, "user": {"uid": 0, "gid": 0}},
            "root": {"path": "rootfs"},
-           "linux": {"resources": {"devices": [{"allow": false, "access": "rwm"}]}, "namespaces": [{"type": "mount"}]}})
+           "linux": {"cgroupsPath": cgroup, "resources": {"devices": [{"allow": false, "access": "rwm"}]}, "namespaces": [{"type": "mount"}]}})
     .to_string()
 }
 

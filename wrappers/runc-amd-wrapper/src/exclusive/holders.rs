@@ -1,0 +1,117 @@
+//! Who has which GPU: by leases, by records from when GPUs were shared, by KFD, and by those who wait.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use allocation::Render;
+use allocation::record::Record;
+use allocation::selection::Gpu;
+use allocation::ticket::Wants;
+
+use super::Exclusive;
+use crate::idle;
+use crate::kfd::Kfd;
+use crate::lease_file::{Held, Holder, Leases};
+use crate::liveness::Judge;
+use crate::lock::Lock;
+use crate::queue::Waiting;
+use crate::reap;
+use crate::shortage::Reason;
+
+impl Exclusive<'_> {
+    /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
+    pub(super) fn held(
+        &self,
+        lock: &Lock,
+        judge: &Judge<'_>,
+        now_ms: Option<u64>,
+    ) -> Result<Vec<Held>, String> {
+        let leases = Leases::under(lock, self.paths);
+        let mut held = Vec::new();
+        for mut one in leases.all(judge).map_err(|error| error.to_string())? {
+            match &mut one.holder {
+                Holder::Dead(_) => {
+                    leases.remove(lock, one.render).map_err(|error| error.to_string())?;
+                    continue;
+                }
+                Holder::Lease { lease, by } => {
+                    if let Some(now_ms) = now_ms {
+                        let mark = idle::mark(lease, *by, now_ms, self.paths);
+                        if lease.idle_since_ms != mark {
+                            lease.idle_since_ms = mark;
+                            leases.write(lock, lease).map_err(|error| error.to_string())?;
+                        }
+                    }
+                }
+                Holder::Unknown(_) => {}
+            }
+            held.push(one);
+        }
+        Ok(held)
+    }
+
+    /// The GPUs of living containers that have a record and no lease: they were made under another policy.
+    /// The records of the dead are removed.
+    pub(super) fn given_while_shared(
+        &self,
+        lock: &Lock,
+        held: &[Held],
+    ) -> Result<Vec<(Render, Reason)>, String> {
+        let has_lease = |record: &Record| {
+            held.iter().any(|held| match &held.holder {
+                Holder::Lease { lease, .. } => lease.id == record.id && lease.root == record.root,
+                _ => false,
+            })
+        };
+        let passed_over = |record: &Record| self.is_own(&record.root, &record.id) || has_lease(record);
+        let living = reap::all(self.store, lock, self.paths, passed_over);
+        let mut taken = Vec::new();
+        for Record { root, id, gpus, .. } in living.map_err(|error| error.to_string())? {
+            let reason = || Reason::Shared { root: root.clone(), id: id.clone() };
+            taken.extend(gpus.iter().map(|gpu| (gpu.render, reason())));
+        }
+        Ok(taken)
+    }
+
+    /// Every GPU that cannot be had, and why.
+    pub(super) fn taken(
+        &self,
+        held: Vec<Held>,
+        shared: Vec<(Render, Reason)>,
+        earlier: &[&Waiting],
+    ) -> Vec<(Render, Reason)> {
+        let mut taken: Vec<(Render, Reason)> =
+            held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))).collect();
+        taken.extend(shared);
+        let kfd = Kfd::read(self.paths);
+        for gpu in self.inventory.gpus() {
+            if !taken.iter().any(|(render, _)| *render == gpu.render) {
+                taken.extend(kfd.user_of(gpu.render).map(|who| (gpu.render, Reason::Stranger(who))));
+            }
+        }
+        let mut reserved: BTreeSet<Render> = BTreeSet::new();
+        for waiting in earlier {
+            let is_free = |gpu: &Gpu| {
+                !reserved.contains(&gpu.render) && !taken.iter().any(|(render, _)| *render == gpu.render)
+            };
+            let renders: Vec<Render> = match &waiting.ticket.wants {
+                Wants::Named(renders) => renders.clone(),
+                Wants::Count(count) => match self.inventory.pick_free(*count, is_free) {
+                    Some(picked) => picked.iter().map(|chosen| chosen.gpu.render).collect(),
+                    None => self.inventory.gpus().map(|gpu| gpu.render).collect(),
+                },
+            };
+            reserved.extend(renders);
+        }
+        for render in reserved {
+            if !taken.iter().any(|(other, _)| *other == render) {
+                taken.push((render, Reason::Reserved));
+            }
+        }
+        taken
+    }
+
+    pub(super) fn is_own(&self, root: &str, id: &str) -> bool {
+        id == self.key.id && Path::new(root) == self.key.root
+    }
+}

@@ -1,0 +1,206 @@
+//! The lock of decisions: while one wrapper holds it, no other decides who gets which GPU.
+//!
+//! A decision takes milliseconds. But its process can be stopped in the middle of one, by a signal, a debugger
+//! or a frozen cgroup, and whoever then waited without end would stop every later create with it. So nobody
+//! waits without end, and who gives up says which process has the lock.
+
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::open;
+use crate::paths::Paths;
+use crate::run_error::{Attempt, Error};
+use crate::run_folder;
+
+/// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
+/// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
+/// process that does not run.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one waits that wants no GPU, and only tidies up behind an earlier container of its id.
+pub const BRIEFLY: Duration = Duration::from_millis(250);
+/// How often one that waits tries again: half a decision's time.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Held until this process execs or ends, or drops it.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code, reason = "the lock goes with the file")] File);
+
+impl Lock {
+    /// Makes the folder `/run/rocworker` where it is missing, checks that it is root's alone, and waits for the
+    /// lock in it. Where nobody has it, that is one call of the kernel.
+    ///
+    /// # Errors
+    /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
+    pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
+        run_folder::ensure(&paths.run, paths.owner)?;
+        let path = paths.run.join("lock");
+        let (file, metadata) = open(&path, paths.owner)?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::Error(error)) => {
+                    return Err(Error::io("the lock", &path, Attempt::Lock)(error));
+                }
+                Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(POLL),
+                Err(TryLockError::WouldBlock) => {
+                    let rest = format!(
+                        "was not to be had within {} s: {}",
+                        patience.as_secs_f32(),
+                        who_has_it(&metadata, &paths.proc)
+                    );
+                    return Err(Error::Held { path, rest });
+                }
+            }
+        }
+    }
+}
+
+/// A regular file of root's, never through a link, and not waiting for a fifo's other end.
+fn open(path: &Path, owner: u32) -> Result<(File, Metadata), Error> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(open::flag::NOFOLLOW | open::flag::NONBLOCK)
+        .open(path)
+        .map_err(Error::io("the lock", path, Attempt::Open))?;
+    let refused = |error| Error::new("the lock", path, Attempt::Open, error);
+    let (file, metadata) = open::checked_regular(file).map_err(refused)?;
+    open::check_owner(&metadata, owner).map_err(refused)?;
+    Ok((file, metadata))
+}
+
+/// Which process has the lock, as far as this one can see, and what to do.
+fn who_has_it(lock: &Metadata, proc: &Path) -> String {
+    let locks = std::fs::read_to_string(proc.join("locks")).unwrap_or_default();
+    let of_process =
+        |pid: u32, file: &str| std::fs::read_to_string(proc.join(pid.to_string()).join(file)).ok();
+    let found = holder(&locks, lock.dev(), lock.ino());
+    let Some((pid, name)) = found.and_then(|pid| Some((pid, of_process(pid, "comm")?))) else {
+        return "no process that is seen from here has it, so that it is one of another pid namespace, perhaps \
+                stopped: end it, or let it go on"
+            .to_owned();
+    };
+    let stat = of_process(pid, "stat").unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    let name = allocation::Quoted(name.trim_end());
+    match state {
+        Some('T' | 't') => {
+            format!(
+                "the process {pid} ({name}) has it and is stopped: `kill -CONT {pid}` lets it go on, or end it"
+            )
+        }
+        _ => format!("the process {pid} ({name}) has it: end it where it does not get on"),
+    }
+}
+
+/// The process that has an flock on this file, by the kernel's list (proc_locks(5); fs/locks.c, `lock_get_status`).
+/// The list names the file system's own device, and `stat` may name another one (overlayfs, btrfs): then the
+/// inode's number decides, where it is one file's alone.
+fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let mut same_inode = Vec::new();
+    for line in locks.lines() {
+        // "7: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF"; one that waits has "->" behind its number.
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", pid, file, ..] = fields[..] else { continue };
+        let (Ok(pid), Some((its_device, its_inode))) = (pid.parse::<u32>(), file.rsplit_once(':')) else {
+            continue;
+        };
+        if its_inode.parse() != Ok(inode) {
+            continue;
+        }
+        if its_device == in_proc_locks(device) {
+            return Some(pid);
+        }
+        same_inode.push(pid);
+    }
+    match same_inode[..] {
+        [pid] => Some(pid),
+        _ => None,
+    }
+}
+
+/// A device's number from `stat` (the C library's `makedev`), as that list writes it.
+fn in_proc_locks(device: u64) -> String {
+    let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
+    let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
+    format!("{major:02x}:{minor:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    const LOCKS: &str = "1: POSIX  ADVISORY  WRITE 11 00:19:77 0 EOF\n\
+                         2: FLOCK  ADVISORY  WRITE 12 fe:10:77 0 EOF\n\
+                         2: -> FLOCK  ADVISORY  WRITE 13 fe:10:77 0 EOF\n\
+                         3: FLOCK  ADVISORY  READ  14 00:19:77 0 EOF\n\
+                         4: FLOCK  ADVISORY  WRITE 15 00:19:78 0 EOF\n\
+                         5: FLOCK  ADVISORY  WRITE 16 00:1a:78 0 EOF\n";
+
+    #[test]
+    fn the_holder_is_the_one_that_has_an_flock_on_this_very_file() {
+        for (device, inode, expected) in [
+            (0xfe10, 77, Some(12)),
+            (0x0019, 78, Some(15)),
+            // Another device's number, as with overlayfs: one file alone has that inode, or two have.
+            (0x0033, 77, Some(12)),
+            (0x0033, 78, None),
+            (0x0019, 79, None),
+        ] {
+            assert_eq!(holder(LOCKS, device, inode), expected, "{device:x}:{inode}");
+        }
+        assert_eq!(in_proc_locks(0x1234_5678_9abc_def0), "12345cde:6789abf0");
+    }
+
+    #[test]
+    fn who_waited_in_vain_names_the_process_that_has_the_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let paths = Paths {
+            run: place.path().to_owned(),
+            owner: place.path().metadata().unwrap().uid(),
+            ..Paths::system()
+        };
+        let brief = Duration::from_millis(20);
+        let lock = Lock::take(&paths, brief).unwrap();
+        let said = Lock::take(&paths, brief).unwrap_err().to_string();
+        let own = std::process::id();
+        assert!(
+            said.contains("lock was not to be had within 0.02 s: the process ")
+                && said.contains(&own.to_string()),
+            "{said}"
+        );
+        assert!(said.ends_with("has it: end it where it does not get on"), "{said}");
+        drop(lock);
+        Lock::take(&paths, brief).unwrap();
+
+        // It executes the shell in its own place, with the lock.
+        let mut holder = Command::new("flock")
+            .arg("--no-fork")
+            .arg(place.path().join("lock"))
+            .args(["sh", "-c", "echo held; kill -STOP $$; exit 0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0; 5];
+        std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let stopped = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", holder.id())).unwrap();
+            stat.contains(") T ")
+        };
+        while !stopped() {
+            std::thread::sleep(POLL);
+        }
+        let said = Lock::take(&paths, brief).unwrap_err().to_string();
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!(said.contains("is stopped: `kill -CONT "), "{said}");
+        Lock::take(&paths, brief).unwrap();
+    }
+}

@@ -1,0 +1,93 @@
+//! Records of containers that are gone, cleared away by decisions.
+//!
+//! `delete` takes a container's record away. But not every engine calls it: containerd 2.1 does not after a create
+//! that runc refused, and whoever kills everything calls nothing. Since nothing of the wrapper stays running, the
+//! next decision does it, whatever it is about.
+
+use std::cell::OnceCell;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use allocation::record::Record;
+
+use crate::alive;
+use crate::container::is_in_use;
+use crate::lease_file::Leases;
+use crate::liveness::Judge;
+use crate::lock::Lock;
+use crate::paths::Paths;
+use crate::run_error::Error;
+use crate::store::Store;
+
+/// So many records are judged by a decision that needs none of them: each costs about ten calls of the kernel.
+/// Which ones is left to chance, so that of hundreds each has its turn.
+const SOME: usize = 4;
+
+/// The records of containers that live; those of the dead are removed. Nothing is done about one that is
+/// `passed_over`, or that cannot be read: it says nothing of who lives.
+///
+/// # Errors
+/// The folder cannot be read, or is not root's alone.
+pub fn all(
+    store: &Store<'_>,
+    lock: &Lock,
+    paths: &Paths,
+    passed_over: impl Fn(&Record) -> bool,
+) -> Result<Vec<Record>, Error> {
+    Ok(living(store, lock, paths, &store.folder().names()?, passed_over))
+}
+
+/// Removes the records of the dead among a few of all. What goes wrong can wait for the next decision.
+pub fn some(store: &Store<'_>, lock: &Lock, paths: &Paths, passed_over: impl Fn(&Record) -> bool) {
+    let mut names = store.folder().names().unwrap_or_default();
+    if names.len() > SOME {
+        // A clock's last digits are as good as a die.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let first = usize::try_from(now.subsec_nanos()).unwrap_or_default() % names.len();
+        names.rotate_left(first);
+        names.truncate(SOME);
+    }
+    living(store, lock, paths, &names, passed_over);
+}
+
+fn living(
+    store: &Store<'_>,
+    lock: &Lock,
+    paths: &Paths,
+    names: &[String],
+    passed_over: impl Fn(&Record) -> bool,
+) -> Vec<Record> {
+    let mut living = Vec::new();
+    let this_boot = OnceCell::new();
+    for name in names {
+        let Ok(Some(text)) = store.folder().read(name) else { continue };
+        let Ok(record) = Record::parse(&text) else { continue };
+        if passed_over(&record) {
+            continue;
+        }
+        let is_of_this_boot = |record: &Record| {
+            let boot = this_boot.get_or_init(|| alive::boot_id(&paths.proc).ok());
+            boot.as_ref().is_none_or(|boot| *boot == record.creator.boot_id)
+        };
+        if is_in_use(&record, paths) && is_of_this_boot(&record) {
+            living.push(record);
+        } else if !has_a_lease(&record, lock, paths) {
+            // It was only in the way; a record that stays is looked at again next time.
+            let _ = store.folder().remove(name);
+        }
+    }
+    living
+}
+
+/// Whether a lease lives on behind the container, by a process in its cgroup, so that its record must tell a later
+/// container of this id of it. One that is dead, of the time when sharing was exclusive, is removed.
+fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
+    let leases = Leases::under(lock, paths);
+    let (root, id) = (Path::new(&record.root), &record.id);
+    if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
+        return false;
+    }
+    // What cannot be told counts as alive.
+    let Ok(judge) = Judge::new(paths) else { return true };
+    leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
+}
