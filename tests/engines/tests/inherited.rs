@@ -126,8 +126,7 @@ fn process(pid: u32) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for line in read("status").lines() {
         let (key, value) = line.split_once(':').unwrap();
-        let kept =
-            ["Umask", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Seccomp", "Groups", "Name"];
+        let kept = ["Umask", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Seccomp", "Groups", "Name"];
         if kept.contains(&key) {
             facts.insert(key.to_owned(), value.trim().to_owned());
         }
