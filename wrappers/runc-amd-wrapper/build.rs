@@ -22,9 +22,11 @@ fn main() {
     println!("cargo::rerun-if-changed=layout.ld");
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     // Begin in src/early.rs; code and constants in one mapping; nothing that nobody reads.
-    let script = format!("-Wl,--script={folder}/layout.ld");
-    let flags = ["--entry=rocworker_begin", "-z,noseparate-code", "-z,norelro", "--build-id=none"];
-    for argument in flags.map(|flag| format!("-Wl,{flag}")).iter().chain([&script]) {
-        println!("cargo::rustc-link-arg-bins={argument}");
+    let script = format!("--script={folder}/layout.ld");
+    // rustc calls a C compiler to link, which hands on what stands behind -Wl, or a linker as it is.
+    let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
+    let before = if linker.ends_with("lld") { "" } else { "-Wl," };
+    for flag in ["--entry=rocworker_begin", "-znoseparate-code", "-znorelro", "--build-id=none", &script] {
+        println!("cargo::rustc-link-arg-bins={before}{flag}");
     }
 }

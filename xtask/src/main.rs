@@ -27,6 +27,8 @@ usage: cargo xtask test [--yes]
            FILE: measure this program instead of building it
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check
+       cargo xtask kernel SUITE
+           fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
        cargo xtask picture
            draws docs/demo.svg from what the demo prints";
 
@@ -36,6 +38,9 @@ fn main() -> ExitCode {
         Some((task, rest)) if task == "test" => test::run(rest),
         Some((task, rest)) if task == "bench" => bench::run(rest),
         Some((task, rest)) if task == "fuzz" => fuzz::run(rest),
+        Some((task, [suite])) if task == "kernel" => {
+            test::kernels::fetch_one(suite).map(|place| println!("{} holds the kernel", place.display()))
+        }
         Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
             println!("{USAGE}");

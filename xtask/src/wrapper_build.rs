@@ -1,8 +1,9 @@
 //! The wrapper as it ships: static, in its own profile, for the machine that builds it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::command::Command;
 use crate::repository;
@@ -37,6 +38,46 @@ pub(crate) fn build_with_glibc() -> Result<PathBuf> {
     build_for(&glibc, Some("-C target-feature=+crt-static"))
 }
 
+/// The other architecture that the wrapper ships for, where this machine can run its programs in QEMU.
+pub(crate) const ARM: Option<&str> =
+    if cfg!(target_arch = "x86_64") { Some("aarch64-unknown-linux-musl") } else { None };
+
+/// Builds the wrapper for [`ARM`] with the linker that comes with Rust, and answers with a program of this machine's
+/// that runs it in QEMU; `None` where the target is not installed.
+pub(crate) fn build_for_arm() -> Result<Option<PathBuf>> {
+    let Some(target) = ARM else { return Ok(None) };
+    if !is_installed(target) {
+        println!("the Rust target {target} is not installed: the wrapper is not built for it");
+        return Ok(None);
+    }
+    let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+    Command::new(["cargo", "clippy", "--locked", "--package", "runc-amd-wrapper", "--package", "rocworker"])
+        .arguments(["--target", target, "--", "-D", "warnings"])
+        .run()?;
+    let cargo = ["cargo", "build", "--locked", "--package", "runc-amd-wrapper", "--profile", "wrapper"];
+    Command::new(cargo).arguments(["--target", target]).environment(&linker, "rust-lld").run()?;
+    let folder = repository::target().join(target).join("wrapper");
+    let program = folder.join("runc-amd-wrapper");
+    say_size(&program)?;
+    let emulated = folder.join("runc-amd-wrapper-in-qemu");
+    // The kernel does not know programs of another architecture: what is executed has to be this machine's.
+    let script = format!("#!/bin/sh\nexec qemu-aarch64-static '{}' \"$@\"\n", program.display());
+    std::fs::write(&emulated, script).with_context(|| format!("writing {}", emulated.display()))?;
+    std::fs::set_permissions(&emulated, std::fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("making {} executable", emulated.display()))?;
+    Ok(Some(emulated))
+}
+
+/// The budget is 1 MiB, stripped. An empty `fn main` of Rust's, linked statically against Debian 12's glibc, has
+/// 1,091,256 bytes already.
+fn say_size(program: &Path) -> Result<()> {
+    const BUDGET: u64 = 1 << 20;
+    let size = std::fs::metadata(program).with_context(|| format!("looking at {}", program.display()))?.len();
+    let judgement = if size > BUDGET { "over" } else { "within" };
+    println!("{}: {size} bytes, {judgement} the budget of {BUDGET}", program.display());
+    Ok(())
+}
+
 fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
     let mut command = Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper"])
         .arguments(["--profile", "wrapper", "--target", target]);
@@ -48,5 +89,6 @@ fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
     if !program.is_file() {
         bail!("cargo built the wrapper, but {} is not there", program.display());
     }
+    say_size(&program)?;
     Ok(program)
 }

@@ -9,7 +9,7 @@ pub const SHIM_FOLDER: &str = "/opt/rocworker/shim";
 const PATH: &str = "/usr/sbin:/usr/bin";
 
 /// A release of containerd, with the runc that its suite of Debian has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Engine {
     pub name: &'static str,
     /// Names the unpacked `containerd`: set by `cargo xtask test`.

@@ -14,7 +14,7 @@ use crate::cgroups;
 use crate::engine::{SHIM_FOLDER, Unpacked};
 
 /// What a program said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub status: ExitStatus,
     pub stdout: String,

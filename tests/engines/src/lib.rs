@@ -20,3 +20,4 @@ pub mod host;
 pub mod image;
 pub mod look;
 pub mod machine;
+pub mod pair;

@@ -66,6 +66,56 @@ containers() {
     step "$1-stranger" contain "$1" stranger runc-amd-wrapper
 }
 
+# A launcher's PATH, as Concourse's containerd gets it: its shims find the wrapper as runc.
+start_containerd() {
+    PATH=/opt/shim:/bin containerd --config /etc/containerd.toml >/tmp/containerd 2>&1 &
+    for n in $(seq 300); do
+        ctr version >/dev/null 2>&1 && cut -d ' ' -f 1 /proc/uptime && return
+        sleep 0.1
+    done
+    cat /tmp/containerd; return 1
+}
+
+# ctr_look ID FLAGS…: what a container saw comes by a file, since ctr loses the end of an output now and then.
+ctr_look() {
+    id=$1; shift
+    ctr --namespace concourse run --rm --no-pivot --mount type=bind,src=/run/seen,dst=/seen,options=rbind:rw \
+        "$@" --env PATH=/bin --rootfs /rootfs "$id" /bin/sh -c "sh /look >/seen/$id" || return
+    cat "/run/seen/$id"
+}
+
+# A container that stays; a process that comes later; the record as long as it is there, and its end.
+ctr_life() {
+    ctr="ctr --namespace concourse"
+    $ctr run --detach --no-pivot --env AMD_VISIBLE_DEVICES=0 --rootfs /rootfs life /bin/sleep 1000 || return
+    records_of_concourse
+    $ctr task exec --exec-id later life /bin/ask kfd /dev/kfd
+    $ctr task kill --signal KILL life || return
+    until $ctr task list | grep -q STOPPED; do sleep 0.1; done
+    $ctr task delete life
+    $ctr container delete life || return
+    echo "left: $(records_of_concourse) $($ctr container list -q)"
+}
+
+# `runc run` removes its container by itself, so that the other containers here may have left theirs.
+records_of_concourse() {
+    ls /run/rocworker/records | grep concourse
+}
+
+containerds_containers() {
+    step containerd start_containerd
+    step containerd-version containerd --version
+    step ctr-silent ctr_look silent
+    step ctr-asks ctr_look asks --env AMD_VISIBLE_DEVICES=0
+    # ctr's --no-pivot voids its --runc-binary: the shim has to find runc itself in the wrapper's place.
+    ln -sf /bin/runc /opt/shim/runc
+    step ctr-asks-of-runc ctr_look runc --env AMD_VISIBLE_DEVICES=0
+    ln -sf /bin/runc-amd-wrapper /opt/shim/runc
+    step ctr-stranger ctr_look stranger --env AMD_VISIBLE_DEVICES=1
+    step ctr-life ctr_life
+    killall containerd
+}
+
 step release uname -r
 step detect-without-driver rocworker detect --output json
 step amdgpu load_amdgpu
@@ -84,6 +134,8 @@ mount -t cgroup2 none /sys/fs/cgroup
 step v2-not-a-gpu contain v2 asks runc-amd-wrapper
 step synthetic make_vgem_the_cards
 containers v2
+mkdir /run/seen
+[ ! -x /bin/containerd ] || containerds_containers
 
 umount /sys/fs/cgroup
 mount -t tmpfs none /sys/fs/cgroup

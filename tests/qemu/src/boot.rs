@@ -2,15 +2,18 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::answers::Answers;
 
 /// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
 /// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
-/// kernel hangs), else software.
-const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "10"), ("tcg", "max", "180")];
+/// kernel hangs before its first word), else software.
+const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "220")];
+/// A kernel that runs on hardware says its first word within a second.
+const FIRST_WORD: Duration = Duration::from_secs(4);
 
 /// What a machine left.
 #[derive(Debug)]
@@ -40,7 +43,12 @@ pub fn boot(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
             continue;
         }
         let started = Instant::now();
-        let output = qemu(kernel, folder, accelerator, processor, limit).output().unwrap();
+        let mut command = qemu(kernel, folder, accelerator, processor, limit);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        if accelerator == "kvm" && !speaks(&folder.join("console")) {
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
         let took = started.elapsed();
         match Answers::parse(&text(&folder.join("answers"))) {
             Ok(answers) => return Booted { answers, accelerator, took },
@@ -64,6 +72,17 @@ fn qemu(kernel: &Path, folder: &Path, accelerator: &str, processor: &str, limit:
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(folder.join("initramfs"));
     command.args(["-append", "console=ttyS0 panic=-1 rdinit=/init"]);
     command
+}
+
+fn speaks(console: &Path) -> bool {
+    let deadline = Instant::now() + FIRST_WORD;
+    while Instant::now() < deadline {
+        if fs::metadata(console).is_ok_and(|file| file.len() > 0) {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    false
 }
 
 /// A file's text; none where QEMU never made the file.

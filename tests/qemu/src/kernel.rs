@@ -16,14 +16,16 @@ pub struct Kernel {
 
 impl Kernel {
     /// Finds image and modules beneath the folder; `/lib` and `/usr/lib` both hold modules, as the package has it.
+    /// Since Linux 7 the image stands among the modules, and only an installation copies it to /boot.
     ///
     /// # Panics
     /// Where the folder holds no kernel, or more than one.
     #[must_use]
     pub fn unpacked_in(folder: &Path) -> Self {
-        let image = only(&folder.join("boot"), "vmlinuz-");
         let roots = [folder.join("lib/modules"), folder.join("usr/lib/modules")];
         let modules = only(roots.iter().find(|root| root.is_dir()).unwrap(), "");
+        let beside = modules.join("vmlinuz");
+        let image = if beside.is_file() { beside } else { only(&folder.join("boot"), "vmlinuz-") };
         let table = modules.join("modules.dep");
         let text = fs::read_to_string(&table).unwrap_or_else(|error| {
             panic!("reading {}: {error}; `cargo xtask test` writes it with depmod", table.display())
@@ -129,6 +131,17 @@ mod tests {
         let names: Vec<String> =
             kernel.modules(&["a", "c", "b-x"]).into_iter().map(|(name, _)| name).collect();
         assert_eq!((kernel.release(), names), ("1.2", ["c", "b-x", "a"].map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn an_image_among_the_modules_needs_no_boot_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = folder.path().join("usr/lib/modules/7.2");
+        fs::create_dir_all(&modules).unwrap();
+        for name in ["vmlinuz", "modules.dep"] {
+            fs::write(modules.join(name), "").unwrap();
+        }
+        assert_eq!(Kernel::unpacked_in(folder.path()).image(), modules.join("vmlinuz"));
     }
 
     #[test]

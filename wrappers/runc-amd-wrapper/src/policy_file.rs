@@ -52,7 +52,8 @@ pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
 
 fn not_roots(path: &Path, error: &open::Error) -> String {
     format!(
-        "the policy {} {error}, and is taken for none: `chown root:root` and `chmod 0644` a file that root wrote",
+        "the policy {} {error}, and is taken for none: `chown root:root` and `chmod 0644` a file that root wrote; \
+         in a user namespace without the machine's root the wrapper is always plain runc",
         path.display()
     )
 }

@@ -13,6 +13,10 @@ use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
 use crate::{delete, exec_process, runtime};
 
+/// What an ordinary user's request fails for, whatever the failure itself was.
+const ROOTLESS: &str = "only root's runc can be given GPUs by this wrapper: as an ordinary user, name them by CDI, as \
+                        `podman run --device amd.com/gpu=0` does";
+
 /// What is to be done in the end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -31,6 +35,10 @@ pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -
     let wrapper = Wrapper { environment, paths, log };
     match wrapper.prepare(&reading) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
+        Err(sentence) if environment.effective_user != paths.owner => {
+            log.fail(&format!("{sentence}; {ROOTLESS}"));
+            Verdict::Fail
+        }
         Err(sentence) => {
             log.fail(&sentence);
             Verdict::Fail

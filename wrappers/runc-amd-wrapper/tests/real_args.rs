@@ -1,7 +1,11 @@
-//! The wrapper's reading of a command line against real runc's, on generated lines.
+//! The wrapper's reading of a command line against real runc's, of two releases, on generated lines.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out folders and runs runc")]
 
 mod reading;
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -14,9 +18,30 @@ const WORKERS: usize = 3;
 
 #[test]
 fn real_runc_agrees_with_the_reading_of_a_command_line() {
-    if !real::require_root(&["runc"]) {
-        return;
+    if real::require_root(&["runc"]) {
+        agrees_with(&["runc".into()]);
     }
+}
+
+/// runc 1.3 in November 2026. Its libraries are later than this machine's, so that it takes their own loader to run it.
+#[test]
+fn real_runc_of_sid_agrees_with_the_reading_of_a_command_line() {
+    let Some(containerd) = real::require_root_and_built("ROCWORKER_CONTAINERD_SID", &[]) else { return };
+    let usr = containerd.parent().and_then(Path::parent).unwrap();
+    let listed = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let libraries = listed(usr.join("lib")).find(|folder| folder.join("libseccomp.so.2").exists()).unwrap();
+    let is_loader =
+        |file: &PathBuf| file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-linux-"));
+    let loader = listed(libraries.clone()).find(is_loader).unwrap();
+    let runc = [loader, "--library-path".into(), libraries, usr.join("sbin/runc")];
+    let version = Process::new(&runc[0]).args(&runc[1..]).arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    assert!(version.starts_with("runc version ") && !version.starts_with("runc version 1.1."), "{version}");
+    agrees_with(&runc);
+}
+
+/// `runc`: the program, and what stands before runc's own arguments.
+fn agrees_with(runc: &[PathBuf]) {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let lines: Vec<Vec<String>> =
@@ -26,7 +51,7 @@ fn real_runc_agrees_with_the_reading_of_a_command_line() {
             .map(|n| {
                 let lines = &lines;
                 scope.spawn(move || {
-                    let place = Place::new();
+                    let place = Place::of(runc);
                     lines.iter().skip(n).step_by(WORKERS).fold(Tally::default(), |tally, line| {
                         tally.with(compare(line, has_a_newer_flag(line), &place.run(line), &place))
                     })

@@ -20,12 +20,14 @@ const SUITES: &[(&str, &str)] = &[
     ("sid", "ROCWORKER_CONTAINERD_SID"),
 ];
 const PACKAGES: &[&str] = &["containerd", "runc", "crun"];
+/// What sid has beside these: a criu that starts on a kernel of today, which Debian 12's does not, and what it calls.
+const WITH_CRIU: (&str, &[&str]) = ("sid", &["criu", "tar", "gzip"]);
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Where this machine's own sources name no mirror of Debian, as on Ubuntu.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// What is missing, in words.
-pub(crate) const WHAT: &str = "containerd, runc and crun of Debian 12, 13 and sid";
+pub(crate) const WHAT: &str = "containerd, runc and crun of Debian 12, 13 and sid, and criu of sid";
 
 /// Where the engines are, a folder a suite.
 pub(crate) fn folder() -> PathBuf {
@@ -33,7 +35,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 fn program(suite: &str) -> PathBuf {
-    folder().join(suite).join("tree/usr/bin/containerd")
+    tree(suite).join("usr/bin/containerd")
 }
 
 /// Whether an earlier run unpacked all of them. A later release in the archive is fetched once the folder is removed.
@@ -43,7 +45,16 @@ pub(crate) fn are_there() -> bool {
 
 /// The tree is moved to its place once it is whole.
 fn is_whole(suite: &str) -> bool {
-    program(suite).is_file()
+    let is_there = |name: &str| tree(suite).join("usr/sbin").join(name).is_file();
+    program(suite).is_file() && further(suite).first().is_none_or(|criu| is_there(criu))
+}
+
+fn further(suite: &str) -> &'static [&'static str] {
+    if suite == WITH_CRIU.0 { WITH_CRIU.1 } else { &[] }
+}
+
+fn tree(suite: &str) -> PathBuf {
+    folder().join(suite).join("tree")
 }
 
 /// What the tests are told: variables, and the program that each names.
@@ -74,7 +85,7 @@ fn unpack_suite(suite: &str, mirror: &str) -> Result<()> {
     };
     apt(&["update"]).run()?;
     let install = ["install", "--yes", "--no-install-recommends", "--download-only"];
-    apt(&install).arguments(PACKAGES).run()?;
+    apt(&install).arguments(PACKAGES).arguments(further(suite)).run()?;
 
     let tree = place.join("new");
     for archive in archives(&place.join("cache/archives"))? {
@@ -92,7 +103,7 @@ fn unpack_suite(suite: &str, mirror: &str) -> Result<()> {
     std::fs::rename(&tree, &whole)
         .with_context(|| format!("moving {} to {}", tree.display(), whole.display()))?;
     if !is_whole(suite) {
-        bail!("the packages hold no {}", program(suite).display());
+        bail!("the packages hold no {}, or lack what else is taken from {suite}", program(suite).display());
     }
     // 40 MB of archives and as much of lists that nothing reads again.
     [place.join("cache"), place.join("lists")].iter().try_for_each(|folder| remove(folder))

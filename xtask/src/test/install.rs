@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
+use crate::wrapper_build;
 
 use super::needs::Missing;
 use super::privilege::Privilege;
@@ -42,7 +43,7 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result
         engines::unpack()?;
     }
     let still = Missing::on_this_machine()?;
-    let left: Vec<String> = still.without_the_target().lines();
+    let left: Vec<String> = still.without_the_targets().lines();
     if left.is_empty() {
         return Ok(());
     }
@@ -85,9 +86,13 @@ fn commands(missing: &Missing, privilege: Privilege) -> Vec<Installation> {
     for component in &missing.components {
         commands.push(Installation::new(owned(&["rustup", "component", "add", component])));
     }
-    if let Some(target) = &missing.target {
+    for target in &missing.targets {
         let argv = owned(&["rustup", "target", "add", target]);
-        let otherwise = Some("the wrapper will be linked statically against glibc instead");
+        let otherwise = Some(if Some(target.as_str()) == wrapper_build::ARM {
+            "the wrapper will not be built for it"
+        } else {
+            "the wrapper will be linked statically against glibc instead"
+        });
         commands.push(Installation { argv, otherwise });
     }
     if missing.nextest {
@@ -165,7 +170,7 @@ mod tests {
     fn what_is_rusts_own_is_installed_by_the_user_who_asked() {
         let missing = Missing {
             components: vec!["rustfmt"],
-            target: Some("x86_64-unknown-linux-musl".into()),
+            targets: vec!["x86_64-unknown-linux-musl".into()],
             nextest: true,
             fuzz: true,
             ..Missing::default()
@@ -183,8 +188,12 @@ mod tests {
 
     #[test]
     fn only_a_target_that_cannot_be_had_is_forgiven() {
-        let missing =
-            Missing { target: Some("t".into()), nextest: true, packages: vec!["runc"], ..Missing::default() };
+        let missing = Missing {
+            targets: vec!["t".into()],
+            nextest: true,
+            packages: vec!["runc"],
+            ..Missing::default()
+        };
         let forgiven: Vec<bool> = commands(&missing, Privilege::Root)
             .iter()
             .map(|command| command.forgive(anyhow::anyhow!("refused")).is_ok())

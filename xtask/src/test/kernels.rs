@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::command::Command;
 use crate::repository;
 
-/// Releases of Debian: Linux 6.1 and 6.12.
+/// Releases of Debian: Linux 6.1 and 6.12. A third boot would make the full run longer than it is worth there; sid's
+/// kernel, 7.2 in November 2026, comes by [`fetch_one`].
 const SUITES: [&str; 2] = ["bookworm", "trixie"];
 
 const ARCHIVE: &str = "http://deb.debian.org/debian";
@@ -25,22 +26,34 @@ const NEWEST: &str = "linux-image-amd64";
 /// # Errors
 /// Names the command that failed. A release that failed is fetched anew by the next run.
 pub(crate) fn fetch() -> Result<PathBuf> {
-    let kernels = repository::target().join("kernels");
     for suite in SUITES {
-        let place = kernels.join(suite);
-        if place.is_dir() {
-            continue;
-        }
-        // Complete or not there.
-        let unfinished = kernels.join(format!("{suite}.unfinished"));
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).with_context(|| format!("removing {}", unfinished.display()))?;
-        }
-        unpack(suite, &unfinished)?;
-        fs::rename(&unfinished, &place)
-            .with_context(|| format!("renaming {} to {}", unfinished.display(), place.display()))?;
+        fetch_one(suite)?;
     }
-    Ok(kernels)
+    Ok(folder())
+}
+
+fn folder() -> PathBuf {
+    repository::target().join("kernels")
+}
+
+/// The kernel of one suite of Debian's, if it is not there yet.
+///
+/// # Errors
+/// As [`fetch`].
+pub(crate) fn fetch_one(suite: &str) -> Result<PathBuf> {
+    let place = folder().join(suite);
+    if place.is_dir() {
+        return Ok(place);
+    }
+    // Complete or not there.
+    let unfinished = folder().join(format!("{suite}.unfinished"));
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished).with_context(|| format!("removing {}", unfinished.display()))?;
+    }
+    unpack(suite, &unfinished)?;
+    fs::rename(&unfinished, &place)
+        .with_context(|| format!("renaming {} to {}", unfinished.display(), place.display()))?;
+    Ok(place)
 }
 
 fn unpack(suite: &str, into: &Path) -> Result<()> {
@@ -49,12 +62,18 @@ fn unpack(suite: &str, into: &Path) -> Result<()> {
     let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
     let package =
         kernel_in(&answer).with_context(|| format!("{NEWEST} of {suite} depends on no kernel: {answer}"))?;
-    apt.run("apt-get", &["download", package]).inside(into).run()?;
-    let archive =
-        listed(into)?.into_iter().find(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
-    let archive = archive.with_context(|| format!("apt-get download left no .deb in {}", into.display()))?;
-    Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
-    fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    let answer = apt.run("apt-cache", &["depends", "--important", package]).read()?;
+    let packages = [&[package][..], &parts_in(&answer)].concat();
+    apt.run("apt-get", &["download"]).arguments(&packages).inside(into).run()?;
+    let mut archives = listed(into)?;
+    archives.retain(|path| path.extension().is_some_and(|suffix| suffix == "deb"));
+    if archives.len() != packages.len() {
+        bail!("apt-get download of {packages:?} left {archives:?} in {}", into.display());
+    }
+    for archive in archives {
+        Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
+        fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    }
     index_modules(into)
 }
 
@@ -95,6 +114,12 @@ fn kernel_in(answer: &str) -> Option<&str> {
     depends.find(|name| name.starts_with("linux-image-"))
 }
 
+/// From Linux 7 on that package is empty, and the image and the modules are packages that it depends on.
+fn parts_in(answer: &str) -> Vec<&str> {
+    let depends = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    depends.filter(|name| name.starts_with("linux-binary-") || name.starts_with("linux-modules-")).collect()
+}
+
 /// Writes modules.dep, which an installed package's own script would write. Newer packages have their modules
 /// beneath /usr.
 fn index_modules(unpacked: &Path) -> Result<()> {
@@ -120,6 +145,14 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_of_one_package_has_no_parts_and_one_of_three_has_two() {
+        let old = "linux-image-6.12\n  Depends: kmod\n |Depends: linux-initramfs-tool\n";
+        assert_eq!(parts_in(old), [""; 0]);
+        let new = "linux-image-7.2\n  Depends: linux-base-7.2\n  Depends: linux-binary-7.2\n  Depends: linux-modules-7.2\n";
+        assert_eq!(parts_in(new), ["linux-binary-7.2", "linux-modules-7.2"]);
+    }
 
     #[test]
     fn the_kernel_is_the_image_that_the_newest_depends_on() {

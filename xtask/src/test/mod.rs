@@ -3,7 +3,7 @@
 mod engines;
 mod exporter;
 mod install;
-mod kernels;
+pub(crate) mod kernels;
 mod needs;
 mod privilege;
 mod real;
@@ -44,6 +44,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "make the wrapper build statically with glibc",
         wrapper_build::build_with_glibc,
     )?;
+    let remedy = "make the wrapper and rocworker build for 64-bit Arm";
+    let for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
     let program = steps.run("program", "make rocworker build", program)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
@@ -57,9 +59,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let tests = Tests { privilege, wrapper, oracle, program, kernels, ran };
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
-    steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc))?;
-    let remedy = "tests/real-components.txt says how the list is kept";
-    steps.run("real components", remedy, || real::check(&tests.ran, &tests.names()?))?;
+    let both = ["real_runc", "real_nodes"];
+    steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc, &both))?;
+    if let Some(for_arm) = for_arm {
+        steps.run("tests of the wrapper for Arm", remedy, || {
+            tests.run_with_wrapper(&for_arm, &["real_runc"])
+        })?;
+    }
+    let remedy =
+        "tests/real-components has a list for each test program, PACKAGE/TEST.txt: a function's name a line";
+    steps.run("real components", remedy, || real::check(&tests.ran, &tests.all()?))?;
 
     println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
     Ok(())
@@ -137,17 +146,17 @@ impl Tests {
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
-    fn run_with_wrapper(&self, wrapper: &Path) -> Result<()> {
+    fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
         let nextest =
             ["cargo", "nextest", "run", "--locked", "--package", "runc-amd-wrapper", "--profile", "ci"];
-        let nextest = Command::new(nextest).arguments(["--test", "real_runc", "--test", "real_nodes"]);
+        let nextest = Command::new(nextest).arguments(programs.iter().flat_map(|name| ["--test", name]));
         self.told(nextest, wrapper).run()
     }
 
     /// Every test of the workspace, the ignored among them, as nextest names them.
-    fn names(&self) -> Result<Vec<String>> {
+    fn all(&self) -> Result<Vec<real::Test>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
-        real::names_of_tests(
+        real::tests_in(
             &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
         )
     }

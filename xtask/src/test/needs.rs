@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("kmod", "reads module information"),
     ("g++", "compiles libFuzzer"),
     ("qemu-system-x86", "boots kernels with the real amdgpu driver"),
+    ("qemu-user-static", "runs the wrapper as it is built for Arm"),
     ("seabios", "what QEMU's machines start with"),
     ("xz-utils", "decompresses kernel modules"),
     ("debian-archive-keyring", "checks the kernels' signatures"),
@@ -41,7 +42,8 @@ const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
 pub(crate) struct Missing {
     pub(crate) packages: Vec<&'static str>,
     pub(crate) components: Vec<&'static str>,
-    pub(crate) target: Option<String>,
+    /// Rust targets; what needs one says so where it cannot be had.
+    pub(crate) targets: Vec<String>,
     pub(crate) nextest: bool,
     pub(crate) fuzz: bool,
     pub(crate) exporter: bool,
@@ -54,12 +56,14 @@ impl Missing {
     /// # Errors
     /// A [`Refusal`] where there is no dpkg to ask.
     pub(crate) fn on_this_machine() -> anyhow::Result<Self> {
-        let target = wrapper_build::musl_target();
+        let mut targets = vec![wrapper_build::musl_target()];
+        targets.extend(wrapper_build::ARM.map(str::to_owned));
+        targets.retain(|target| !wrapper_build::is_installed(target));
         let lacks = |subcommand| !Command::new(["cargo", subcommand, "--version"]).succeeds();
         Ok(Self {
             packages: packages_without(&installed_packages()?),
             components: COMPONENTS.iter().filter(|(_, sub)| lacks(sub)).map(|(name, _)| *name).collect(),
-            target: (!wrapper_build::is_installed(&target)).then_some(target),
+            targets,
             nextest: lacks("nextest"),
             fuzz: lacks("fuzz"),
             exporter: !exporter::is_there(),
@@ -71,9 +75,9 @@ impl Missing {
         *self == Self::default()
     }
 
-    /// The same without the Rust target, which is not needed where glibc can be linked statically.
-    pub(crate) fn without_the_target(self) -> Self {
-        Self { target: None, ..self }
+    /// The same without the Rust targets: glibc can be linked statically, and Arm be left out.
+    pub(crate) fn without_the_targets(self) -> Self {
+        Self { targets: Vec::new(), ..self }
     }
 
     /// A line for each missing thing, and what it is for.
@@ -85,9 +89,9 @@ impl Missing {
             lines.push(format!("package {name}: {purpose}"));
         }
         lines.extend(self.components.iter().map(|name| format!("Rust component {name}")));
-        if let Some(target) = &self.target {
-            lines.push(format!("Rust target {target}: the wrapper as it ships"));
-        }
+        lines.extend(
+            self.targets.iter().map(|target| format!("Rust target {target}: the wrapper as it ships")),
+        );
         if self.nextest {
             lines.push("cargo-nextest: runs the tests".to_owned());
         }
@@ -154,7 +158,7 @@ mod tests {
         let missing = Missing {
             packages: vec!["runc"],
             components: vec!["clippy"],
-            target: Some("x86_64-unknown-linux-musl".into()),
+            targets: vec!["x86_64-unknown-linux-musl".into()],
             nextest: true,
             fuzz: true,
             exporter: true,

@@ -14,6 +14,14 @@ use support::real;
 
 const INIT: &str = include_str!("../../guest/init.sh");
 
+/// Without CRI, which Concourse does not use.
+const CONTAINERD: &str = r#"
+version = 2
+root = "/run/containerd/root"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]
+"#;
+
 /// Asks each driver through the node that the container was given, and through one that it makes itself.
 const LOOK: &str = r#"
 echo "kfd $(ask kfd /dev/kfd)"
@@ -33,16 +41,22 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Boots the kernel of this Debian release; `None` where an ordinary `cargo test` has no kernels.
+    /// Boots the kernel of this Debian release, with containerd in the machine or without; `None` where an ordinary
+    /// `cargo test` has no kernels.
     #[track_caller]
-    pub(crate) fn boot(suite: &str) -> Option<Self> {
-        let variables = ["ROCWORKER_KERNELS", "ROCWORKER_PROGRAM", "ROCWORKER_WRAPPER"];
+    pub(crate) fn boot(suite: &str, with_containerd: bool) -> Option<Self> {
+        let variables =
+            ["ROCWORKER_KERNELS", "ROCWORKER_PROGRAM", "ROCWORKER_WRAPPER", "ROCWORKER_CONTAINERD_BOOKWORM"];
         let programs = ["qemu-system-x86_64", "setpriv", "timeout", "busybox", "runc", "ldd", "xz"];
-        let [kernels, rocworker, wrapper] = real::require_made(variables, &programs)?;
+        let [kernels, rocworker, wrapper, containerd] = real::require_made(variables, &programs)?;
         let place = tempfile::tempdir().unwrap();
         let kernel = Kernel::unpacked_in(&kernels.join(suite));
         let mut archive = Archive::default();
-        programs_into(&mut archive, &rocworker, &wrapper, &build_ask(place.path()));
+        let mut libraries = BTreeSet::new();
+        programs_into(&mut archive, &mut libraries, &rocworker, &wrapper, &build_ask(place.path()));
+        if with_containerd {
+            containerd_into(&mut archive, &mut libraries, &containerd);
+        }
         modules_into(&mut archive, &kernel);
         configuration_into(&mut archive);
         let booted = boot(kernel.image(), &archive.finish(), place.path());
@@ -52,7 +66,7 @@ impl Machine {
             machine.release,
             booted.accelerator,
             machine.said("amdgpu"),
-            machine.said("host-kfd"),
+            machine.answer("host-kfd").stdout.trim(),
             booted.took.as_secs_f64()
         );
         Some(machine)
@@ -93,26 +107,41 @@ fn build_ask(place: &Path) -> PathBuf {
     panic!("compiling {}: {said}", source.display())
 }
 
-fn programs_into(archive: &mut Archive, rocworker: &Path, wrapper: &Path, ask: &Path) {
-    let mut libraries = BTreeSet::new();
+fn programs_into(
+    archive: &mut Archive,
+    libraries: &mut BTreeSet<PathBuf>,
+    rocworker: &Path,
+    wrapper: &Path,
+    ask: &Path,
+) {
     let runc = real::program("runc").unwrap();
     for (name, program) in [("runc", runc.as_path()), ("rocworker", rocworker), ("runc-amd-wrapper", wrapper)]
     {
-        copy_program(archive, &mut libraries, &format!("bin/{name}"), program);
+        copy_program(archive, libraries, &format!("bin/{name}"), program);
     }
     archive.copy("bin/ask", 0o755, ask);
     let busybox = real::program("busybox").unwrap();
     archive.copy("bin/busybox", 0o755, &busybox);
     archive.copy("rootfs/bin/ask", 0o755, ask);
     archive.copy("rootfs/bin/busybox", 0o755, &busybox);
-    for applet in ["sh", "id", "mknod", "awk"] {
+    for applet in ["sh", "id", "mknod", "awk", "sleep"] {
         archive.link(&format!("rootfs/bin/{applet}"), "busybox");
     }
-    for folder in ["rootfs/dev", "rootfs/proc"] {
+    for folder in ["rootfs/dev", "rootfs/proc", "rootfs/sys", "rootfs/run", "rootfs/seen"] {
         archive.folder(folder);
     }
+    archive.file("rootfs/look", 0o644, LOOK.as_bytes());
     archive.file("init", 0o755, INIT.as_bytes());
     archive.character_device("dev/console", 0o600, (5, 1));
+}
+
+/// Debian 12's containerd, with its shim and ctr: its libraries are this machine's own, or the test says which is not.
+fn containerd_into(archive: &mut Archive, libraries: &mut BTreeSet<PathBuf>, containerd: &Path) {
+    for name in ["containerd", "containerd-shim-runc-v2", "ctr"] {
+        copy_program(archive, libraries, &format!("bin/{name}"), &containerd.with_file_name(name));
+    }
+    archive.link("opt/shim/runc", "/bin/runc-amd-wrapper");
+    archive.file("etc/containerd.toml", 0o644, CONTAINERD.as_bytes());
 }
 
 fn modules_into(archive: &mut Archive, kernel: &Kernel) {
