@@ -57,8 +57,7 @@ impl PciAddress {
     /// As the kernel writes it. Through core::fmt it would cost more than all else that a record of many GPUs
     /// takes.
     fn text(self) -> String {
-        let digit =
-            |number: u32, place: u32| char::from(HEX[usize::from((number >> (4 * place)) as u8 & 15)]);
+        let digit = |number: u32, place: u32| char::from_digit(number >> (4 * place) & 15, 16).unwrap_or('0');
         let mut text = String::with_capacity(16);
         let digits = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).max(4);
         text.extend((0..digits).rev().map(|place| digit(self.domain, place)));

@@ -13,7 +13,7 @@ mod arena;
 #[cfg(early_entry)]
 mod early;
 
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -31,7 +31,8 @@ static MEMORY: arena::Arena = arena::Arena::new();
 unsafe extern "C" {
     static environ: *const *const c_char;
     fn geteuid() -> u32;
-    fn getauxval(kind: c_ulong) -> c_ulong;
+    // Both are as wide as a pointer: `unsigned long`.
+    fn getauxval(kind: usize) -> usize;
 }
 
 /// Of the auxiliary vector: the path that was executed (linux/auxvec.h).
@@ -52,8 +53,7 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     // `/proc/self/exe` says it for certain, and makes the kernel build this process's folder in /proc.
     // SAFETY: the answer is 0 or the address of a string that lives as long as the process.
     let own = unsafe {
-        let executed: *const c_char =
-            std::ptr::with_exposed_provenance(getauxval(AT_EXECFN as c_ulong) as usize);
+        let executed: *const c_char = std::ptr::with_exposed_provenance(getauxval(AT_EXECFN));
         (!executed.is_null()).then(|| CStr::from_ptr(executed))
     };
     let own = own.filter(|own| sys::stat(own).is_ok_and(|found| found.is_regular()));
