@@ -91,6 +91,7 @@ impl<'a> Text<'a> {
     }
 
     /// Whether the string says exactly this.
+    #[inline(always)]
     pub(crate) fn is(self, text: &str) -> bool {
         if self.escaped { self.decode() == text } else { self.raw == text }
     }
@@ -214,6 +215,41 @@ impl<'a> Scanner<'a> {
             Some(b) => Ok(b),
             None => self.fault("a value"),
         }
+    }
+
+    /// Goes past exactly this text, if it stands here.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, text: &str) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        rest.starts_with(text.as_bytes()).then(|| self.at += text.len())
+    }
+
+    /// Goes past what stands in front of the next quotation mark, if that has no escape in it.
+    pub(crate) fn take_plain(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        let end = start + plain_bytes(self.text.as_bytes().get(start..)?);
+        let plain = self.text.get(start..end)?;
+        self.at = end;
+        Some(plain)
+    }
+
+    /// Goes past a number of some decimal digits and no more than fit into it.
+    pub(crate) fn take_digits(&mut self) -> Option<u32> {
+        let start = self.at;
+        let mut number = 0_u32;
+        while let Some(digit) = self.byte().and_then(|b| char::from(b).to_digit(10)) {
+            number = number.checked_mul(10)?.checked_add(digit)?;
+            self.at += 1;
+        }
+        // JSON has no leading zeros.
+        let is_plain =
+            self.at - start == 1 || self.at > start && !self.text.as_bytes()[start..].starts_with(b"0");
+        is_plain.then_some(number)
+    }
+
+    /// Goes back to a place that it has been at, on the same depth.
+    pub(crate) fn back_to(&mut self, offset: usize) {
+        self.at = offset;
     }
 
     /// Nothing may follow but space.

@@ -37,14 +37,19 @@ impl Lock {
         run_folder::ensure(&paths.run, paths.owner)?;
         let path = paths.run.join("lock");
         let (file, metadata) = open(&path, paths.owner)?;
-        let began = Instant::now();
+        // The clock is not looked at before somebody has to wait: its first page is a tenth of a create.
+        let mut began = None;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
                 Err(TryLockError::Error(error)) => {
                     return Err(Error::io("the lock", &path, Attempt::Lock)(error));
                 }
-                Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(POLL),
+                Err(TryLockError::WouldBlock)
+                    if began.get_or_insert_with(Instant::now).elapsed() < patience =>
+                {
+                    std::thread::sleep(POLL);
+                }
                 Err(TryLockError::WouldBlock) => {
                     let rest = format!(
                         "was not to be had within {} s: {}",

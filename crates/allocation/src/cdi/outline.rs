@@ -81,6 +81,10 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+    scanner.peek()?;
+    if let Some(node) = read::as_written(scanner) {
+        return Ok(Render::parse(&node.path));
+    }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| match () {
         () if key.is("path") => scanner.text().map(|text| path = text),

@@ -268,3 +268,51 @@ fn what_is_wrong_with_a_device_matters_to_those_who_want_it() {
         assert!(Outline::parse(no_spec).is_err(), "{no_spec}");
     }
 }
+
+/// The spelling that is read at once must mean what it means when it is read key by key, and only it.
+#[test]
+fn a_node_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
+    let spec = |node: &str| {
+        format!(
+            r#"{{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[{{"name":"0","containerEdits":{{"deviceNodes":[{node}]}}}}]}}"#
+        )
+    };
+    let written = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "permissions": "rw" }"#;
+    let nodes =
+        |text: &str| Spec::parse(&spec(text)).map(|spec| format!("{:?}", spec.devices[0].edits.device_nodes));
+    let other = r#"{"path":"/dev/dri/renderD128","fileMode":432,"permissions":"rw"}"#;
+    assert_eq!(nodes(written).unwrap(), nodes(other).unwrap());
+    assert!(nodes(&format!("{written}, {written}")).is_ok());
+    for (from, to, accepted) in [
+        ("renderD128", r"renderD\u0031", true),
+        ("432", "0", true),
+        ("432", "4294967295", true),
+        ("432", "4294967296", false),
+        ("432", "0432", false),
+        ("432", "", false),
+        ("432", "432.0", false),
+        ("432", "-1", false),
+        ("rw\" }", "rw\", \"path\": \"/x\" }", false),
+        ("rw\" }", "rw\", \"hostPath\": \"/x\" }", true),
+        ("rw\" }", "rw\" ", false),
+        ("\"path\": \"/dev/dri/renderD128\"", "\"path\": \"\u{1}\"", false),
+    ] {
+        let text = written.replace(from, to);
+        assert_ne!(text, written);
+        assert_eq!(nodes(&text).is_ok(), accepted, "{text}");
+        let compact = text.replace("{ ", "{").replace(" }", "}").replace(", ", ",");
+        assert_eq!(nodes(&text).ok(), nodes(&compact).ok(), "{text}");
+    }
+}
+
+#[test]
+fn the_template_spells_nodes_as_they_are_read_at_once() {
+    let template = include_str!("../../../../templates/cdi/amd.json");
+    let nodes: Vec<&str> = template.lines().filter(|line| line.contains("node.path")).collect();
+    assert_eq!(nodes.len(), 2);
+    for node in nodes {
+        let node = node.replace("{{ node.path }}", r#""/dev/kfd""#).replace("{{ node.mode }}", "432");
+        let (node, _) = node.trim_start().split_once("{%").unwrap();
+        assert!(read::as_written(&mut crate::json::Scanner::new(node)).is_some(), "{node}");
+    }
+}
