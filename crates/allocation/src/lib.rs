@@ -34,7 +34,7 @@ pub mod selection;
 mod splice;
 pub mod ticket;
 
-pub use by_path::{ByPath, Fnv1a};
+pub use by_path::{ByPath, PathHasher};
 pub use json::Misread;
 pub use pci::PciAddress;
 pub use quoted::Quoted;

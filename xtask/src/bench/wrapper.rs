@@ -91,8 +91,7 @@ pub(crate) fn measure(
             outcome,
             limit: situation.limit,
             unit: "× the floor",
-            // Shown from the first version on, enforced when the wrapper has been made fast.
-            enforced: false,
+            enforced: true,
         });
     }
     Ok(())
