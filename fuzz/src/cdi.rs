@@ -15,7 +15,8 @@ use serde_json::Value;
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let outline = Outline::parse(text);
-    let by_outline = outline.as_ref().ok().and_then(|outline| outline.only(0..outline.devices().count()).ok());
+    let by_outline =
+        outline.as_ref().ok().and_then(|outline| outline.only(0..outline.devices().count()).ok());
     let spec = match Spec::parse(text) {
         Ok(spec) => spec,
         Err(error) => {
