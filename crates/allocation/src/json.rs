@@ -453,6 +453,7 @@ impl<'a> Scanner<'a> {
 
 /// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked
 /// at at once: most of a bundle is strings, and this is most of what reading one takes.
+#[inline(always)]
 fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
