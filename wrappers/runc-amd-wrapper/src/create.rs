@@ -77,8 +77,16 @@ impl Create<'_> {
     /// # Errors
     /// The reason, if it asks.
     pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
-        match config::asks(&config::path_in(self.bundle)) {
+        let path = config::path_in(self.bundle);
+        match config::asks(&path) {
             Some(asks) => self.goes_without(reason, asks, default),
+            None if path.symlink_metadata().is_ok() => {
+                self.log.warn(&format!(
+                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it                      starts without, since {reason}",
+                    path.display()
+                ));
+                Ok(())
+            }
             None => Ok(()),
         }
     }
