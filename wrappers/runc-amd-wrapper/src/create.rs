@@ -273,6 +273,7 @@ impl Create<'_> {
         let setting = grant::Setting {
             spec: &spec,
             gpus_are_listed: policy.gpus.is_some(),
+            each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
             namespace: &namespace,
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),
