@@ -22,7 +22,7 @@ const USAGE: &str = "\
 usage: cargo xtask test [--yes]
            installs what the tests of real components need (asks first, unless CI is set or --yes is given),
            then runs formatting, lints, the doc build and every test; what would be skipped fails
-       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL]
+       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it
        cargo xtask fuzz [--seconds N] [TARGET]

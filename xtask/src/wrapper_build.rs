@@ -43,19 +43,22 @@ pub(crate) const ARM: Option<&str> =
     if cfg!(target_arch = "x86_64") { Some("aarch64-unknown-linux-musl") } else { None };
 
 /// Builds the wrapper for [`ARM`] with the linker that comes with Rust, and answers with a program of this machine's
-/// that runs it in QEMU; `None` where the target is not installed.
+/// that runs it in QEMU; `None` on a machine of another architecture than x86-64, where nothing is emulated.
 pub(crate) fn build_for_arm() -> Result<Option<PathBuf>> {
     let Some(target) = ARM else { return Ok(None) };
     if !is_installed(target) {
-        println!("the Rust target {target} is not installed: the wrapper is not built for it");
-        return Ok(None);
+        bail!("the Rust target {target} is not installed: `rustup target add {target}`");
     }
     let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     Command::new(["cargo", "clippy", "--locked", "--package", "runc-amd-wrapper", "--package", "rocworker"])
         .arguments(["--target", target, "--", "-D", "warnings"])
         .run()?;
     let cargo = ["cargo", "build", "--locked", "--package", "runc-amd-wrapper", "--profile", "wrapper"];
-    Command::new(cargo).arguments(["--target", target]).environment(&linker, "rust-lld").run()?;
+    Command::new(cargo)
+        .arguments(["--target", target])
+        .environment(&linker, "rust-lld")
+        .without("RUSTFLAGS")
+        .run()?;
     let folder = repository::target().join(target).join("wrapper");
     let program = folder.join("runc-amd-wrapper");
     keep_small(&program, target)?;
@@ -84,9 +87,11 @@ fn keep_small(program: &Path, target: &str) -> Result<()> {
 fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
     let mut command = Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper"])
         .arguments(["--profile", "wrapper", "--target", target]);
-    if let Some(flags) = flags {
-        command = command.environment("RUSTFLAGS", flags);
-    }
+    // Somebody's own would take the place of .cargo/config.toml's, by which the wrapper is fast and small.
+    command = match flags {
+        Some(flags) => command.environment("RUSTFLAGS", flags),
+        None => command.without("RUSTFLAGS"),
+    };
     command.run()?;
     let program = repository::target().join(target).join("wrapper/runc-amd-wrapper");
     if !program.is_file() {

@@ -5,8 +5,6 @@
 //! nothing that is not asked for, and accepts what RFC 8259 and serde_json accept (a test holds the two
 //! against each other), to the depth that serde_json allows.
 
-use std::borrow::Cow;
-
 /// The depth that serde_json allows.
 pub(crate) const DEEPEST: u8 = 127;
 
@@ -63,94 +61,10 @@ pub(crate) enum Fault {
     },
 }
 
-/// A string as it stands in the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'a> {
-    /// With the quotation marks.
-    pub(crate) span: Span,
-    /// What is between the quotation marks.
-    raw: &'a str,
-    escaped: bool,
-}
-
 impl Span {
     pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or_default()
     }
-}
-
-impl<'a> Text<'a> {
-    /// What the string says. A lone surrogate becomes U+FFFD, as Go's decoder makes of it.
-    pub(crate) fn decode(self) -> Cow<'a, str> {
-        if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
-    }
-
-    /// What the string says, where it has no escapes.
-    pub(crate) fn plain(self) -> Option<&'a str> {
-        (!self.escaped).then_some(self.raw)
-    }
-
-    /// Whether the string says exactly this.
-    #[inline(always)]
-    pub(crate) fn is(self, text: &str) -> bool {
-        if self.escaped { self.decode() == text } else { self.raw == text }
-    }
-
-    /// Whether Go's decoder takes this key for the field `name`, which is ASCII: escapes are resolved, and
-    /// case does not count, nor the two characters outside ASCII that fold to a letter of it.
-    pub(crate) fn names(self, name: &str) -> bool {
-        if !self.escaped && self.raw.is_ascii() {
-            return self.raw.eq_ignore_ascii_case(name);
-        }
-        self.decode().chars().map(fold).eq(name.chars().map(fold))
-    }
-}
-
-/// Simple case folding onto ASCII (Unicode CaseFolding.txt: U+017F is an s, U+212A is a k).
-fn fold(c: char) -> char {
-    match c {
-        '\u{17f}' => 's',
-        '\u{212a}' => 'k',
-        c => c.to_ascii_lowercase(),
-    }
-}
-
-fn unescape(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let (c, length) = escape(&rest[at + 1..]);
-        out.push(c);
-        rest = &rest[at + 1 + length..];
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The character that an escape stands for, and its length behind the backslash. It was scanned before.
-fn escape(text: &str) -> (char, usize) {
-    let c = match text.as_bytes().first() {
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'n') => '\n',
-        Some(b'r') => '\r',
-        Some(b't') => '\t',
-        Some(b'u') => return code_point(text),
-        Some(&other) => char::from(other),
-        None => char::REPLACEMENT_CHARACTER,
-    };
-    (c, 1)
-}
-
-fn code_point(text: &str) -> (char, usize) {
-    let unit = |at: usize| text.get(at..at + 4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    let Some(first) = unit(1) else { return (char::REPLACEMENT_CHARACTER, 1) };
-    if let (0xd800..=0xdbff, Some("\\u"), Some(second @ 0xdc00..=0xdfff)) = (first, text.get(5..7), unit(7)) {
-        let c = char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
-        return (c.unwrap_or(char::REPLACEMENT_CHARACTER), 11);
-    }
-    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 5)
 }
 
 /// Goes over a text from value to value.
@@ -473,50 +387,16 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + plain
 }
 
-/// Writes a string as JSON.
-pub(crate) fn write_string(out: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    out.push('"');
-    if !text.bytes().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
-        out.push_str(text);
-        out.push('"');
-        return;
-    }
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\0'..='\u{1f}' => {
-                let low = usize::from(u8::try_from(c).unwrap_or(b' '));
-                out.push_str("\\u00");
-                out.push(char::from(HEX[low >> 4]));
-                out.push(char::from(HEX[low & 15]));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-}
-
-/// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
-/// core::fmt for each.
-pub(crate) fn write_number(out: &mut String, number: u32) {
-    let mut power = 1_u32;
-    while number / power >= 10 {
-        power *= 10;
-    }
-    while power > 0 {
-        out.push(char::from_digit(number / power % 10, 10).unwrap_or('0'));
-        power /= 10;
-    }
-}
-
 mod misread;
 mod object;
+mod text;
 mod value;
+mod write;
 
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
+pub(crate) use text::Text;
+pub(crate) use write::{write_number, write_string};
 
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,8 @@ use crate::{procfs, sys};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// In clock ticks after boot, as field 22 of `/proc/PID/stat` (proc(5)): when it started, or a time at which
-    /// it was there.
+    /// When it started, in clock ticks after boot: field 22 of `/proc/PID/stat` (proc(5)). Of [`Process::this`] a
+    /// time at which it was there.
     pub start_time: u64,
 }
 
@@ -39,22 +39,32 @@ impl Process {
         (!matches!(state, "Z" | "X" | "x")).then_some(Self { pid, start_time })
     }
 
+    /// Whether the process lives that had started by this time: one that started later only has its number.
+    pub fn lives_since(self, proc: &Path) -> bool {
+        Self::now(proc, self.pid).is_some_and(|now| now.start_time <= self.start_time)
+    }
+
+    /// As [`Process::lives_since`], and where proc does not say, it may.
+    pub fn may_live_since(self, proc: &Path) -> bool {
+        self.may(proc, |now| now.start_time <= self.start_time)
+    }
+
     /// As [`Process::is_alive`], and where proc does not say, it may.
     pub fn may_live(self, proc: &Path) -> bool {
+        self.may(proc, |now| now == self)
+    }
+
+    fn may(self, proc: &Path, be: impl FnOnce(Self) -> bool) -> bool {
         // What proc answers for a process that ended while it was looked up.
         const ESRCH: i32 = 3;
         match procfs::read(&stat_of(proc, self.pid)) {
-            Ok(stat) => Self::from_stat(self.pid, &stat).is_some_and(|now| self.can_be(now)),
+            Ok(stat) => Self::from_stat(self.pid, &stat).is_some_and(be),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound && error.raw_os_error() != Some(ESRCH),
         }
     }
 
     pub fn is_alive(self, proc: &Path) -> bool {
-        Self::now(proc, self.pid).is_some_and(|now| self.can_be(now))
-    }
-
-    fn can_be(self, now: Self) -> bool {
-        now.start_time <= self.start_time
+        Self::now(proc, self.pid) == Some(self)
     }
 }
 
@@ -78,9 +88,12 @@ mod tests {
         let proc = Path::new("/proc");
         let own = Process::now(proc, std::process::id()).unwrap();
         assert!(own.is_alive(proc));
-        assert!(!Process { start_time: own.start_time - 1, ..own }.is_alive(proc));
+        let earlier = Process { start_time: own.start_time - 1, ..own };
+        let later = Process { start_time: own.start_time + 1, ..own };
+        assert!(!earlier.is_alive(proc) && !later.is_alive(proc) && !later.may_live(proc));
+        assert!(!earlier.lives_since(proc) && later.lives_since(proc) && later.may_live_since(proc));
         let this = Process::this();
-        assert!(this.pid == own.pid && this.start_time >= own.start_time && this.is_alive(proc));
+        assert!(this.pid == own.pid && this.start_time >= own.start_time && this.lives_since(proc));
         assert!(
             this.start_time < own.start_time + 100 * 3600,
             "ticks of a hundredth of a second: {this:?} {own:?}"

@@ -80,11 +80,9 @@ impl Everyone {
 
 /// Whether the components of `end` stand side by side in a path.
 fn has_components(path: &str, end: &str) -> bool {
-    path.match_indices(end).any(|(at, _)| {
-        let behind = path.get(at + end.len()..).unwrap_or_default();
-        path.get(..at).is_some_and(|before| before.ends_with('/'))
-            && (behind.is_empty() || behind.starts_with('/'))
-    })
+    let wanted: Vec<&str> = end.split('/').collect();
+    let parts: Vec<&str> = path.split('/').collect();
+    parts.windows(wanted.len()).any(|parts| parts == wanted)
 }
 
 #[cfg(test)]
@@ -117,6 +115,7 @@ mod tests {
             ("/system.slice/runc-x.scope", "runc-x.scope", true),
             ("/ab/b", "b", true),
             ("/", "x", false),
+            ("/docker-concourse/concourse/concourse", "concourse/concourse", true),
         ] {
             assert_eq!(has_components(path, end), expected, "{path} {end}");
         }

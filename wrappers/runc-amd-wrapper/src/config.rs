@@ -49,12 +49,17 @@ pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
 /// be read without taking something away from runc, as a fifo cannot, or cannot be read at all.
 pub fn asks(path: &Path) -> Option<bool> {
     let (file, _) = open::regular_behind_links(path).ok()?;
-    scan::requests(file).ok().map(|requests| requests.iter().any(|request| is_asking(request)))
+    scan::requests(file).ok().map(|requests| any_asks(&requests))
 }
 
 /// The same for bytes that are at hand.
 pub fn bytes_ask(bytes: &[u8]) -> bool {
-    scan::requests(bytes).is_ok_and(|requests| requests.iter().any(|request| is_asking(request)))
+    scan::requests(bytes).is_ok_and(|requests| any_asks(&requests))
+}
+
+/// More than are kept may stand in the bundle.
+fn any_asks(requests: &[String]) -> bool {
+    requests.len() >= scan::MOST || requests.iter().any(|request| is_asking(request))
 }
 
 /// A request that cannot be understood asks for something.

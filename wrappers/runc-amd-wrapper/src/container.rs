@@ -71,7 +71,7 @@ pub fn is_in_use(record: &Record, paths: &Paths) -> bool {
 /// Whether the create that wrote the record still runs.
 pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
     let creator = Process { pid: record.creator.pid, start_time: record.creator.start_time };
-    creator.is_alive(&paths.proc)
+    creator.lives_since(&paths.proc)
         && alive::boot_id(&paths.proc).is_ok_and(|boot_id| boot_id == record.creator.boot_id)
 }
 

@@ -77,8 +77,16 @@ impl Create<'_> {
     /// # Errors
     /// The reason, if it asks.
     pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
-        match config::asks(&config::path_in(self.bundle)) {
+        let path = config::path_in(self.bundle);
+        match config::asks(&path) {
             Some(asks) => self.goes_without(reason, asks, default),
+            None if path.symlink_metadata().is_ok() => {
+                self.log.warn(&format!(
+                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it                      starts without, since {reason}",
+                    path.display()
+                ));
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -148,8 +156,11 @@ impl Create<'_> {
         {
             let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
             if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths)) {
-                let ended = self.end_leases(container, &store);
-                ended.unwrap_or_else(|error| self.log.warn(&error));
+                if let Err(error) = self.end_leases(container, &store) {
+                    // The record stays: by it the next decision finds the lease.
+                    self.log.warn(&error);
+                    return Ok(());
+                }
             }
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
         }
@@ -178,17 +189,13 @@ impl Create<'_> {
             return Err(format!("its {} cannot be edited: {doubt}", config.path.display()));
         }
         let store = Store::of(self.paths);
-        let lock =
-            store.lock().map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
+        // Who did not ask does not wait long for who did.
+        let lock = if request.is_some() { store.lock() } else { store.lock_briefly() };
+        let lock = lock.map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
         if container.lives(self.paths) {
             return Ok(());
         }
-        if config.was_replaced() {
-            let path = config.path.display();
-            return Err(format!(
-                "its {path} was changed meanwhile: another create is at work on this bundle"
-            ));
-        }
+        self.is_still(config)?;
         let earlier = store.read(container.key()).ok().flatten().and_then(|text| Record::parse(&text).ok());
         if earlier.as_ref().is_some_and(|record| self.is_own(record)) {
             // Another copy of this wrapper was run before this one, in this very process.
@@ -265,6 +272,7 @@ impl Create<'_> {
         let setting = grant::Setting {
             spec: &spec,
             gpus_are_listed: policy.gpus.is_some(),
+            each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
             namespace: &namespace,
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),
@@ -286,10 +294,21 @@ impl Create<'_> {
             bundle.edit(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
         let record = record(container, creator.clone(), &chosen, &injection)?;
         if let Some(exclusive) = leased {
+            // The lock was let go while it waited.
+            self.is_still(config)?;
             exclusive.write(&lock, &chosen)?;
         }
         store.write(&lock, container.key(), &record).map_err(|error| error.to_string())?;
         edited.map_or(Ok(()), |text| config.replace(&text))
+    }
+
+    /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.
+    fn is_still(&self, config: &Config) -> Result<(), String> {
+        if !config.was_replaced() {
+            return Ok(());
+        }
+        let path = config.path.display();
+        Err(format!("its {path} was changed meanwhile: another create is at work on this bundle"))
     }
 
     /// A create that failed after it had edited the bundle is mostly tried again with that bundle: for a

@@ -8,10 +8,10 @@ use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{Supplement, UserNamespace, supplement};
-use allocation::selection::{Chosen, Gpu};
+use allocation::selection::Chosen;
 
 use crate::log::Log;
-use crate::nodes::{Devices, Node, Owner};
+use crate::nodes::{self, Devices, Node, Owner};
 
 /// What decides about a node besides itself.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,9 @@ pub struct Setting<'a> {
     pub spec: &'a Spec<'a>,
     /// Whether the policy lists its GPUs: each node must then be the listed card's.
     pub gpus_are_listed: bool,
+    /// Whether a GPU may be kept from a container, because the policy does not list it or another one has it: then
+    /// no GPU's device may bring the render node of another GPU.
+    pub each_brings_its_own: bool,
     pub namespace: &'a UserNamespace,
     pub log: Log<'a>,
     pub devices: &'a Devices<'a>,
@@ -83,7 +86,7 @@ impl<'a> Setting<'a> {
     fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<Seen, String> {
         let path = Path::new(wanted.host());
         let mut node = Node::at(path, self.devices).map_err(|error| error.to_string())?;
-        let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen.gpu));
+        let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen));
         match checked.next() {
             Some(Err(error)) if !checked.any(|checked| checked.is_ok()) => return Err(error),
             _ => {}
@@ -106,7 +109,8 @@ impl<'a> Setting<'a> {
         Ok(Seen { node, supplement })
     }
 
-    fn check(&self, node: &Node, path: &Path, gpu: &Gpu) -> Result<(), String> {
+    fn check(&self, node: &Node, path: &Path, chosen: &Chosen<'_>) -> Result<(), String> {
+        let gpu = chosen.gpu;
         let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
             Some(card) => {
                 let render = gpu.render.to_string();
@@ -114,7 +118,18 @@ impl<'a> Setting<'a> {
             }
             None => node.check(path, Owner::AnyOfAmd, self.devices),
         };
-        checked.map_err(|error| error.to_string())
+        match checked.map_err(|error| error.to_string())? {
+            Some(is) if self.each_brings_its_own && self.render_of(chosen) != Some(is) => {
+                Err(nodes::Error::OfAnotherGpu { path: path.to_owned(), is }.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The render node by which the spec's device is known: its first one. The policy's may be an older number.
+    fn render_of(&self, chosen: &Chosen<'_>) -> Option<Render> {
+        let device = self.spec.devices.get(chosen.device)?;
+        device.edits.device_nodes.iter().find_map(|node| Render::parse(node.host()))
     }
 
     /// All edits of the chosen GPUs, whose nodes were examined.

@@ -17,7 +17,7 @@ use allocation::record::Creator;
 use crate::alive::{self, Process};
 use crate::cgroup::{self, Everyone};
 use crate::paths::Paths;
-use crate::runtime_state::{Cgroup, State};
+use crate::runtime_state::{self, Cgroup, State};
 
 /// Which of the three says that a lease is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl<'p> Judge<'p> {
 
     pub fn creator_lives(&self, creator: &Creator) -> bool {
         creator.boot_id == self.boot_id
-            && Process { pid: creator.pid, start_time: creator.start_time }.may_live(&self.paths.proc)
+            && Process { pid: creator.pid, start_time: creator.start_time }.may_live_since(&self.paths.proc)
     }
 
     pub fn is_of_this_boot(&self, creator: &Creator) -> bool {
@@ -89,7 +89,10 @@ impl<'p> Judge<'p> {
         }
         let state = State::read(Path::new(&lease.root), &lease.id);
         if state.as_ref().is_some_and(|state| state.init.may_live(&self.paths.proc)) {
-            return Some(By::Init);
+            // A container that lives without the GPU is a later one of that id, which went past the wrapper or asks
+            // for nothing; runtimes make none in a cgroup that is not empty.
+            let has_it = runtime_state::has_node(Path::new(&lease.root), &lease.id, &lease.gpu.render.path());
+            return has_it.then_some(By::Init);
         }
         let held = match state.map(|state| state.cgroup) {
             Some(Cgroup::Folders(folders)) => {
@@ -166,12 +169,21 @@ mod tests {
         cgroup: Option<&'static str>,
         /// A process whose /proc/PID/cgroup says /c/x or beneath.
         within: Option<u32>,
+        /// Whose node the runtime's state names.
+        node: &'static str,
     }
 
     #[test]
     fn a_lease_lives_by_its_creator_then_its_init_then_its_cgroup_and_by_nothing_else() {
-        let base =
-            Case { boot: "this", creator: (7, 99), init: None, crun: false, cgroup: None, within: None };
+        let base = Case {
+            boot: "this",
+            creator: (7, 99),
+            init: None,
+            crun: false,
+            cgroup: None,
+            within: None,
+            node: "renderD128",
+        };
         for (what, case, expected) in [
             ("the creator", Case { creator: (7, 100), ..base }, Some(By::Creator)),
             ("the creator of another boot", Case { boot: "that", creator: (7, 100), ..base }, None),
@@ -180,6 +192,7 @@ mod tests {
             ("an ended creator", Case { creator: (8, 100), ..base }, None),
             ("no such process", Case { creator: (6, 100), ..base }, None),
             ("init", Case { init: Some((7, 100)), ..base }, Some(By::Init)),
+            ("a later container's init", Case { node: "renderD129", init: Some((7, 100)), ..base }, None),
             ("a later process with init's number", Case { init: Some((7, 99)), ..base }, None),
             ("an ended init", Case { init: Some((8, 100)), cgroup: Some(""), ..base }, None),
             ("both", Case { creator: (9, 300), init: Some((7, 100)), ..base }, Some(By::Creator)),
@@ -207,8 +220,9 @@ mod tests {
             } else if let Some((pid, start)) = case.init {
                 let cgroup = place.path().join("cgroup");
                 let state = format!(
-                    r#"{{"init_process_pid":{pid},"init_process_start":{start},"cgroup_paths":{{"":"{}"}},"more":1}}"#,
-                    cgroup.display()
+                    r#"{{"init_process_pid":{pid},"init_process_start":{start},"cgroup_paths":{{"":"{}"}},"devices":[{{"path":"/dev/dri/{}"}}]}}"#,
+                    cgroup.display(),
+                    case.node
                 );
                 fs::write(root.join("x/state.json"), state).unwrap();
                 if let Some(pids) = case.cgroup {

@@ -36,12 +36,14 @@ impl Lock {
     pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
         run_folder::ensure(&paths.run, paths.owner)?;
         let path = paths.run.join("lock");
-        let (file, metadata) = open(&path, paths.owner)?;
+        let (mut file, mut metadata) = open(&path, paths.owner)?;
         // The clock is not looked at before somebody has to wait: its first page is a tenth of a create.
         let mut began = None;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self(file)),
+                Ok(()) if stands_at(&path, &metadata) => return Ok(Self(file)),
+                // Somebody removed it while this process waited: whoever came later has locked another file.
+                Ok(()) => (file, metadata) = open(&path, paths.owner)?,
                 Err(TryLockError::Error(error)) => {
                     return Err(Error::io("the lock", &path, Attempt::Lock)(error));
                 }
@@ -78,6 +80,12 @@ fn open(path: &Path, owner: u32) -> Result<(File, Metadata), Error> {
     let (file, metadata) = open::checked_regular(file).map_err(refused)?;
     open::check_owner(&metadata, owner).map_err(refused)?;
     Ok((file, metadata))
+}
+
+/// Whether the file that was opened is the one that another wrapper would open now.
+fn stands_at(path: &Path, opened: &Metadata) -> bool {
+    let now = path.symlink_metadata();
+    now.is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
 }
 
 /// Which process has the lock, as far as this one can see, and what to do.
@@ -162,6 +170,52 @@ mod tests {
             assert_eq!(holder(LOCKS, device, inode), expected, "{device:x}:{inode}");
         }
         assert_eq!(in_proc_locks(0x1234_5678_9abc_def0), "12345cde:6789abf0");
+    }
+
+    #[test]
+    fn a_lock_that_is_no_file_is_named_with_what_to_do() {
+        let place = tempfile::tempdir().unwrap();
+        let owner = place.path().metadata().unwrap().uid();
+        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let path = place.path().join("lock");
+        std::fs::create_dir(&path).unwrap();
+        let of_a_folder = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+        std::fs::remove_dir(&path).unwrap();
+        std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let of_a_socket = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+        for said in [of_a_folder, of_a_socket] {
+            assert!(said.contains("/lock ") && said.ends_with(": remove it"), "{said}");
+        }
+    }
+
+    #[test]
+    fn who_waited_for_a_file_that_was_replaced_meanwhile_waits_for_the_one_that_is_there_now() {
+        let place = tempfile::tempdir().unwrap();
+        let owner = place.path().metadata().unwrap().uid();
+        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let patience = Duration::from_secs(20);
+        let first = Lock::take(&paths, patience).unwrap();
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let lock = Lock::take(&paths, patience);
+                send.send(()).unwrap();
+                drop(lock.unwrap());
+            });
+            // It has opened the file, and waits.
+            let path = place.path().join("lock");
+            let is_opened = |fd: &std::fs::DirEntry| std::fs::read_link(fd.path()).is_ok_and(|to| to == path);
+            while std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_opened).count() < 2 {
+                std::thread::sleep(POLL);
+            }
+            std::fs::remove_file(&path).unwrap();
+            let second = Lock::take(&paths, patience).unwrap();
+            drop(first);
+            let early = receive.recv_timeout(20 * POLL);
+            assert!(early.is_err(), "two have a lock");
+            drop(second);
+            receive.recv_timeout(patience).unwrap();
+        });
     }
 
     #[test]

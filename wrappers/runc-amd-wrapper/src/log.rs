@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::args::Global;
+use crate::signal::without_sigpipe;
 
 /// runc's log, as this call's flags name it.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,10 @@ impl<'a> Log<'a> {
     fn append(&self, line: &str) {
         let Some(path) = self.file else { return };
         let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path);
-        if file.and_then(|mut file| file.write_all(line.as_bytes())).is_err() {
+        let mut written = Ok(());
+        // It may be a fifo, or a pipe by its name in /dev/fd.
+        without_sigpipe(|| written = file.and_then(|mut file| file.write_all(line.as_bytes())));
+        if written.is_err() {
             to_stderr(line);
         }
     }
@@ -70,7 +74,7 @@ impl<'a> Log<'a> {
 
 fn to_stderr(text: &str) {
     // Nothing is left to tell if even this fails.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    without_sigpipe(|| drop(std::io::stderr().write_all(text.as_bytes())));
 }
 
 /// The wall clock, for people.

@@ -21,7 +21,7 @@ use runc_amd_wrapper::environment::Environment;
 use runc_amd_wrapper::glance::glance;
 use runc_amd_wrapper::log::Log;
 use runc_amd_wrapper::paths::Paths;
-use runc_amd_wrapper::runtime::DEPTH;
+use runc_amd_wrapper::runtime::{self, DEPTH};
 use runc_amd_wrapper::sys;
 use runc_amd_wrapper::wrap::{Verdict, wrap};
 
@@ -66,10 +66,22 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
         wrap(&arguments, &environment, &paths)
     });
     match verdict {
-        Verdict::Run { runtime, depth } => {
-            let error = call.run(&runtime, depth);
+        Verdict::Run { mut runtime, depth } => {
+            let mut error = call.run(&runtime, depth);
             let log = Log::of(&runc_amd_wrapper::args::read(&arguments).global());
-            log.fail(&format!("running the real runc, {}, failed: {error}", runtime.display()));
+            // Only the kernel knows what it can run: that a file is a program is not enough.
+            if let Some(next) = runtime::in_place_of(&runtime, environment.get("PATH"), &paths.own) {
+                log.warn(&format!(
+                    "the policy's runtime {} cannot be run: {error}; the next runc on PATH is run in its place",
+                    runtime.display()
+                ));
+                error = call.run(&next, depth);
+                runtime = next;
+            }
+            log.fail(&format!(
+                "running the real runc, {}, failed: {error}; install a runc that this machine can run",
+                runtime.display()
+            ));
             1
         }
         Verdict::Fail => 1,

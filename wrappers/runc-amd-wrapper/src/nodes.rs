@@ -9,6 +9,8 @@ use std::cell::{OnceCell, RefCell};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use allocation::Render;
+
 use crate::sys::{self, Begin, Errno, Fd, flag};
 
 /// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
@@ -110,6 +112,7 @@ pub enum Error {
     UnknownToKernel { path: PathBuf, major: u32, minor: u32 },
     NotOfGpu { path: PathBuf, is: String, wanted: String },
     NotAmds { path: PathBuf, is: String },
+    OfAnotherGpu { path: PathBuf, is: Render },
 }
 
 impl std::fmt::Display for Error {
@@ -136,6 +139,11 @@ impl std::fmt::Display for Error {
                 f,
                 "the device node {} belongs to {is}, not to {wanted} as the policy says: \
                  run `rocworker cdi generate` after a change of cards",
+                path.display()
+            ),
+            Self::OfAnotherGpu { path, is } => write!(
+                f,
+                "the device node {} is {is} to the kernel, which is not the GPU's own render node: {AGAIN}",
                 path.display()
             ),
             Self::NotAmds { path, is } => {
@@ -174,22 +182,28 @@ impl Node {
     }
 
     /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
-    /// all GPUs share.
-    pub fn check(&self, path: &Path, owner: Owner<'_>, devices: &Devices<'_>) -> Result<(), Error> {
+    /// all GPUs share. Answers which render node it is to the kernel, whatever its path says.
+    pub fn check(
+        &self,
+        path: &Path,
+        owner: Owner<'_>,
+        devices: &Devices<'_>,
+    ) -> Result<Option<Render>, Error> {
         let Self { major, minor, .. } = *self;
         let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
         let place = devices.place(self).ok_or_else(unknown)?;
         let (folder, class, name) = device(&place).ok_or_else(unknown)?;
         let parent = last(folder);
+        let is = Render::parse(name);
         match (class, name, owner) {
-            ("kfd", "kfd", _) => Ok(()),
-            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(()),
+            ("kfd", "kfd", _) => Ok(None),
+            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(is),
             ("drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
                 // The kernel names no card for a further partition: its render node's name must be the
                 // policy's, and any other node of it must have the name that its path says.
                 let named = if name.starts_with("render") { render } else { path.to_str() };
                 if named.and_then(|path| path.rsplit('/').next()) == Some(name) {
-                    Ok(())
+                    Ok(is)
                 } else {
                     let wanted =
                         render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
@@ -201,16 +215,16 @@ impl Node {
                 is: format!("the card {parent}"),
                 wanted: format!("the card {card}"),
             }),
-            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(()),
+            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(is),
             ("drm", _, Owner::AnyOfAmd) => {
                 // The nodes of a card mostly come one behind the other.
                 if devices.amds.borrow().iter().rev().any(|known| known == folder) {
-                    return Ok(());
+                    return Ok(is);
                 }
                 match devices.driver(folder) {
                     Some(driver) if driver == DRIVER => {
                         devices.amds.borrow_mut().push(folder.to_owned());
-                        Ok(())
+                        Ok(is)
                     }
                     driver => {
                         let driver = driver.map_or_else(

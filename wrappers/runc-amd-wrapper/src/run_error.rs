@@ -80,6 +80,8 @@ impl fmt::Display for Error {
     }
 }
 
+const ENXIO: i32 = 6;
+
 /// The end of the sentence.
 fn remedy(error: &open::Error) -> &'static str {
     match error {
@@ -88,6 +90,9 @@ fn remedy(error: &open::Error) -> &'static str {
             io::ErrorKind::StorageFull => ": make room on that file system",
             io::ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => ": remove it",
+            io::ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
+            // What the kernel says of a socket that is to be opened as a file.
+            _ if error.raw_os_error() == Some(ENXIO) => ": remove it",
             _ => "",
         },
         open::Error::NotRegular => ": remove it",

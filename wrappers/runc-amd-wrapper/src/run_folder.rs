@@ -108,6 +108,7 @@ impl RunFolder {
         let path = self.path.join(name);
         match open::trusted_text(&path, self.kind.limit, self.owner) {
             Err(error) if error.is_absent() => Ok(None),
+            Err(open::Error::Io(_)) if !may_stand(&path) => Ok(None),
             read => {
                 self.check()?;
                 read.map(Some).map_err(|error| Error::new(self.kind.what, &path, Attempt::Read, error))
@@ -206,6 +207,15 @@ impl RunFolder {
     pub fn unwritable(&self, error: serde_json::Error) -> Error {
         Error::io(self.kind.what, &self.path, Attempt::Write)(error.into())
     }
+}
+
+/// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
+/// file can have: a container of which nothing can have been kept has nothing.
+fn may_stand(path: &Path) -> bool {
+    // ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP (asm-generic/errno-base.h, errno.h).
+    const NOTHING_THERE: [i32; 4] = [2, 20, 36, 40];
+    let found = c_string(path).and_then(|path| sys::stat_no_follow(&path));
+    !found.is_err_and(|errno| NOTHING_THERE.contains(&errno.0))
 }
 
 /// Makes a folder, mode 0700, where it is missing, and checks it.

@@ -90,6 +90,12 @@ pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error
     before.ok_or_else(|| Error::NoneOnPath(path.to_owned()))
 }
 
+/// What is run where the kernel could not run the runtime that was to be run (another machine's program, a script
+/// whose interpreter is missing, a file system mounted noexec): the runc on `path`. `None` where that was the one.
+pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<PathBuf> {
+    on_path(path, stat(own)).ok().filter(|next| next != runtime)
+}
+
 fn program(path: &Path) -> Option<Stat> {
     stat(path).filter(|found| found.is_regular() && found.mode & 0o111 != 0)
 }

@@ -51,7 +51,7 @@ struct Crun {
 impl State {
     /// None before the runtime has made the container, and after it has deleted it.
     pub fn read(root: &Path, id: &str) -> Option<Self> {
-        let folder = root.join(id);
+        let folder = folder_of(root, id);
         match std::fs::read_to_string(folder.join("state.json")) {
             Ok(text) => serde_json::from_str::<Runc>(&text).ok().map(Self::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -85,6 +85,14 @@ impl From<Crun> for State {
     }
 }
 
+/// Where the runtime keeps what it knows of a container. A call without `--root` names runc's own folder, and means
+/// crun's where that is the runtime (src/libcrun/status.c, `get_run_directory`).
+fn folder_of(root: &Path, id: &str) -> PathBuf {
+    let folder = root.join(id);
+    let cruns = Path::new("/run/crun").join(id);
+    if root == Path::new("/run/runc") && !folder.exists() && cruns.exists() { cruns } else { folder }
+}
+
 /// The container's first process; none before the runtime has made the container, and after it has deleted it.
 pub fn init_of(root: &Path, id: &str) -> Option<Process> {
     State::read(root, id).map(|state| state.init)
@@ -93,13 +101,13 @@ pub fn init_of(root: &Path, id: &str) -> Option<Process> {
 /// Whether the container was created and never started: the fifo for `start`, of the same name with both runtimes,
 /// still stands there.
 pub fn waits_for_start(root: &Path, id: &str) -> bool {
-    root.join(id).join("exec.fifo").symlink_metadata().is_ok()
+    folder_of(root, id).join("exec.fifo").symlink_metadata().is_ok()
 }
 
 /// Whether the container that the runtime has under this id was made with this device node. Where nothing tells
 /// there is no container to run a process in, and the runtime says so.
 pub fn has_node(root: &Path, id: &str, node: &str) -> bool {
-    let folder = root.join(id);
+    let folder = folder_of(root, id);
     // crun keeps the whole config.json of the bundle beside its state.
     let text = std::fs::read_to_string(folder.join("state.json"))
         .or_else(|_| std::fs::read_to_string(folder.join("config.json")));

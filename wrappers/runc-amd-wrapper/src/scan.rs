@@ -3,7 +3,7 @@
 //! Most containers ask for nothing and shall cost nothing: [`mentions`] looks for bytes without which no
 //! request can be written. And a bundle that is too long, a link, or no JSON that this program takes,
 //! starts as with plain runc unless it asks: [`requests`] reads any amount of bytes in bounded memory
-//! and gives back every string in it that is a request, whatever its place. That is more than runc would
+//! and gives back every string in it that is a request, once, whatever its place. That is more than runc would
 //! see in `process.env`, never less.
 
 use std::io::{self, BufRead as _, Read};
@@ -13,8 +13,8 @@ const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
 
 /// What is kept of one string: more than a request may have.
 const LONGEST: usize = 8192;
-/// How many requests are kept: a bundle that holds more asks in any case.
-const MOST: usize = 64;
+/// How many different requests are kept: a bundle that holds as many asks in any case.
+pub const MOST: usize = 64;
 
 /// Whether the bundle can hold a request at all: both variables begin with `AMD_`, and JSON can hide
 /// letters only behind `\u`.
@@ -51,7 +51,8 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     skipped.checked_sub(1).filter(|last| bytes.get(*last) == Some(&byte))
 }
 
-/// Every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
+/// Every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`. Each once, and no more than
+/// [`MOST`].
 ///
 /// # Errors
 /// What reading gave.
@@ -150,7 +151,10 @@ impl Scanner {
     fn end(&mut self) {
         let is_request = VARIABLES.iter().any(|variable| self.string.starts_with(variable));
         if is_request && self.found.len() < MOST {
-            self.found.push(String::from_utf8_lossy(&self.string).into_owned());
+            let request = String::from_utf8_lossy(&self.string).into_owned();
+            if !self.found.contains(&request) {
+                self.found.push(request);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Ending a process that is named by its number and start time, and never another one with that number.
-#![allow(unsafe_code, reason = "std has no call that sends a signal")]
+//! Ending a process that is named by its number and start time, and never another one with that number; and not
+//! being ended by a signal oneself.
+#![allow(unsafe_code, reason = "std has no call that sends a signal, and none that ignores one")]
 
 use std::ffi::{c_int, c_long};
 use std::io;
@@ -12,9 +13,27 @@ use crate::alive::Process;
 const PIDFD_SEND_SIGNAL: c_long = 424;
 const PIDFD_OPEN: c_long = 434;
 const SIGKILL: c_int = 9;
+const SIGPIPE: c_int = 13;
 
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
+    // What is to be done about a signal is a function's address, or one of the numbers below.
+    fn signal(number: c_int, what: usize) -> usize;
+}
+
+/// Writes what may be a pipe whose reader has gone: then the write fails, and this process goes on. It would die of
+/// SIGPIPE, and a container would not start because nobody reads a warning. Afterwards the signal does what it did,
+/// since the runtime inherits that.
+pub(crate) fn without_sigpipe(write: impl FnOnce()) {
+    const IGNORED: usize = 1;
+    const NOT_KNOWN: usize = usize::MAX;
+    // SAFETY: nothing is called when the signal comes, and this process has only one thread.
+    let before = unsafe { signal(SIGPIPE, IGNORED) };
+    write();
+    if before != NOT_KNOWN {
+        // SAFETY: this was done about it before.
+        unsafe { signal(SIGPIPE, before) };
+    }
 }
 
 /// Sends SIGKILL. One that has ended already is no error.
@@ -58,6 +77,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let named = Process::now(proc, child.id()).unwrap();
         kill(Process { start_time: named.start_time - 1, ..named }, proc).unwrap();
+        kill(Process { start_time: named.start_time + 1, ..named }, proc).unwrap();
         assert!(named.is_alive(proc));
         kill(named, proc).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));

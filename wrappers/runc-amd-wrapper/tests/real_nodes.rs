@@ -3,6 +3,9 @@
 
 mod stage;
 
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
 use stage::{Outcome, Stage, config, policy, renders, spec};
 use support::real;
 
@@ -260,6 +263,73 @@ fn real_a_card_node_that_the_container_cannot_open_costs_no_gpu_and_a_render_nod
         } else {
             let says = |part| failed_with(&outcome, part);
             assert!(says("/dev/dri/renderD128") && says("gidMappings"), "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn real_a_gpu_never_brings_the_render_node_of_another_that_may_be_kept_from_the_container() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let node = |path: &str| json!({"path": path});
+    let both = || {
+        let mut spec = spec(&[("0", 128), ("1", 129)]);
+        let nodes = &mut spec["devices"][0]["containerEdits"]["deviceNodes"];
+        nodes.as_array_mut().unwrap().push(node("/dev/dri/renderD129"));
+        spec
+    };
+    let common = || {
+        let mut spec = spec(&[("0", 128), ("1", 129)]);
+        let nodes = &mut spec["containerEdits"]["deviceNodes"];
+        nodes.as_array_mut().unwrap().push(node("/dev/dri/renderD129"));
+        spec
+    };
+    // The node of the second GPU under a name of its own.
+    let renamed = || spec(&[("0", 140), ("1", 129)]);
+    let of_any = |sharing: &str| {
+        let mut policy = policy("all", "none");
+        (policy["sharing"], policy["gpus"]) = (json!(sharing), json!(null));
+        policy
+    };
+    // Both GPUs are on one card, and the policy lists the first alone.
+    let of_the_first = || {
+        let mut policy = policy("all", "none");
+        policy["gpus"].as_array_mut().unwrap().pop();
+        policy
+    };
+    for (spec, policy, same_card, refused) in [
+        (both(), of_any("exclusive"), false, true),
+        (common(), of_any("exclusive"), false, true),
+        (renamed(), of_any("exclusive"), false, true),
+        (both(), of_the_first(), true, true),
+        (common(), of_the_first(), true, true),
+        // There nothing is kept from anybody.
+        (both(), of_any("shared"), false, false),
+        (renamed(), of_any("shared"), false, false),
+    ] {
+        let stage = Stage::with_nodes();
+        stage.make_node("dri/renderD140", 1, 7);
+        let cards = stage.path("sys/devices/pci0000:00");
+        for card in ["0000:64:00.0", "0000:65:00.0"] {
+            std::fs::create_dir_all(cards.join(card)).unwrap();
+            symlink("../../../bus/pci/drivers/amdgpu", cards.join(card).join("driver")).unwrap();
+        }
+        if same_card {
+            let number = stage.path("sys/dev/char/1:7");
+            std::fs::remove_file(&number).unwrap();
+            symlink("../../devices/pci0000:00/0000:64:00.0/drm/renderD129", number).unwrap();
+        }
+        stage.write("amd.json", spec.to_string());
+        stage.write("wrapper.json", policy.to_string());
+        let outcome = stage.create(config(ASKING));
+        if refused {
+            let said = outcome.messages("error");
+            let named = said.first().is_some_and(|said| said.contains("is renderD129 to the kernel"));
+            assert!(!outcome.runs() && named, "{spec} {policy}: {outcome:?}");
+            assert_eq!(stage.config(), config(ASKING).as_bytes(), "{spec} {policy}");
+        } else {
+            assert!(outcome.runs() && !renders(&stage.config()).is_empty(), "{spec} {policy}: {outcome:?}");
         }
     }
 }

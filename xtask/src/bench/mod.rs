@@ -26,7 +26,7 @@ struct Options {
     rocworker: Option<PathBuf>,
     /// A part of the name of the wrapper's situations that are wanted, and nothing but them.
     only: Option<String>,
-    /// A tool and its options, under which the wrapper is run instead of being timed.
+    /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
 }
 
@@ -35,6 +35,10 @@ impl Options {
         let mut options = Self { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
+            if name == "--under" {
+                options.under = Some(rest.by_ref().cloned().collect());
+                break;
+            }
             let value = rest.next().ok_or_else(|| Refusal::new(format!("{name} needs a value")))?;
             match name.as_str() {
                 "--runs" => {
@@ -45,7 +49,6 @@ impl Options {
                 "--wrapper" => options.wrapper = Some(program(value)?),
                 "--rocworker" => options.rocworker = Some(program(value)?),
                 "--only" => options.only = Some(value.clone()),
-                "--under" => options.under = Some(value.split_whitespace().map(str::to_owned).collect()),
                 _ => return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}"))),
             }
         }
@@ -66,6 +69,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let shims = programs::build(work.path())?;
     let only = options.only.as_deref().unwrap_or_default();
     if let Some(tool) = &options.under {
+        if tool.is_empty() {
+            return Err(Refusal::new("--under needs a tool: --under strace -c".to_owned()));
+        }
         return wrapper::watch(&wrapper, &rocworker, &shims, work.path(), only, tool);
     }
 
@@ -102,7 +108,8 @@ mod tests {
     fn options_have_defaults_and_a_program_that_is_not_there_is_refused_by_name() {
         let default = Options { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
         assert_eq!(parse(&[]).unwrap(), default);
-        let given = parse(&["--runs", "50", "--wrapper", "/proc/self/exe", "--under", "strace -c"]).unwrap();
+        let given =
+            parse(&["--runs", "50", "--wrapper", "/proc/self/exe", "--under", "strace", "-c"]).unwrap();
         assert_eq!((given.runs, given.wrapper.is_some()), (50, true));
         assert_eq!(given.under.unwrap(), ["strace", "-c"]);
         for wrong in

@@ -31,6 +31,7 @@ impl Seen {
 
 /// Reads an object. A key that is known stands in it once.
 pub(crate) fn object<'a, T: Keyed<'a>>(scanner: &mut Scanner<'a>) -> Result<T, Fault> {
+    const { assert!(T::KEYS.len() <= 32, "`Seen` has a bit for each") };
     scanner.peek()?;
     let offset = scanner.offset();
     let mut value = T::default();

@@ -36,7 +36,7 @@ impl Inventory {
             }
             Some(gpus) => {
                 let allowed: Vec<(Gpu, Option<usize>)> =
-                    gpus.iter().map(|gpu| (gpu.clone(), device_of(gpu, &machine))).collect();
+                    gpus.iter().map(|gpu| as_it_is_now(gpu, gpus, &machine)).collect();
                 let is_allowed = |gpu: &Gpu, device: usize| {
                     allowed.iter().any(|(allowed, of_spec)| match of_spec {
                         Some(of_spec) => *of_spec == device,
@@ -176,16 +176,30 @@ fn names(selector: &Selector, gpu: &Gpu) -> bool {
     }
 }
 
+/// A GPU of the policy with the spec's device for it, and with the render node that it has now: leases and the kernel
+/// know it by that, and its number in the policy may be another card's since.
+fn as_it_is_now(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> (Gpu, Option<usize>) {
+    let device = device_of(gpu, policys, machine);
+    let now = machine.iter().find(|(_, at)| Some(*at) == device);
+    let render = now.map_or(gpu.render, |(now, _)| now.render);
+    (Gpu { render, ..gpu.clone() }, device)
+}
+
 /// The device of the spec that a GPU of the policy is: on its card, where the spec says whose card that
 /// is, and with its render node, unless the card has only one device, whose node may have another number
-/// since the policy was written.
-fn device_of(gpu: &Gpu, machine: &[(Gpu, usize)]) -> Option<usize> {
+/// since the policy was written. A card that the policy lists with several GPUs was partitioned then: what there is
+/// now of it is not each of them.
+fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> Option<usize> {
     let card = gpu.card.or(gpu.pci);
     let on_card = |other: &Gpu| card.is_some() && other.card == card;
     let mut same_card = machine.iter().filter(|(other, _)| on_card(other));
     match (same_card.next(), same_card.next()) {
-        (Some((_, only)), None) => Some(*only),
-        (Some(_), Some(_)) => {
+        (Some((_, only)), None)
+            if policys.iter().filter(|other| other.card.or(other.pci) == card).count() == 1 =>
+        {
+            Some(*only)
+        }
+        (Some(_), _) => {
             machine.iter().find(|(other, _)| on_card(other) && other.render == gpu.render).map(|(_, at)| *at)
         }
         (None, _) => {

@@ -81,7 +81,7 @@ fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
             &Devices::at(sys.path(), Path::new("/dev")),
         );
         match said {
-            None => checked.unwrap(),
+            None => assert_eq!(checked.unwrap().map(|is| is.path().to_string()), Some(path)),
             Some(said) => {
                 let error = checked.unwrap_err().to_string();
                 assert!(error.contains(said), "{error}");

@@ -151,3 +151,35 @@ fn a_count_takes_what_fewest_others_have() {
         assert_eq!(indexes, expected, "{count}");
     }
 }
+
+#[test]
+fn what_is_left_of_a_card_that_was_partitioned_is_one_gpu_of_the_policy_and_not_each() {
+    let whole = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
+        {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+        {"name":"0000:c1:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}}]}"#;
+    let of_two = format!("[{},{}]", listed(1, "0000:c1:00.0", 129), listed(2, "0000:c1:00.0", 130));
+    let of_two = inventory(&of_two, whole);
+    assert_eq!(select(&of_two, "1"), Ok(vec![0]));
+    assert_eq!(select(&of_two, "count 1"), Ok(vec![0]));
+    for request in ["2", "all", "count 2"] {
+        select(&of_two, request).unwrap_err();
+    }
+    assert_eq!(of_two.there().len(), 1);
+    // The same of a policy that lists the card once: its number may be an older one.
+    let of_one = format!("[{}]", listed(1, "0000:c1:00.0", 131));
+    assert_eq!(select(&inventory(&of_one, whole), "1"), Ok(vec![0]));
+}
+
+#[test]
+fn a_card_whose_render_node_has_another_number_now_is_known_by_that() {
+    let swapped = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
+        {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+        {"name":"0000:64:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+        {"name":"1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+        {"name":"0000:c1:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}}]}"#;
+    let listed = format!("[{},{}]", listed(0, "0000:64:00.0", 128), listed(1, "0000:c1:00.0", 129));
+    let now = inventory(&listed, swapped);
+    let renders: Vec<(u32, u32)> = now.gpus().map(|gpu| (gpu.index, gpu.render.number())).collect();
+    assert_eq!(renders, [(0, 129), (1, 128)]);
+    assert_eq!(select(&now, "renderD129"), Ok(vec![0]));
+}
