@@ -45,8 +45,7 @@ impl<'a> Container<'a> {
     /// Whether a record is about the container that runc has under this id now, and not about an earlier one whose
     /// delete and create went past the wrapper: what the runtime keeps of it has the nodes.
     pub fn has_nodes_of(&self, record: &Record) -> bool {
-        let has = |render: Render| runtime_state::has_node(&self.root, self.id, &render.path().to_string());
-        record.gpus.iter().all(|gpu| has(gpu.render))
+        runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
 
     /// Whether it has a lease on this GPU, alive or dead.
@@ -61,11 +60,13 @@ impl<'a> Container<'a> {
 }
 
 /// Whether the container that a record is about still uses its GPUs: the process that made it lives, or
-/// the first process that the runtime wrote down for it does.
+/// the first process that the runtime wrote down for it does, and it is not a later container of that id.
 pub fn is_in_use(record: &Record, paths: &Paths) -> bool {
+    let (root, id) = (Path::new(&record.root), &record.id);
+    let renders = record.gpus.iter().map(|gpu| gpu.render);
     creator_lives(record, paths)
-        || runtime_state::init_of(Path::new(&record.root), &record.id)
-            .is_some_and(|init| init.is_alive(&paths.proc))
+        || runtime_state::init_of(root, id).is_some_and(|init| init.is_alive(&paths.proc))
+            && runtime_state::has_nodes(root, id, renders)
 }
 
 /// Whether the create that wrote the record still runs.

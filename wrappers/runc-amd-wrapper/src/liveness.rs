@@ -91,7 +91,7 @@ impl<'p> Judge<'p> {
         if state.as_ref().is_some_and(|state| state.init.may_live(&self.paths.proc)) {
             // A container that lives without the GPU is a later one of that id, which went past the wrapper or asks
             // for nothing; runtimes make none in a cgroup that is not empty.
-            let has_it = runtime_state::has_node(Path::new(&lease.root), &lease.id, &lease.gpu.render.path());
+            let has_it = runtime_state::has_nodes(Path::new(&lease.root), &lease.id, [lease.gpu.render]);
             return has_it.then_some(By::Init);
         }
         let held = match state.map(|state| state.cgroup) {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use allocation::Render;
 use serde::Deserialize;
 
 use crate::alive::Process;
@@ -104,15 +105,17 @@ pub fn waits_for_start(root: &Path, id: &str) -> bool {
     folder_of(root, id).join("exec.fifo").symlink_metadata().is_ok()
 }
 
-/// Whether the container that the runtime has under this id was made with this device node. Where nothing tells
+/// Whether the container that the runtime has under this id was made with these render nodes. Where nothing tells
 /// there is no container to run a process in, and the runtime says so.
-pub fn has_node(root: &Path, id: &str, node: &str) -> bool {
+pub fn has_nodes(root: &Path, id: &str, renders: impl IntoIterator<Item = Render>) -> bool {
     let folder = folder_of(root, id);
     // crun keeps the whole config.json of the bundle beside its state.
     let text = std::fs::read_to_string(folder.join("state.json"))
         .or_else(|_| std::fs::read_to_string(folder.join("config.json")));
     let Ok(text) = text else { return true };
-    text.contains(&format!("{node}\"")) || text.contains(&format!("{}\"", node.replace('/', "\\/")))
+    renders.into_iter().map(Render::path).all(|node| {
+        text.contains(&format!("{node}\"")) || text.contains(&format!("{}\"", node.replace('/', "\\/")))
+    })
 }
 
 #[cfg(test)]
@@ -174,7 +177,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("c1");
         std::fs::create_dir(&folder).unwrap();
-        let has = || has_node(place.path(), "c1", "/dev/dri/renderD128");
+        let has = || has_nodes(place.path(), "c1", Render::parse("renderD128"));
         assert!(has(), "nothing tells");
         for (file, text, expected) in [
             ("config.json", r#"{"path":"\/dev\/dri\/renderD128"}"#, true),
