@@ -82,7 +82,8 @@ impl Create<'_> {
             Some(asks) => self.goes_without(reason, asks, default),
             None if path.symlink_metadata().is_ok() => {
                 self.log.warn(&format!(
-                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it                      starts without, since {reason}",
+                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it \
+                     starts without, since {reason}",
                     path.display()
                 ));
                 Ok(())
