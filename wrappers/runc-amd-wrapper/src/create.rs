@@ -82,7 +82,8 @@ impl Create<'_> {
             Some(asks) => self.goes_without(reason, asks, default),
             None if path.symlink_metadata().is_ok() => {
                 self.log.warn(&format!(
-                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it                      starts without, since {reason}",
+                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it \
+                     starts without, since {reason}",
                     path.display()
                 ));
                 Ok(())
@@ -155,12 +156,12 @@ impl Create<'_> {
             && !container.lives(self.paths)
         {
             let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
-            if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths)) {
-                if let Err(error) = self.end_leases(container, &store) {
-                    // The record stays: by it the next decision finds the lease.
-                    self.log.warn(&error);
-                    return Ok(());
-                }
+            if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths))
+                && let Err(error) = self.end_leases(container, &store)
+            {
+                // The record stays: by it the next decision finds the lease.
+                self.log.warn(&error);
+                return Ok(());
             }
             store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
         }

@@ -109,6 +109,7 @@ pub enum Error {
     Unreadable { path: PathBuf, error: std::io::Error },
     NotCharacterDevice(PathBuf),
     NoNumber(PathBuf),
+    NobodyToAsk { path: PathBuf, chars: PathBuf },
     UnknownToKernel { path: PathBuf, major: u32, minor: u32 },
     NotOfGpu { path: PathBuf, is: String, wanted: String },
     NotAmds { path: PathBuf, is: String },
@@ -130,6 +131,13 @@ impl std::fmt::Display for Error {
             Self::NoNumber(path) => {
                 write!(f, "the device node {} has the number 0:0: {AGAIN}", path.display())
             }
+            Self::NobodyToAsk { path, chars } => write!(
+                f,
+                "whose the device node {} is cannot be told, since {} cannot be opened: mount sysfs, or let the \
+                 process have more open files",
+                path.display(),
+                chars.display()
+            ),
             Self::UnknownToKernel { path, major, minor } => write!(
                 f,
                 "the device node {} has the number {major}:{minor}, which is no GPU to the kernel: {AGAIN}",
@@ -190,7 +198,10 @@ impl Node {
         devices: &Devices<'_>,
     ) -> Result<Option<Render>, Error> {
         let Self { major, minor, .. } = *self;
-        let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
+        let unknown = || match devices.chars() {
+            Some(_) => Error::UnknownToKernel { path: path.to_owned(), major, minor },
+            None => Error::NobodyToAsk { path: path.to_owned(), chars: devices.sys.join("dev/char") },
+        };
         let place = devices.place(self).ok_or_else(unknown)?;
         let (folder, class, name) = device(&place).ok_or_else(unknown)?;
         let parent = last(folder);

@@ -54,7 +54,7 @@ fn a_bundle_that_cannot_be_looked_through_starts_with_a_warning() {
         let outcome = stage.create_as_it_is("c1");
         let warnings = outcome.messages("warning");
         assert!(outcome.runs() && outcome.log.len() == 1 && warnings.len() == 1, "{policy}: {outcome:?}");
-        assert!(warnings[0].contains("config.json"), "{policy}: {outcome:?}");
+        assert!(warnings[0].contains("config.json") && !warnings[0].contains("  "), "{policy}: {outcome:?}");
         std::fs::remove_file(bundle.join("config.json")).unwrap();
         let outcome = stage.create_as_it_is("c1");
         assert!(outcome.runs() && outcome.log.is_empty(), "runc says that there is none: {outcome:?}");

@@ -104,3 +104,17 @@ fn only_a_character_device_is_a_node() {
     let null = Node::at(Path::new("/dev/null"), dev).unwrap();
     assert_eq!((null.major, null.minor), (1, 3));
 }
+
+#[test]
+fn a_node_is_nobodys_only_where_the_kernel_was_asked() {
+    let said = |sys: &Path| {
+        let dev = Path::new("/dev");
+        let owner = Owner::Gpu { card: CARD, render: Some("/dev/dri/renderD128") };
+        let checked = node(226, 128).check(&dev.join("dri/renderD128"), owner, &Devices::at(sys, dev));
+        checked.unwrap_err().to_string()
+    };
+    assert!(said(sysfs(&[]).path()).contains("which is no GPU to the kernel"));
+    let empty = tempfile::tempdir().unwrap();
+    let said = said(empty.path());
+    assert!(said.contains("/dev/char cannot be opened: mount sysfs"), "{said}");
+}
