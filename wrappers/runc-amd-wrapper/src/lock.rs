@@ -13,6 +13,7 @@ use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
 use crate::run_folder;
+use crate::sys::flag;
 
 /// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
 /// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
@@ -73,7 +74,7 @@ fn open(path: &Path, owner: u32) -> Result<(File, Metadata), Error> {
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .custom_flags(open::flag::NOFOLLOW | open::flag::NONBLOCK)
+        .custom_flags((flag::NOFOLLOW | flag::NONBLOCK).cast_signed())
         .open(path)
         .map_err(Error::io("the lock", path, Attempt::Open))?;
     let refused = |error| Error::new("the lock", path, Attempt::Open, error);

@@ -7,20 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use crate::sys::{self, Errno};
-
-/// The kernel's `O_NOFOLLOW` and `O_NONBLOCK` (include/uapi/asm-generic/fcntl.h; the Arm and PowerPC
-/// families have the first elsewhere).
-#[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64"))]
-pub(crate) mod flag {
-    pub(crate) const NOFOLLOW: i32 = 0o10_0000;
-    pub(crate) const NONBLOCK: i32 = 0o4000;
-}
-#[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64")))]
-pub(crate) mod flag {
-    pub(crate) const NOFOLLOW: i32 = 0o40_0000;
-    pub(crate) const NONBLOCK: i32 = 0o4000;
-}
+use crate::sys::{self, Errno, flag};
 
 /// Read at once of a file that grows meanwhile.
 const GROWN: usize = 4096;
@@ -71,7 +58,7 @@ impl Error {
 pub fn regular(path: &Path) -> Result<(File, Metadata), Error> {
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(flag::NOFOLLOW | flag::NONBLOCK)
+        .custom_flags((flag::NOFOLLOW | flag::NONBLOCK).cast_signed())
         .open(path)
         .map_err(Error::Io)?;
     checked_regular(file)
@@ -79,7 +66,11 @@ pub fn regular(path: &Path) -> Result<(File, Metadata), Error> {
 
 /// The same through a link, as runc would open it: to be looked at only.
 pub fn regular_behind_links(path: &Path) -> Result<(File, Metadata), Error> {
-    let file = OpenOptions::new().read(true).custom_flags(flag::NONBLOCK).open(path).map_err(Error::Io)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flag::NONBLOCK.cast_signed())
+        .open(path)
+        .map_err(Error::Io)?;
     checked_regular(file)
 }
 
@@ -88,7 +79,7 @@ pub fn regular_for_writing(path: &Path) -> Result<(File, Metadata), Error> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
-        .custom_flags(flag::NOFOLLOW | flag::NONBLOCK)
+        .custom_flags((flag::NOFOLLOW | flag::NONBLOCK).cast_signed())
         .open(path)
         .map_err(Error::Io)?;
     checked_regular(file)
@@ -120,7 +111,7 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
     // With the kernel's calls alone, as few as there can be: every decision reads some such files.
     let io = |errno: Errno| Error::Io(errno.into());
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| io(Errno::INVALID))?;
-    let file = sys::open(&name, sys::flag::NOFOLLOW | sys::flag::NONBLOCK, 0).map_err(io)?;
+    let file = sys::open(&name, flag::NOFOLLOW | flag::NONBLOCK, 0).map_err(io)?;
     let found = sys::stat_of(&file).map_err(io)?;
     if !found.is_regular() {
         return Err(Error::NotRegular);

@@ -15,14 +15,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Outline<'a> {
     text: &'a str,
-    version: Cow<'a, str>,
-    kind: Cow<'a, str>,
-    annotated: bool,
-    devices: Vec<Named<'a>>,
-    /// Of all devices, one behind the other.
-    renders: Vec<Render>,
-    edits: Option<Span>,
-    unknown: Vec<String>,
+    top: Top<'a>,
 }
 
 /// A device by its name.
@@ -34,12 +27,13 @@ struct Named<'a> {
 }
 
 /// What is read at once.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Top<'a> {
     version: Cow<'a, str>,
     kind: Cow<'a, str>,
     annotated: bool,
     devices: Vec<Named<'a>>,
+    /// Of all devices, one behind the other.
     renders: Vec<Render>,
     edits: Option<Span>,
     unknown: Vec<String>,
@@ -100,18 +94,19 @@ impl<'a> Outline<'a> {
     /// Finds the devices of a spec.
     ///
     /// # Errors
-    /// The text is not JSON, or so much of it as is read has a wrong type or a key that stands twice.
+    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself stands twice.
+    /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let Top { version, kind, annotated, devices, renders, edits, unknown } =
-            whole(text).map_err(|fault| Error(Misread::of(text, fault)))?;
-        Ok(Self { text, version, kind, annotated, devices, renders, edits, unknown })
+        let top = whole(text).map_err(|fault| Error(Misread::of(text, fault)))?;
+        Ok(Self { text, top })
     }
 
     /// The devices in the spec's order: name and render nodes.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &[Render])> {
-        self.devices
+        self.top
+            .devices
             .iter()
-            .map(|device| (&*device.name, self.renders.get(device.renders.clone()).unwrap_or_default()))
+            .map(|device| (&*device.name, self.top.renders.get(device.renders.clone()).unwrap_or_default()))
     }
 
     /// The spec with nothing but these devices (places in [`Outline::devices`]) in it, in this order, and with
@@ -124,20 +119,20 @@ impl<'a> Outline<'a> {
             let at = |span: Span| Scanner::at(self.text, span.start);
             let places = places.into_iter();
             let mut devices = Vec::with_capacity(places.size_hint().0);
-            for device in places.filter_map(|place| self.devices.get(place)) {
+            for device in places.filter_map(|place| self.top.devices.get(place)) {
                 devices.push(object::<Device<'a>>(&mut at(device.whole))?);
             }
-            let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
+            let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };
         let (devices, edits) = read().map_err(|fault| Error(Misread::of(self.text, fault)))?;
         Ok(Spec {
-            version: self.version.clone(),
-            kind: self.kind.clone(),
-            annotated: self.annotated,
+            version: self.top.version.clone(),
+            kind: self.top.kind.clone(),
+            annotated: self.top.annotated,
             devices,
             edits,
-            unknown: self.unknown.clone(),
+            unknown: self.top.unknown.clone(),
         })
     }
 
@@ -145,7 +140,8 @@ impl<'a> Outline<'a> {
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         let mut names = BTreeSet::new();
-        let (at, twice) = self.devices.iter().enumerate().find(|(_, device)| !names.insert(&*device.name))?;
+        let (at, twice) =
+            self.top.devices.iter().enumerate().find(|(_, device)| !names.insert(&*device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),
             problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),
