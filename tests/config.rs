@@ -77,6 +77,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("schema_version: 2\n", 1, "schema_version 2"),
         ("tag: a\ntag: b\n", 2, "duplicate"),
         ("tag: [a\n", 2, "expected"),
+        ("tag: [a]\ngpu-de", 2, "could not find expected ':'"),
         ("- a\n", 1, "keys with values"),
         ("just words\n", 1, "keys with values"),
     ] {

@@ -47,7 +47,8 @@ impl Document {
             // The place stands in front of the sentence, once.
             let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
             let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
-            (line.unwrap_or(1), said)
+            // Of a text that ends too early the parser tells the line behind the last one.
+            (line.unwrap_or(1).min(text.matches('\n').count() + 1), said)
         })
     }
 

@@ -166,8 +166,12 @@ impl Linux {
         use Brackets::{Array, Object};
         scanner.object(|scanner, key| {
             if key.names("cgroupsPath") {
-                // Only a lease looks at it, so that what is odd about it is for the lease to say.
-                self.cgroups_path = Some(scanner.skip()?);
+                // Only a lease looks at it, so that what is odd about it is for the lease to say. Where null stands
+                // Go's decoder leaves what it has read already.
+                match scanner.peek()? {
+                    b'n' => drop(scanner.skip()?),
+                    _ => self.cgroups_path = Some(scanner.skip()?),
+                }
                 Ok(())
             } else if key.names("devices") {
                 doubt.whole(scanner, Key("linux.", "devices"), Array, &mut self.devices)

@@ -170,3 +170,18 @@ fn numbers_and_unknown_fields_stay_as_they_were_written() {
     assert_eq!(before, r#"{"big":123456789012345678901234567890,"small":1.10E-07,"linux":{"new":{"x":-0}"#);
     assert!(after.ends_with(r#"},"z":"\u00e9\/"}"#), "{after}");
 }
+
+#[test]
+fn the_cgroups_path_is_the_one_that_gos_decoder_ends_with() {
+    for (members, expected) in [
+        (r#""cgroupsPath":"/a""#, Some("/a")),
+        (r#""cgroupsPath":"/a","CgroupsPath":"/b""#, Some("/b")),
+        (r#""cgroupsPath":"/a","cgroupsPath":null"#, Some("/a")),
+        (r#""cgroupsPath":null"#, None),
+        ("", None),
+    ] {
+        let text = format!(r#"{{"linux":{{{members}}}}}"#);
+        let path = Bundle::parse(&text).unwrap().cgroups_path().unwrap();
+        assert_eq!(path.as_deref(), expected, "{text}");
+    }
+}
