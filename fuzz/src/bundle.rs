@@ -8,7 +8,7 @@ use allocation::{
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::{assert_fit_for_a_log, input, reference, tokens};
+use crate::{assert_fit_for_a_log, input, json::as_go_decodes, oracle::bundle::Places, reference, tokens};
 
 /// An injection and a bundle: see `input::read`.
 pub fn check(data: &[u8]) {
@@ -23,29 +23,45 @@ pub fn check(data: &[u8]) {
     }
     container::is_kubernetes(bundle.annotation_keys());
     container::is_concourse_resource(bundle.env());
-    for error in
-        [bundle.user_namespace().map(drop), bundle.devices().map(drop)].into_iter().filter_map(Result::err)
-    {
-        assert_fit_for_a_log(&error.to_string());
+    let as_read = as_go_decodes(text);
+    let places = Places::of_bundle(&as_read);
+    assert_eq!(bundle.doubt().is_some(), places.in_doubt, "{:?} of {text}", bundle.doubt());
+    let namespace = bundle.user_namespace();
+    let (devices, cgroups_path) = (bundle.devices(), bundle.cgroups_path());
+    for error in [namespace.as_ref().err(), devices.as_ref().err(), cgroups_path.as_ref().err()] {
+        error.into_iter().for_each(|error| assert_fit_for_a_log(&error.to_string()));
     }
-    let injected = match bundle.inject(&injection) {
+    if !places.in_doubt {
+        assert!(bundle.env().eq(&places.env), "{text}");
+        assert!(bundle.annotation_keys().eq(&places.annotation_keys), "{text}");
+        assert_eq!(namespace.ok(), places.user_namespace(), "{text}");
+        assert_eq!(devices.ok(), places.devices(), "{text}");
+        assert_eq!(cgroups_path.ok(), places.cgroups_path(), "{text}");
+    }
+    let injected = bundle.inject(&injection);
+    let can_be_edited = places.can_be_looked_into(&injection);
+    // serde_json takes no number that is no f64 into a tree.
+    let tree = serde_json::from_str::<Value>(&as_read).ok();
+    let expected = tree.map(|tree| reference::edit(tree, &injection));
+    let injected = match injected {
         Ok(injected) => injected,
         Err(error) => {
             assert!(!matches!(error, Error::Syntax { .. } | Error::TooDeep { .. }), "read before: {error}");
+            assert!(!can_be_edited || !matches!(expected, Some(Ok(_))), "not edited: {error}\n{text}");
             return assert_fit_for_a_log(&error.to_string());
         }
     };
-    assert_eq!(bundle.doubt(), None, "edited, though in doubt");
+    assert!(can_be_edited, "edited, though nobody can say what it means:\n{text}");
     let after = injected.as_deref().unwrap_or(text);
     let again = Bundle::parse(after).expect("what was injected reads again").inject(&injection);
     assert_eq!(again, Ok(None), "a second injection into\n{after}");
     tokens::assert_kept(text, after, &injection.env);
-    // serde_json takes neither a lone surrogate nor a number that is no f64 into a tree.
-    if let Ok(tree) = serde_json::from_str::<Value>(text) {
-        let expected = reference::edit(tree, &injection).unwrap_or_else(|refused| {
+    if let Some(expected) = expected {
+        let expected = expected.unwrap_or_else(|refused| {
             panic!("edited, though {}:\n{text}\n{after}", refused.0);
         });
-        assert_eq!(serde_json::from_str::<Value>(after).expect("JSON"), expected, "\n{text}\n{after}");
+        let after: Value = serde_json::from_str(&as_go_decodes(after)).expect("JSON");
+        assert_eq!(after, expected, "\n{text}\n{after}");
     }
 }
 

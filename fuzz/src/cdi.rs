@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use allocation::{
+    Render,
     bundle::{Bundle, Error, Injection, Node},
     cdi::{Device, Edits, Grant, Outline, Spec},
     policy::Policy,
@@ -11,25 +12,27 @@ use allocation::{
 };
 use serde_json::Value;
 
+use crate::{
+    assert_fit_for_a_log,
+    json::{as_go_decodes, is_shallow},
+    oracle::cdi as oracle,
+};
+
 /// The text of a spec.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    let spec = Spec::parse(text);
     let outline = Outline::parse(text);
-    let by_outline =
-        outline.as_ref().ok().and_then(|outline| outline.only(0..outline.devices().count()).ok());
-    let spec = match Spec::parse(text) {
-        Ok(spec) => spec,
-        Err(error) => {
-            assert!(by_outline.is_none(), "the outline reads what is no spec: {error}");
-            return assert!(!error.to_string().is_empty());
-        }
-    };
-    assert_eq!(by_outline.as_ref(), Some(&spec), "the outline is another spec");
-    let outline = outline.expect("it was read");
+    for error in [spec.as_ref().err(), outline.as_ref().err()].into_iter().flatten() {
+        assert_fit_for_a_log(&error.to_string());
+    }
+    says_what_stands_there(spec.as_ref().ok(), outline.as_ref().ok(), text);
+    let (Ok(spec), Ok(outline)) = (spec, outline) else { return };
+    assert_eq!(outline.only(0..outline.devices().count()).ok().as_ref(), Some(&spec), "another spec");
     let void = outline.fault().is_some();
     assert!(!void || !spec.faults().is_empty(), "the outline finds what is none");
-    if let Ok(tree) = serde_json::from_str::<Value>(text) {
-        has_what_stands_there(&spec, &tree);
+    for fault in spec.faults() {
+        assert!(!fault.to_string().chars().any(char::is_control), "a control character in {fault}");
     }
     let minimum = numbers(spec.minimum_version());
     let sound = spec.faults().is_empty();
@@ -50,32 +53,33 @@ pub fn check(data: &[u8]) {
     can_be_chosen_from(&spec, &outline);
 }
 
-fn has_what_stands_there(spec: &Spec<'_>, tree: &Value) {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    assert!(tree.is_object());
-    assert_eq!(spec.kind, text(&tree["kind"]));
-    assert_eq!(spec.version, text(&tree["cdiVersion"]));
-    let devices = list(&tree["devices"]);
-    assert_eq!(devices.len(), spec.devices.len());
-    let pairs = devices.iter().zip(&spec.devices);
-    let edits = pairs.map(|(tree, device)| {
-        assert_eq!(device.name, text(&tree["name"]));
-        (&tree["containerEdits"], &device.edits)
-    });
-    for (tree, edits) in edits.chain([(&tree["containerEdits"], &spec.edits)]) {
-        let nodes = list(&tree["deviceNodes"]);
-        assert_eq!(nodes.len(), edits.device_nodes.len());
-        for (tree, node) in nodes.iter().zip(&edits.device_nodes) {
-            assert_eq!(node.path, text(&tree["path"]));
-            assert_eq!(node.major, tree["major"].as_i64());
-            assert_eq!(node.minor, tree["minor"].as_i64());
-            assert_eq!(node.file_mode.map(u64::from), tree["fileMode"].as_u64());
-        }
-        assert_eq!(list(&tree["env"]).iter().map(text).collect::<Vec<_>>(), edits.env);
-        assert_eq!(list(&tree["mounts"]).len(), edits.mounts.len());
-        assert_eq!(list(&tree["hooks"]).len(), edits.hooks.len());
-        assert_eq!(list(&tree["additionalGids"]).len(), edits.additional_gids.len());
+/// What is read is what serde_json reads, no more and no less; of an outline, device by device.
+fn says_what_stands_there(spec: Option<&Spec<'_>>, outline: Option<&Outline<'_>>, text: &str) {
+    let as_read = as_go_decodes(text);
+    let top = oracle::top(&as_read);
+    let expected = top.as_ref().and_then(|top| top.only(0..top.devices.len()));
+    let expected_outline = top.as_ref().and_then(oracle::Top::outline);
+    if is_shallow(text) {
+        assert_eq!(
+            (spec.is_some(), outline.is_some()),
+            (expected.is_some(), expected_outline.is_some()),
+            "{text}"
+        );
+    }
+    if spec.is_some() {
+        assert_eq!(spec, expected.as_ref(), "{text}");
+    }
+    let Some(outline) = outline else { return assert!(spec.is_none(), "no outline of a spec: {text}") };
+    let expected_outline = expected_outline.expect("it was read");
+    let top = top.expect("it was read");
+    let renders =
+        |hosts: Vec<String>| hosts.iter().filter_map(|host| Render::parse(host)).collect::<Vec<_>>();
+    let expected = expected_outline.into_iter().map(|(name, hosts)| (name, renders(hosts)));
+    let found = outline.devices().map(|(name, renders)| (name.to_owned(), renders.to_vec()));
+    assert!(found.eq(expected), "{text}");
+    assert_eq!(outline.only([]).ok(), top.only(0..0), "{text}");
+    for place in 0..top.devices.len().min(8) {
+        assert_eq!(outline.only([place]).ok(), top.only(place..place + 1), "devices[{place}] of {text}");
     }
 }
 

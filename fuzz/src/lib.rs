@@ -1,8 +1,8 @@
 //! What must hold for every input that a fuzzer can think of, one module for each kind of text.
 //!
 //! Each `check` panics where a promise of the code under test is broken; libFuzzer counts that as a crash. The
-//! promises are checked against something that shares no code with what is tested: serde_json's tree of values,
-//! a tokenizer, a second reading of the grammar, or runc itself. docs/fuzzing.md says how to run them.
+//! promises are checked against something that shares no code with what is tested: serde_json, a tokenizer, a second
+//! reading of the grammar, or runc itself. docs/fuzzing.md says how to run them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,12 +15,16 @@ pub mod args;
 pub mod bundle;
 pub mod cdi;
 mod input;
+mod json;
+pub mod lease;
+mod oracle;
 pub mod policy;
 pub mod process;
 pub mod record;
 mod reference;
 pub mod request;
 pub mod runc;
+pub mod runtime_state;
 mod tokens;
 
 /// A message about foreign text must be short and harmless to a terminal and a log, whatever it quotes.

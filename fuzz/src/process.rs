@@ -3,7 +3,12 @@
 use allocation::{bundle::Bundle, process};
 use serde_json::Value;
 
-use crate::{assert_fit_for_a_log, input, reference, tokens};
+use crate::{
+    assert_fit_for_a_log, input,
+    json::{as_go_decodes, is_shallow},
+    oracle::bundle::Places,
+    reference, tokens,
+};
 
 /// An injection, of which the gids and the environment count, and a process object: see `input::read`.
 pub fn check(data: &[u8]) {
@@ -12,16 +17,24 @@ pub fn check(data: &[u8]) {
     injection.mounts.clear();
     injection.hooks.clear();
     let (gids, env) = (&injection.gids, &injection.env);
+    let as_read = as_go_decodes(text);
+    let can_be_edited =
+        Places::of_process(&as_read).is_some_and(|places| places.can_be_looked_into(&injection));
     let injected = match process::inject(text, gids, env) {
         Ok(injected) => injected,
-        Err(error) => return assert_fit_for_a_log(&error.to_string()),
+        Err(error) => {
+            assert!(!can_be_edited || !is_shallow(text), "not edited: {error}\n{text}");
+            return assert_fit_for_a_log(&error.to_string());
+        }
     };
+    assert!(can_be_edited, "edited, though nobody can say what it means:\n{text}");
     let after = injected.as_deref().unwrap_or(text);
     assert_eq!(process::inject(after, gids, env), Ok(None), "a second injection into\n{after}");
     tokens::assert_kept(text, after, env);
-    if let Ok(mut tree) = serde_json::from_str::<Value>(text) {
+    if let Ok(mut tree) = serde_json::from_str::<Value>(&as_read) {
         reference::edit_process(&mut tree, gids, env).expect("edited");
-        assert_eq!(serde_json::from_str::<Value>(after).expect("JSON"), tree, "\n{text}\n{after}");
+        let after: Value = serde_json::from_str(&as_go_decodes(after)).expect("JSON");
+        assert_eq!(after, tree, "\n{text}\n{after}");
     }
     // create and exec give a process the same. A bundle is one deeper, which may be too deep.
     let within = |process: &str| format!("{{\"process\":{process}}}");

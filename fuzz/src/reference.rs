@@ -198,7 +198,7 @@ fn is_mount(entry: &Map<String, Value>, mount: &Mount<'_>) -> Result<bool, Refus
 }
 
 /// Whether Go takes this key for the field: by Unicode's simple folding, of which two pairs lead out of ASCII.
-fn is_field(key: &str, field: &str) -> bool {
+pub(crate) fn is_field(key: &str, field: &str) -> bool {
     key.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field)
 }
 
@@ -262,13 +262,15 @@ fn texts<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Vec<&'m str>, R
 
 fn number(map: &Map<String, Value>, field: &str) -> Result<Option<i64>, Refused> {
     match get(map, field)? {
+        // serde_json takes -0 for a float.
+        Some(value) if value.as_f64() == Some(0.0) => Ok(Some(0)),
         Some(value) => value.as_i64().map(Some).ok_or(Refused(format!("{field} is no number"))),
         None => Ok(None),
     }
 }
 
 /// The path as it is in the container, whose root has no parent.
-fn normal(path: &str) -> String {
+pub(crate) fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
         if part == ".." {

@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::refusal::Refusal;
 use crate::repository;
 use crate::test::Privilege;
-use target::{TARGETS, Target};
+use target::{PACKAGES, TARGETS, Target};
 
 /// How long each target runs unless it is said.
 const USUAL: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 2;
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (duration, targets) = read(arguments)?;
     let privilege = Privilege::of_this_process().ok();
-    build()?;
+    build(&targets)?;
     run_each(&targets, duration, privilege)
 }
 
@@ -37,8 +37,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// As [`run`].
 pub(crate) fn briefly(privilege: Privilege) -> Result<()> {
     formatting()?;
-    build()?;
-    run_each(&TARGETS.iter().collect::<Vec<_>>(), BRIEF, Some(privilege))
+    let targets: Vec<_> = TARGETS.iter().collect();
+    build(&targets)?;
+    run_each(&targets, BRIEF, Some(privilege))
 }
 
 fn read(arguments: &[String]) -> Result<(Duration, Vec<&'static Target>)> {
@@ -68,12 +69,14 @@ fn read(arguments: &[String]) -> Result<(Duration, Vec<&'static Target>)> {
     Ok((duration, targets))
 }
 
-fn manifest() -> PathBuf {
-    repository::top().join("fuzz/Cargo.toml")
+fn manifest(package: &str) -> PathBuf {
+    repository::top().join(package).join("Cargo.toml")
 }
 
 fn formatting() -> Result<()> {
-    Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([manifest()]).run()
+    PACKAGES.iter().try_for_each(|package| {
+        Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([manifest(package)]).run()
+    })
 }
 
 /// Everything of a run: builds, corpora, what failed.
@@ -81,23 +84,28 @@ fn folder() -> PathBuf {
     repository::target().join("fuzz")
 }
 
-/// Builds all targets, with the address sanitizer where it links. The flags that this takes are unstable ones,
-/// which a stable compiler takes when it is told to.
-fn build() -> Result<()> {
-    let with = |sanitizer: &str| {
-        Command::new(["cargo", "fuzz", "build", "--sanitizer", sanitizer, "--target-dir"])
-            .arguments([folder()])
+/// Builds the packages that these targets are in, with the address sanitizer where it links. The flags that this
+/// takes are unstable ones, which a stable compiler takes when it is told to.
+fn build(targets: &[&Target]) -> Result<()> {
+    let with = |package: &str, sanitizer: &str| {
+        Command::new(["cargo", "fuzz", "build", "--sanitizer", sanitizer, "--fuzz-dir", package])
+            .arguments(["--target-dir".into(), folder()])
             .environment("RUSTC_BOOTSTRAP", "1")
             .run()
     };
-    with("address").or_else(|error| {
-        println!("{error:#}; once more without a sanitizer");
-        with("none")
-    })
+    for package in PACKAGES {
+        if targets.iter().any(|target| target.package == package) {
+            with(package, "address").or_else(|error| {
+                println!("{error:#}; once more without a sanitizer");
+                with(package, "none")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn run_each(targets: &[&'static Target], duration: Duration, privilege: Option<Privilege>) -> Result<()> {
-    println!("{:<10} {:>12} {:>7} {:>8} {:>7}", "target", "executions", "cov", "ft", "corpus");
+    println!("{:<13} {:>12} {:>7} {:>8} {:>7}", "target", "executions", "cov", "ft", "corpus");
     let mut broken = Vec::new();
     for together in targets.chunks(AT_ONCE) {
         let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
@@ -157,10 +165,15 @@ mod tests {
 
     #[test]
     fn every_target_is_built_and_has_seeds() {
-        let manifest = std::fs::read_to_string(manifest()).unwrap();
-        assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
+        for package in PACKAGES {
+            let manifest = std::fs::read_to_string(manifest(package)).unwrap();
+            let of_it: Vec<_> = TARGETS.iter().filter(|target| target.package == package).collect();
+            assert_eq!(manifest.matches("[[bin]]").count(), of_it.len(), "{package}");
+            for target in of_it {
+                assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
+            }
+        }
         for target in TARGETS {
-            assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
             assert!(std::fs::read_dir(target.seeds()).unwrap().count() > 1, "{}", target.name);
             assert!(target.dictionary().is_none_or(|dictionary| dictionary.is_file()), "{}", target.name);
         }

@@ -18,10 +18,15 @@ pub(super) struct Target {
     dictionary: Option<&'static str>,
     /// Whether it asks real runc, which takes root.
     asks_runc: bool,
+    /// The package that it is built in: see [`PACKAGES`].
+    pub(super) package: &'static str,
 }
 
+/// The packages of targets, which are folders: most targets, and what takes longer to be built than all of these.
+pub(super) const PACKAGES: [&str; 2] = ["fuzz", "fuzz/config"];
+
 const fn target(name: &'static str, dictionary: Option<&'static str>) -> Target {
-    Target { name, dictionary, asks_runc: false }
+    Target { name, dictionary, asks_runc: false, package: PACKAGES[0] }
 }
 
 pub(super) const TARGETS: &[Target] = &[
@@ -30,10 +35,13 @@ pub(super) const TARGETS: &[Target] = &[
     target("cdi", Some("cdi")),
     target("policy", Some("policy")),
     target("record", Some("record")),
+    target("lease", Some("lease")),
+    target("runtime_state", Some("runtime_state")),
     target("request", Some("request")),
     target("args", Some("args")),
     // Each byte is a word already.
-    Target { name: "args_runc", dictionary: None, asks_runc: true },
+    Target { asks_runc: true, ..target("args_runc", None) },
+    Target { package: PACKAGES[1], ..target("config", Some("config")) },
 ];
 
 impl Target {
@@ -50,7 +58,7 @@ impl Target {
     pub(super) fn run(&self, folder: &Path, duration: Duration, privilege: Option<Privilege>) -> Result<()> {
         let as_root = privilege.filter(|_| self.asks_runc);
         if self.asks_runc && as_root.is_none() {
-            println!("{:<10} skipped: it asks real runc, which takes root or sudo", self.name);
+            println!("{:<13} skipped: it asks real runc, which takes root or sudo", self.name);
             return Ok(());
         }
         let [corpus, temporary, found, logs] =
@@ -84,7 +92,7 @@ impl Target {
             bail!("{}; all it said is in {}", failure(&said), log.display());
         }
         let figures = Figures::of(&said).with_context(|| format!("no figures in {}", log.display()))?;
-        println!("{:<10} {figures}", self.name);
+        println!("{:<13} {figures}", self.name);
         Ok(())
     }
 

@@ -1,0 +1,133 @@
+//! The policy as serde's derived reader has it, which the product had before it had its own.
+
+use std::collections::BTreeMap;
+
+use allocation::{
+    PciAddress, Render,
+    policy::{Default, LONGEST_WAIT_S, Policy, Requests, SCHEMA_VERSION, Sharing},
+    selection::Gpu,
+};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+
+use crate::json::{members, value};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    schema_version: Option<u64>,
+    runtime: Option<String>,
+    requests: Option<String>,
+    default: Option<String>,
+    sharing: Option<String>,
+    #[serde(borrow)]
+    gpus: Option<Vec<&'a RawValue>>,
+    wait_limit_s: Option<u32>,
+    idle_grace_s: Option<u32>,
+    folders: Option<Vec<IgnoredAny>>,
+    edits: Option<BTreeMap<String, IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileGpu<'a> {
+    index: u32,
+    pci: String,
+    render: String,
+    uuid: Option<String>,
+    card: Option<String>,
+    #[serde(borrow)]
+    hive: Option<&'a RawValue>,
+}
+
+/// The policy that stands in the text; none where it is to be refused.
+pub(crate) fn read(text: &str) -> Option<Policy> {
+    // serde takes a list for a struct.
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let file: File<'_> = serde_json::from_str(text).ok()?;
+    let says_something = members(text)?.iter().any(|(_, value)| *value != "null");
+    if file.schema_version != Some(u64::from(SCHEMA_VERSION))
+        && (says_something || file.schema_version.is_some())
+    {
+        return None;
+    }
+    let requests = named(
+        file.requests,
+        &[
+            ("deny", Requests::Deny),
+            ("named", Requests::Named),
+            ("count", Requests::Count),
+            ("all", Requests::All),
+        ],
+    )?;
+    let default = named(file.default, &[("none", Default::None), ("all", Default::All)])?;
+    let sharing = named(file.sharing, &[("shared", Sharing::Shared), ("exclusive", Sharing::Exclusive)])?;
+    let policy = Policy {
+        runtime: file.runtime,
+        requests,
+        default: default.unwrap_or(Default::None),
+        sharing: sharing.unwrap_or(Sharing::Shared),
+        gpus: match file.gpus {
+            Some(listed) => Some(gpus(&listed)?),
+            None => None,
+        },
+        wait_limit_s: file.wait_limit_s.unwrap_or(0),
+        idle_grace_s: file.idle_grace_s,
+    };
+    let can_be_kept = policy.wait_limit_s <= LONGEST_WAIT_S
+        && policy.runtime.as_ref().is_none_or(|runtime| runtime.starts_with('/'))
+        && (policy.sharing, policy.default) != (Sharing::Exclusive, Default::All)
+        && file.folders.unwrap_or_default().is_empty()
+        && file.edits.unwrap_or_default().is_empty();
+    can_be_kept.then_some(policy)
+}
+
+/// The outer None: it is no name of these.
+fn named<T: Copy>(name: Option<String>, names: &[(&str, T)]) -> Option<Option<T>> {
+    let Some(name) = name else { return Some(None) };
+    names.iter().find(|(known, _)| *known == name).map(|(_, meaning)| Some(*meaning))
+}
+
+fn gpus(listed: &[&RawValue]) -> Option<Vec<Gpu>> {
+    let mut gpus = BTreeMap::new();
+    for raw in listed {
+        if !raw.get().starts_with('{') {
+            return None;
+        }
+        let gpu: FileGpu<'_> = serde_json::from_str(raw.get()).ok()?;
+        let pci = PciAddress::parse(&gpu.pci)?;
+        let card = match gpu.card {
+            Some(card) => PciAddress::parse(&card)?,
+            None => pci,
+        };
+        let hive = match gpu.hive.map(RawValue::get) {
+            Some(text) if text.starts_with('"') => Some(value::<String>(text)?),
+            Some(number) => Some(value::<u64>(number)?.to_string()),
+            None => None,
+        };
+        let gpu = Gpu {
+            index: gpu.index,
+            pci: Some(pci),
+            render: Render::parse(&gpu.render)?,
+            uuid: gpu.uuid,
+            card: Some(card),
+            hive,
+        };
+        let is_alike =
+            |other: &Gpu| other.render == gpu.render || other.uuid.is_some() && other.uuid == gpu.uuid;
+        if gpus.values().any(is_alike) || gpus.insert(gpu.index, gpu).is_some() {
+            return None;
+        }
+    }
+    Some(gpus.into_values().collect())
+}
+
+/// The member of this name where it stands once in an object.
+pub(crate) fn single<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let members = members(text)?;
+    let mut found = members.iter().filter(|(key, _)| key == name).map(|(_, value)| *value);
+    let (first, second) = (found.next(), found.next());
+    first.filter(|_| second.is_none())
+}
