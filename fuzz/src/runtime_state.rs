@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runc_amd_wrapper::runtime_state::{Cgroup, State, has_node, init_of};
+use runc_amd_wrapper::runtime_state::{Cgroup, State, has_nodes, init_of};
 
 use crate::json::{elements, members, value};
 
@@ -31,7 +31,7 @@ fn says_what_stands_there(root: &Path, id: &str, is_runc: bool, text: Option<&st
     let state = State::read(root, id);
     let init = state.as_ref().map(|state| state.init);
     assert_eq!(init_of(root, id), init);
-    let has = has_node(root, id, "/dev/dri/renderD128");
+    let has = has_nodes(root, id, allocation::Render::parse("renderD128"));
     let Some(text) = text else {
         assert!(state.is_none(), "read, though it is no text");
         return assert!(has, "nothing tells");
