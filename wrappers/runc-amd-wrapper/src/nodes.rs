@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use allocation::Render;
 
+use crate::open;
 use crate::sys::{self, Begin, Errno, Fd, flag};
 
 /// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
@@ -67,8 +68,7 @@ impl<'a> Devices<'a> {
 }
 
 fn folder(path: &Path) -> Option<Fd> {
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
-    sys::open(&path, flag::PATH | flag::DIRECTORY, 0).ok()
+    sys::open(&open::c_string(path).ok()?, flag::PATH | flag::DIRECTORY, 0).ok()
 }
 
 fn c_string(bytes: &[u8]) -> Option<&std::ffi::CStr> {

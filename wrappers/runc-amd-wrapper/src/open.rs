@@ -110,7 +110,7 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     // With the kernel's calls alone, as few as there can be: every decision reads some such files.
     let io = |errno: Errno| Error::Io(errno.into());
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| io(Errno::INVALID))?;
+    let name = c_string(path).map_err(io)?;
     let file = sys::open(&name, flag::NOFOLLOW | flag::NONBLOCK, 0).map_err(io)?;
     let found = sys::stat_of(&file).map_err(io)?;
     if !found.is_regular() {
@@ -135,6 +135,11 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
             return String::from_utf8(bytes).map_err(|_| Error::NotText);
         }
     }
+}
+
+/// A path for the kernel's own calls, which takes none with a NUL in it.
+pub(crate) fn c_string(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)
 }
 
 /// The owner, and no write bit for group or others.

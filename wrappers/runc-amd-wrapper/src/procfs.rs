@@ -2,12 +2,11 @@
 //! much of it as is asked for. So a read that comes short of that has come to the end, and three calls do where the
 //! standard library makes ten.
 
-use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::sys::{self, Errno, flag};
+use crate::open::c_string;
+use crate::sys::{self, flag};
 
 /// Longer than nearly all of these files.
 const PIECE: usize = 1024;
@@ -27,7 +26,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// What the kernel said.
 pub fn read_into(path: &Path, text: &mut Vec<u8>) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)?;
+    let path = c_string(path)?;
     let file = sys::open(&path, flag::NONBLOCK, 0)?;
     text.clear();
     while sys::read(&file, text, PIECE)? == PIECE {}
@@ -39,7 +38,7 @@ pub fn read_into(path: &Path, text: &mut Vec<u8>) -> io::Result<()> {
 /// # Errors
 /// What the kernel said.
 pub fn pids(proc: &Path) -> io::Result<Vec<u32>> {
-    let path = CString::new(proc.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)?;
+    let path = c_string(proc)?;
     let names = sys::names(&sys::open(&path, flag::DIRECTORY | flag::NONBLOCK, 0)?)?;
     Ok(names.iter().filter_map(|name| std::str::from_utf8(name).ok()?.parse().ok()).collect())
 }

@@ -5,15 +5,13 @@
 //! fifo: somebody may have planted it while the folder was not yet root's alone.
 
 use std::cell::Cell;
-use std::ffi::CString;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Lock;
-use crate::open;
+use crate::open::{self, c_string};
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
 use crate::sys::{self, Errno, Fd, flag};
@@ -236,10 +234,6 @@ fn check(folder: &Path, owner: u32) -> Result<(), Error> {
     let found = sys::stat_of(&opened).map_err(failed(Attempt::Read))?;
     open::check_who_may_write(found.uid, found.mode, owner)
         .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))
-}
-
-fn c_string(path: &Path) -> Result<CString, Errno> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVALID)
 }
 
 #[cfg(test)]

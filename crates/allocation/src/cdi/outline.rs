@@ -57,9 +57,10 @@ keyed!(Top<'a>, required [], |top, scanner| {
 fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
     let begin = renders.len();
     let mut name = Cow::default();
-    let object = scanner.object_of(|scanner, key| match () {
-        () if key.is("name") => scanner.text().map(|text| name = text),
-        () if key.is("containerEdits") => {
+    let object = scanner.object_of(|scanner, key| {
+        if key.is("name") {
+            scanner.text().map(|text| name = text)
+        } else if key.is("containerEdits") {
             let edits = scanner.object_of(|scanner, key| {
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
@@ -67,8 +68,9 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
                 scanner.list(|scanner| node(scanner).map(|render| renders.extend(render))).map(drop)
             });
             edits.map(drop)
+        } else {
+            scanner.skip().map(drop)
         }
-        () => scanner.skip().map(drop),
     })?;
     Ok(Named { name, renders: begin..renders.len(), whole: object.span })
 }
@@ -80,12 +82,14 @@ fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
         return Ok(Render::parse(&node.path));
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
-    scanner.object_of(|scanner, key| match () {
-        () if key.is("path") => scanner.text().map(|text| path = text),
-        () if key.is("hostPath") => {
+    scanner.object_of(|scanner, key| {
+        if key.is("path") {
+            scanner.text().map(|text| path = text)
+        } else if key.is("hostPath") {
             scanner.optional(Scanner::text).map(|text| host = text.unwrap_or_default())
+        } else {
+            scanner.skip().map(drop)
         }
-        () => scanner.skip().map(drop),
     })?;
     Ok(Render::parse(if host.is_empty() { &path } else { &host }))
 }
