@@ -5,11 +5,11 @@
 
 pub mod cdi;
 pub mod cli;
-pub mod command;
 pub mod config;
 pub mod demo;
 pub mod detection;
 pub mod doctor;
+pub mod engines;
 pub mod facts;
 pub mod host;
 pub mod lease;

@@ -6,10 +6,10 @@ use unicode_width::UnicodeWidthStr;
 use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
-use crate::command::Programs;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::facts::Facts;
 use crate::printable::printable;
+use reconcile::command::Programs;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = session.config()?;

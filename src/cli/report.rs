@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::Outcome;
 use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute};
-use crate::command::Programs;
 use crate::report::{LeftOut, Moment, Report, default_name, new_file, take};
+use reconcile::command::Programs;
 
 /// Enough to see what kind of thing is missing; the whole list is in the archive.
 const SHOWN: usize = 10;

@@ -1,11 +1,15 @@
 //! The YAML as it is written, before it is checked.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
-use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key};
+use super::engines::{ConcourseDocument, EngineDocument};
+use super::host::{self, Permissions, Restart};
+use super::wrapper::WrapperDocument;
+use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
 
 const VERSION: u32 = 1;
 
@@ -22,6 +26,13 @@ pub(super) struct Document {
     gpu_device_ids: Option<Words>,
     tag: Option<Words>,
     cdi: Option<CdiDocument>,
+    permissions: Option<Permissions>,
+    module_options: Option<BTreeMap<String, host::Value>>,
+    wrapper: Option<WrapperDocument>,
+    containerd: Option<EngineDocument>,
+    docker: Option<EngineDocument>,
+    concourse: Option<ConcourseDocument>,
+    restart: Option<Restart>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -65,7 +76,28 @@ impl Document {
         }
         let tags = tags(self.tag, &source)?;
         let cdi = cdi(self.cdi, &source)?;
-        Ok(Config { compute_runtime, devices, tags, cdi, source })
+        let module_options = host::module_options(self.module_options, &source)?;
+        let wrapper = self.wrapper.unwrap_or_default().check(&source)?;
+        let containerd = self.containerd.unwrap_or_default().check(
+            "containerd",
+            "/etc/containerd/config.toml",
+            &source,
+        )?;
+        let docker = self.docker.unwrap_or_default().check("docker", "/etc/docker/daemon.json", &source)?;
+        Ok(Config {
+            compute_runtime,
+            devices,
+            tags,
+            cdi,
+            permissions: self.permissions.unwrap_or_default(),
+            module_options,
+            wrapper,
+            containerd,
+            docker,
+            concourse: self.concourse.unwrap_or_default().check(),
+            restart: self.restart.unwrap_or_default(),
+            source,
+        })
     }
 
     fn runtime(&self, source: &Source) -> Result<ComputeRuntime, Error> {
@@ -147,8 +179,7 @@ fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
 fn cdi(document: Option<CdiDocument>, source: &Source) -> Result<Cdi, Error> {
     let document = document.unwrap_or(CdiDocument { path: None, names: None });
     let path = document.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json"));
-    let plain = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
-    if !plain || path.extension() != Some("json".as_ref()) || path.parent() == Some(Path::new("/")) {
+    if path::plain(&path).is_err() || path.extension() != Some("json".as_ref()) {
         let problem = format!(
             "cdi.path {:?} is not an absolute path that ends in .json inside a folder, such as /etc/cdi/amd.json",
             path.display().to_string()

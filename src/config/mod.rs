@@ -4,13 +4,21 @@
 //! a typing error must not read as consent.
 
 mod document;
+mod engines;
 mod error;
+mod host;
+mod path;
+mod size;
+mod wrapper;
 
 use std::path::{Path, PathBuf};
 
 use root::Root;
 
+pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
+pub use host::{ModuleOptions, Permissions, Restart};
+pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
 
 use document::Document;
 
@@ -28,6 +36,13 @@ pub struct Config {
     /// The worker's own tags, which come before ours.
     pub tags: Vec<String>,
     pub cdi: Cdi,
+    pub permissions: Permissions,
+    pub module_options: ModuleOptions,
+    pub wrapper: Wrapper,
+    pub containerd: Engine,
+    pub docker: Engine,
+    pub concourse: Concourse,
+    pub restart: Restart,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }
@@ -129,9 +144,13 @@ impl Source {
         Error::Wrong { path: self.path.clone(), line, problem: problem.into() }
     }
 
+    /// `key`: as it is written, behind the sections that it stands in: `containerd.runtime`.
     fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
         let lines = || (1..).zip(self.text.lines());
-        let of_key = lines().find(|(_, line)| is_of_key(line, key)).map_or(1, |(number, _)| number);
+        let of_key = key.split('.').fold(1, |from, part| {
+            let found = lines().find(|(number, line)| *number >= from && is_of_key(line, part));
+            found.map_or(from, |(number, _)| number)
+        });
         let of_item = item.and_then(|item| {
             lines().find(|(number, line)| {
                 *number >= of_key && words(line).any(|word| word == item)

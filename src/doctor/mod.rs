@@ -24,13 +24,13 @@ use serde::Serialize;
 pub(crate) use blacklist::FOLDERS as MODPROBE_FOLDERS;
 pub use check::{Check, Status};
 
-use crate::command::Programs;
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::worker::selection::is_off;
 use check::About;
 use groups::Groups;
 use machine::Subject;
+use reconcile::command::Programs;
 
 /// The answer of `doctor --output json`, documented in docs/doctor.md.
 #[derive(Debug, Serialize)]

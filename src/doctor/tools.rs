@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::check::{About, Check};
 use super::machine::gpus;
-use crate::command::Programs;
 use crate::facts::Facts;
+use reconcile::command::Programs;
 
 const NAME: &str = "tools";
 

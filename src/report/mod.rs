@@ -26,12 +26,12 @@ pub use collect::LeftOut;
 pub use date::Moment;
 pub use save::{Error, new_file};
 
-use crate::command::Programs;
 use crate::config::Config;
 use crate::detection::Detection;
 use crate::doctor;
 use crate::facts::Facts;
 use collect::{Collector, Entry};
+use reconcile::command::Programs;
 use redact::Redactor;
 
 /// A report, packed.

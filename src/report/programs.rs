@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::collect::Collector;
 use super::redact::Redactor;
-use crate::command::{Error, Programs};
+use reconcile::command::{Error, Programs};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -119,7 +119,7 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
 fn log(
     collector: &mut Collector<'_>,
     path: &str,
-    output: Result<crate::command::Output, Error>,
+    output: Result<reconcile::command::Output, Error>,
     is_wanted: impl Fn(&str) -> bool,
     redactor: &Redactor,
 ) {

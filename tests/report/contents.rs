@@ -2,7 +2,7 @@
 
 use crate::archive::*;
 use layout::{Entry, Gpu, Kfd, Machine, Module, Nodes};
-use rocworker::command::Programs;
+use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::report::{Moment, take};
 use root::Root;

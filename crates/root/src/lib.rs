@@ -22,7 +22,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat;
 
 pub use error::Error;
-pub use meta::{Kind, Meta};
+pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use write::{Attributes, Written};
 
@@ -154,6 +154,17 @@ impl Root {
     /// As [`Root::stat`].
     pub fn lstat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
         self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
+    }
+
+    /// Which file stands at a path, links followed.
+    ///
+    /// # Errors
+    /// As [`Root::stat`].
+    pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
+        let path = path.as_ref();
+        let file = self.open_file(path, OFlag::O_PATH).map_err(|error| error.during("stat"))?;
+        let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
+        Ok(Identity::from_stat(&stat))
     }
 
     /// Where a link points, as it is written in it.

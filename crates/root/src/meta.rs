@@ -53,3 +53,20 @@ impl Meta {
         Self { kind, mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, len: stat.st_size }
     }
 }
+
+/// What tells a file from another that was put at its path: device, inode, size and the time of its last change
+/// (ctime, in nanoseconds since 1970).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+    pub len: i64,
+    pub changed_ns: i64,
+}
+
+impl Identity {
+    pub(crate) fn from_stat(stat: &FileStat) -> Self {
+        let changed_ns = stat.st_ctime.saturating_mul(1_000_000_000).saturating_add(stat.st_ctime_nsec);
+        Self { device: stat.st_dev, inode: stat.st_ino, len: stat.st_size, changed_ns }
+    }
+}

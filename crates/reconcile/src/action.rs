@@ -1,0 +1,91 @@
+use std::path::PathBuf;
+
+use root::Attributes;
+use serde::{Deserialize, Serialize};
+
+use crate::{Edit, Effect};
+
+/// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Beneath the Root.
+    pub path: PathBuf,
+    pub kind: Kind,
+    pub stage: Stage,
+    /// Why it should be so, as a plan tells it: "engines find the GPUs here".
+    pub reason: String,
+    /// What a change of it makes necessary: once, at the end, and on the way back too.
+    pub effects: Vec<Effect>,
+    /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
+    pub rival: Option<String>,
+}
+
+/// What kind of thing it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A file or link that is ours.
+    Owned(Content),
+    /// Somebody else's file, in which some keys are ours. A file that is not there counts as an empty one.
+    Edited(Edit),
+    /// A device node that is there: group and permission bits. Nothing is done where there is no node.
+    Node { mode: u32, gid: u32 },
+}
+
+/// What an owned path holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    File {
+        bytes: Vec<u8>,
+        attributes: Attributes,
+    },
+    /// A symbolic link, as it is written.
+    Link {
+        target: PathBuf,
+    },
+}
+
+/// The first stage changes what is true; the machine is detected again before the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// udev, modules, nodes.
+    Shape,
+    /// CDI, engines, policy, tags.
+    Expose,
+}
+
+impl Action {
+    /// A text file of root's that is ours, readable by all.
+    #[must_use]
+    pub fn file(stage: Stage, path: impl Into<PathBuf>, text: impl Into<String>, reason: &str) -> Self {
+        let attributes = Attributes { mode: 0o644, owner: None };
+        let content = Content::File { bytes: text.into().into_bytes(), attributes };
+        Self::new(stage, path, Kind::Owned(content), reason)
+    }
+
+    /// An edit of somebody else's file.
+    #[must_use]
+    pub fn edit(stage: Stage, path: impl Into<PathBuf>, edit: Edit, reason: &str) -> Self {
+        Self::new(stage, path, Kind::Edited(edit), reason)
+    }
+
+    #[must_use]
+    pub fn new(stage: Stage, path: impl Into<PathBuf>, kind: Kind, reason: &str) -> Self {
+        let (path, reason) = (path.into(), reason.to_owned());
+        Self { path, kind, stage, reason, effects: Vec::new(), rival: None }
+    }
+
+    /// The same, and a change of it needs this.
+    #[must_use]
+    pub fn with(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
+        self
+    }
+
+    /// The same, and somebody else is known to write this path.
+    #[must_use]
+    pub fn contested_by(mut self, rival: &str) -> Self {
+        self.rival = Some(rival.to_owned());
+        self
+    }
+}

@@ -1,0 +1,87 @@
+//! Changes of files that are somebody else's: pure functions from text to text.
+
+mod json;
+mod toml;
+
+use serde::{Deserialize, Serialize};
+
+/// Which keys of a file are ours, and what they hold. Data, so that a receipt can hold it and take the keys out
+/// again long after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    pub format: Format,
+    pub keys: Vec<Key>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Toml,
+    Json,
+}
+
+/// One key that is ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// From the top of the document: `["features", "cdi"]`. Tables on the way are made where they are missing.
+    pub path: Vec<String>,
+    pub set: Set,
+}
+
+/// What a key should hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Set {
+    /// This value, whatever it was.
+    Value(serde_json::Value),
+    /// A list that has this among its members; the others stay.
+    Member(serde_json::Value),
+    /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
+    /// It stays as long as the file holds anything that is not ours.
+    Needed(serde_json::Value),
+}
+
+/// A text without our keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reverted {
+    /// `None`: nothing but ours was in it, and the file was not there before: it goes.
+    pub text: Option<String>,
+    /// Keys that hold something else than ours by now and were left, each as a person would name it.
+    pub left: Vec<String>,
+}
+
+/// Why a text cannot be edited. The file is then left alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    pub problem: String,
+}
+
+impl Edit {
+    /// The text with our keys in it; comments, order, line ends and every key that is not ours stay as they are. A
+    /// text that has them already comes back byte for byte.
+    ///
+    /// # Errors
+    /// The text is not of its format, or something that is no table stands where one is needed.
+    pub fn apply(&self, text: &str) -> Result<String, Fault> {
+        match self.format {
+            Format::Toml => toml::apply(&self.keys, text),
+            Format::Json => json::apply(&self.keys, text),
+        }
+    }
+
+    /// Takes our keys out again. A key that still holds ours goes back to what it was `before` (`None`: the file
+    /// was not there), or away, with the tables that this leaves empty and that were not there before; a key that
+    /// somebody has changed since is theirs, stays and is told.
+    ///
+    /// # Errors
+    /// The text is not of its format.
+    pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+        match self.format {
+            Format::Toml => toml::revert(&self.keys, text, before),
+            Format::Json => json::revert(&self.keys, text, before),
+        }
+    }
+}

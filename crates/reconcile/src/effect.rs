@@ -1,0 +1,20 @@
+use serde::{Deserialize, Serialize};
+
+/// What a change makes necessary, run once after all changes, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum Effect {
+    /// udev reads its rules again and applies them to the devices of these subsystems.
+    Udev { subsystems: Vec<String> },
+    /// systemd reads its units again.
+    SystemdReload,
+    /// A unit reads its configuration again, and goes on.
+    Reload { unit: String },
+    /// A unit begins anew, if it runs.
+    Restart {
+        unit: String,
+        /// The signal on which it ends by itself once its work is done; without one it can be restarted at any
+        /// time.
+        drain: Option<String>,
+    },
+}

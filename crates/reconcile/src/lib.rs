@@ -1,0 +1,15 @@
+//! Brings files and nodes beneath a Root to what they should be, remembers what was there before, and gives it back.
+//!
+//! Knows no GPU and no engine: what should be comes in as [`Desired`], a list of [`Action`]s, which are data. Only
+//! what is here writes; the same functions serve a person, a hook and a daemon.
+
+mod action;
+pub mod command;
+mod desired;
+pub mod edit;
+mod effect;
+
+pub use action::{Action, Content, Kind, Stage};
+pub use desired::{Desired, Note};
+pub use edit::Edit;
+pub use effect::Effect;

@@ -1,0 +1,83 @@
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// A size as people write it: `512M`, `8G`, `8GiB`, a number of bytes, or `unlimited`. Units are powers of 1024, as
+/// docker's `--shm-size` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    Bytes(u64),
+    Unlimited,
+}
+
+const EXPECTED: &str = "a size such as 512M or 8G, a number of bytes, or unlimited";
+
+impl Size {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "unlimited" {
+            return Some(Self::Unlimited);
+        }
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, unit) = text.split_at(digits);
+        let factor: u64 = match unit.trim_start() {
+            "" | "B" => 1,
+            "K" | "KiB" | "k" => 1 << 10,
+            "M" | "MiB" | "m" => 1 << 20,
+            "G" | "GiB" | "g" => 1 << 30,
+            "T" | "TiB" | "t" => 1 << 40,
+            _ => return None,
+        };
+        let bytes = number.parse::<u64>().ok()?.checked_mul(factor)?;
+        (bytes > 0).then_some(Self::Bytes(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Size;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(EXPECTED)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+                Size::parse(text).ok_or_else(|| E::custom(format!("{text:?} is not {EXPECTED}")))
+            }
+
+            fn visit_u64<E: Error>(self, bytes: u64) -> Result<Size, E> {
+                if bytes == 0 {
+                    Err(E::custom(format!("0 is not {EXPECTED}")))
+                } else {
+                    Ok(Size::Bytes(bytes))
+                }
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Size::{Bytes, Unlimited};
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024_and_nothing_else_is_a_size() {
+        let cases = [
+            ("512M", Some(Bytes(512 << 20))),
+            ("8G", Some(Bytes(8 << 30))),
+            ("8 GiB", Some(Bytes(8 << 30))),
+            ("65536", Some(Bytes(65536))),
+            ("unlimited", Some(Unlimited)),
+            ("0", None),
+            ("8GB", None),
+            ("-1", None),
+            ("", None),
+            ("G", None),
+            ("20000000T", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Size::parse(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The container engines of a machine: which are there, of which version, and how they are configured now.
+
+mod version;
+
+pub use version::{Version, Versions};
