@@ -56,6 +56,8 @@ pub(crate) enum Verdict {
     Left(String),
     /// Nothing of it is there any more.
     Gone,
+    /// The same, and something of it is somebody else's by now.
+    GoneBut(String),
 }
 
 impl Plan {
@@ -105,6 +107,10 @@ impl Plan {
             Ok(Verdict::Contested(text)) => self.contested.push(Finding { path, text }),
             Ok(Verdict::Left(text)) => self.left.push(Finding { path, text }),
             Ok(Verdict::Gone) => self.gone.push(path),
+            Ok(Verdict::GoneBut(text)) => {
+                self.gone.push(path.clone());
+                self.left.push(Finding { path, text });
+            }
             Err(text) => self.blocked.push(Finding { path, text }),
         }
     }

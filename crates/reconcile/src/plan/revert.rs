@@ -70,7 +70,13 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>) -> 
     };
     let change = |verb, target| Change::back(entry, verb, found.state(), target);
     let mut change = match reverted.text {
-        Some(text) if text == current => return Verdict::Gone,
+        Some(text) if text == current && reverted.left.is_empty() => return Verdict::Gone,
+        Some(text) if text == current => {
+            let keys = reverted.left.join(", ");
+            return Verdict::GoneBut(format!(
+                "{keys}: somebody has changed what was ours, which is theirs now"
+            ));
+        }
         Some(text) => {
             let lines = diff(current.as_bytes(), text.as_bytes());
             let target =
