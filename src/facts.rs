@@ -3,7 +3,7 @@
 use amdgpu::{Gpu, Machine};
 use root::Root;
 
-use crate::host::Around;
+use crate::host::{self, Around};
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -11,13 +11,19 @@ pub struct Facts {
     pub machine: Machine,
     /// The container or virtual machine that this is.
     pub virtualization: Option<Around>,
+    /// Whether systemd is the first process.
+    pub systemd: bool,
 }
 
 impl Facts {
     /// Reads the machine beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        Self { machine: Machine::read(root), virtualization: Around::read(root) }
+        Self {
+            machine: Machine::read(root),
+            virtualization: Around::read(root),
+            systemd: host::runs_systemd(root),
+        }
     }
 
     /// AMD's GPUs, usable or not, in the order of their indexes.
