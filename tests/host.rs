@@ -160,12 +160,18 @@ fn a_container_without_systemd_is_told_that_it_lasts_until_its_next_start() {
 }
 
 #[test]
-fn a_node_whose_owner_the_container_does_not_map_is_left_with_what_to_do() {
-    let foreign = Device { uid: 65534, gid: 65534, ..Device::new(226, 128, 0) };
-    let desired = on(&passed_in().put("/dev/dri/renderD128", foreign), "");
-    let [note] = desired.notes.as_slice() else { panic!("{desired:#?}") };
-    assert!(note.problem && note.text.starts_with("/dev/dri/renderD128 has an owner"), "{note:?}");
-    assert!(!shown(&Desired { notes: Vec::new(), ..desired }).contains("renderD128"));
+fn a_node_whose_owner_or_group_the_container_does_not_map_is_left_with_what_to_do() {
+    for (uid, gid) in [(65534, 65534), (0, 65534), (65534, 0)] {
+        let foreign = Device { uid, ..Device::new(226, 128, gid) };
+        let of = |device| on(&passed_in().put("/dev/dri/renderD128", device), "");
+        let desired = of(foreign);
+        let [note] = desired.notes.as_slice() else { panic!("{desired:#?}") };
+        assert!(note.problem && note.text.starts_with("/dev/dri/renderD128 has an owner"), "{note:?}");
+        assert!(!shown(&Desired { notes: Vec::new(), ..desired }).contains("renderD128"));
+        // One that everybody may open needs nothing.
+        let desired = of(foreign.mode(0o666));
+        assert!(desired.notes.is_empty() && !shown(&desired).contains("renderD128"), "{desired:#?}");
+    }
 }
 
 #[test]

@@ -12,10 +12,12 @@ use crate::config::Config;
 use crate::facts::Facts;
 use crate::render;
 
-/// tmpfiles.d(5); systemd-tmpfiles-setup-dev.service applies what it says of /dev at every start.
+/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
+/// on in containers too (systemd's pull request 11563).
 const TMPFILES: &str = "/etc/tmpfiles.d/rocworker.conf";
 
-/// What the kernel shows for an id that a user namespace does not map (`overflowuid`, proc_sys_kernel(5)).
+/// What the kernel shows for an id that a user namespace does not map (`overflowuid` and `overflowgid`,
+/// proc_sys_kernel(5)).
 const UNMAPPED: u32 = 65534;
 
 pub(super) fn actions(
@@ -67,18 +69,19 @@ pub(super) fn actions(
     Ok(desired)
 }
 
-/// AMD's compute nodes that are there, in the order of the GPUs. One whose owner is not mapped into the container
-/// cannot be changed from inside.
+/// AMD's compute nodes that are there and can be changed, in the order of the GPUs.
 fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)> {
     let render = facts.amd().filter_map(|gpu| gpu.render.as_ref());
     let mut nodes = Vec::new();
     for DeviceNode { path, state } in [&facts.machine.kfd.node].into_iter().chain(render) {
         match state {
-            Ok(meta) if meta.uid == UNMAPPED => desired.problem(
+            // Everybody may open it, so that nothing is missing.
+            Ok(meta) if is_foreign(meta) && meta.mode & 0o006 == 0o006 => {}
+            Ok(meta) if is_foreign(meta) => desired.problem(
                 ABOUT,
                 format!(
-                    "{} has an owner that this container does not map, so that nobody in it can change the node: \
-                     pass it in with uid=0, gid and mode (lxc config device set)",
+                    "{} has an owner or group that this container does not map, so that nobody in it can change the \
+                     node: pass it in with a uid, gid and mode (lxc config device set)",
                     path.display()
                 ),
             ),
@@ -88,6 +91,12 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
         }
     }
     nodes
+}
+
+/// The kernel lets root of a user namespace change what belongs to ids of that namespace, owner and group both
+/// (capable_wrt_inode_uidgid in kernel/capability.c).
+fn is_foreign(meta: &Meta) -> bool {
+    meta.uid == UNMAPPED || meta.gid == UNMAPPED
 }
 
 fn at_boot(rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
