@@ -4,6 +4,7 @@ use amdgpu::{Gpu, Machine};
 use root::Root;
 
 use crate::host::{self, Around};
+use crate::memory::Chosen;
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Facts {
     pub virtualization: Option<Around>,
     /// Whether systemd is the first process.
     pub systemd: bool,
+    /// What the words of the configuration meant when they were first applied.
+    pub chosen: Chosen,
 }
 
 impl Facts {
@@ -23,7 +26,14 @@ impl Facts {
             machine: Machine::read(root),
             virtualization: Around::read(root),
             systemd: host::runs_systemd(root),
+            chosen: Chosen::default(),
         }
+    }
+
+    /// The same, with what is remembered of an earlier apply.
+    #[must_use]
+    pub fn remembering(self, chosen: Chosen) -> Self {
+        Self { chosen, ..self }
     }
 
     /// AMD's GPUs, usable or not, in the order of their indexes.

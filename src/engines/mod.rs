@@ -2,4 +2,4 @@
 
 mod version;
 
-pub use version::{Version, Versions};
+pub use version::{Known, Version, Versions};
