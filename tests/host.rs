@@ -10,11 +10,11 @@
 mod wanted;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use layout::{Device, Entry, Machine, XcpNames};
-use reconcile::{Content, Desired, Kind};
+use reconcile::{Content, Desired, Effect, Kind};
 use support::captures;
 use support::real::{self, program};
 use support::stage::{Stage, stdout};
@@ -64,7 +64,16 @@ fn shown(desired: &Desired) -> String {
 fn a_machine_gets_rules_and_its_module() {
     insta::assert_snapshot!("machine_render", shown(&on(&captures::phoenix(), "")));
     let open = format!("permissions: open\n{OPTIONS}");
-    insta::assert_snapshot!("machine_open_with_options", shown(&on(&captures::mi300x(XcpNames::Dot), &open)));
+    insta::assert_snapshot!("machine_open_with_options", shown(&on(&Machine::demo(), &open)));
+}
+
+#[test]
+fn udev_goes_over_amds_devices_and_no_others() {
+    // The NVIDIA card is renderD129 of that machine.
+    let desired = on(&captures::phoenix_beside_rtx4080(), "");
+    let effects: Vec<_> = desired.actions.iter().flat_map(|action| &action.effects).collect();
+    let devices = ["/sys/class/kfd/kfd", "/sys/class/drm/renderD128"].map(PathBuf::from).to_vec();
+    assert_eq!(effects, [&Effect::Udev { devices }]);
 }
 
 #[test]

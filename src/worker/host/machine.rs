@@ -1,10 +1,13 @@
 //! A machine with udev and a kernel of its own.
 
+use std::path::{Path, PathBuf};
+
 use minijinja::context;
 use reconcile::{Action, Desired, Effect, Stage};
 
 use super::{ABOUT, Error, GROUP, Rights, check};
 use crate::config::Config;
+use crate::facts::Facts;
 use crate::render;
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
@@ -17,7 +20,7 @@ const LOAD: &str = "/etc/modules-load.d/amdgpu.conf";
 /// modprobe.d(5).
 const OPTIONS: &str = "/etc/modprobe.d/amdgpu.conf";
 
-pub(super) fn actions(config: &Config, rights: Rights) -> Result<Desired, Error> {
+pub(super) fn actions(config: &Config, facts: &Facts, rights: Rights) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     if rights.lacks_group() {
         desired.problem(
@@ -28,7 +31,7 @@ pub(super) fn actions(config: &Config, rights: Rights) -> Result<Desired, Error>
             ),
         );
     }
-    desired.push(rules(rights)?);
+    desired.push(rules(facts, rights)?);
     let text = render::render(render::MODULE_LOAD, context! {})?;
     check::modules_load(render::MODULE_LOAD, &text)?;
     desired.push(Action::file(Stage::Shape, LOAD, text, "the driver of AMD's GPUs is loaded at boot"));
@@ -38,7 +41,7 @@ pub(super) fn actions(config: &Config, rights: Rights) -> Result<Desired, Error>
     Ok(desired)
 }
 
-fn rules(rights: Rights) -> Result<Action, Error> {
+fn rules(facts: &Facts, rights: Rights) -> Result<Action, Error> {
     let mode = rights.mode();
     // Where there is no such group the name would be an error; once there is, the rules change and are triggered.
     let assigned = match rights.render_gid {
@@ -47,10 +50,16 @@ fn rules(rights: Rights) -> Result<Action, Error> {
     };
     let text = render::render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
     check::rules(render::UDEV, &text)?;
-    let subsystems = ["kfd", "drm"].map(str::to_owned).to_vec();
     Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
-        .with(Effect::Udev { subsystems })
+        .with(Effect::Udev { devices: devices(facts) })
         .contested_by(RIVALS))
+}
+
+/// What the rules are about, as sysfs names it.
+fn devices(facts: &Facts) -> Vec<PathBuf> {
+    let render = facts.amd().filter_map(|gpu| gpu.render.as_ref()?.path.file_name());
+    let render = render.map(|name| Path::new("/sys/class/drm").join(name));
+    [PathBuf::from("/sys/class/kfd/kfd")].into_iter().chain(render).collect()
 }
 
 fn options(config: &Config) -> Result<Action, Error> {

@@ -44,7 +44,7 @@ pub fn actions(config: &Config, facts: &Facts, render_gid: Option<u32>) -> Resul
     let rights = Rights { permissions: config.permissions, render_gid };
     match &facts.virtualization {
         Some(Around::Container(name)) => nodes::actions(config, facts, rights, name),
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, rights),
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, rights),
     }
 }
 

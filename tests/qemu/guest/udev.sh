@@ -12,17 +12,25 @@ load_drivers() {
     load amdgpu && load vgem && udevadm settle && nodes
 }
 
-# What rocworker runs after a change of its rules.
 trigger() {
     udevadm control --reload && udevadm trigger --settle "$@" && nodes
 }
 
-change() {
-    trigger --action=change --subsystem-match=kfd --subsystem-match=drm
+# What rocworker runs after a change of its rules, here with KFD alone.
+amds() {
+    trigger --action=add /sys/class/kfd/kfd
+}
+
+everybodys() {
+    trigger "--action=$1" --subsystem-match=kfd --subsystem-match=drm
 }
 
 with_rules() {
-    cp "/rules/$1" $rules && change
+    cp "/rules/$1" $rules && amds
+}
+
+every_vendors() {
+    cp /rules/every-vendors $rules && everybodys add
 }
 
 # The system's own rules, as a boot applies them.
@@ -31,11 +39,11 @@ with_debians_rules() {
 }
 
 by_hand() {
-    chmod 640 /dev/dri/renderD128 && change
+    chmod 640 /dev/dri/renderD128 && amds
 }
 
 without_rules() {
-    rm $rules && change
+    rm $rules && everybodys change
 }
 
 step release uname -r
@@ -44,14 +52,14 @@ cp /rules/render $rules
 step udevd /usr/lib/systemd/systemd-udevd --daemon
 step drivers load_drivers
 step open with_rules open
-step every-vendors with_rules every-vendors
+step every-vendors every_vendors
 chmod 600 /dev/dri/renderD128
 step render with_rules render
 step debian with_debians_rules
 step debian-open with_rules open
 step by-hand by_hand
 step undone-changed without_rules
-step undone-added trigger --action=add /sys/class/kfd/kfd
+step undone amds
 
 echo "@@ done" >/dev/ttyS1
 poweroff -f

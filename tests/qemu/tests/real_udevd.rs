@@ -62,11 +62,11 @@ fn hold(answers: &Answers) {
         ("render", "660 104", "600 0"),
         ("debian", "660 104", "660 104"),
         ("debian-open", "666 104", "660 104"),
-        // A change is no event of the other node's that gives it back what the system's rules say.
+        // Only AMD's devices are named: the other node does not get back what the system's rules say.
         ("by-hand", "666 104", "640 104"),
-        // Nor does it give /dev/kfd back: Debian's rules set a node's rights when it is added.
+        // A change would not give /dev/kfd back: Debian's rules set a node's rights when it is added.
         ("undone-changed", "666 104", "640 104"),
-        ("undone-added", "660 104", "640 104"),
+        ("undone", "660 104", "640 104"),
     ] {
         assert_eq!(answers.said(step), nodes(kfd, vgem), "{step}: {:#?}", answers.of(step));
     }
