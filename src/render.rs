@@ -9,8 +9,26 @@ use serde::Serialize;
 /// The CDI spec.
 pub const CDI: &str = "cdi/amd.json";
 
+/// Who may open AMD's compute nodes, for udev.
+pub const UDEV: &str = "udev/70-amdgpu.rules";
+
+/// The module that is loaded at boot.
+pub const MODULE_LOAD: &str = "modules/load.conf";
+
+/// Its parameters.
+pub const MODULE_OPTIONS: &str = "modules/options.conf";
+
+/// Group and mode of the nodes in a container, at every start.
+pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
+
 /// The templates that the program carries.
-const BUILT_IN: [(&str, &str); 1] = [(CDI, include_str!("../templates/cdi/amd.json"))];
+const BUILT_IN: [(&str, &str); 5] = [
+    (CDI, include_str!("../templates/cdi/amd.json")),
+    (UDEV, include_str!("../templates/udev/70-amdgpu.rules")),
+    (MODULE_LOAD, include_str!("../templates/modules/load.conf")),
+    (MODULE_OPTIONS, include_str!("../templates/modules/options.conf")),
+    (TMPFILES, include_str!("../templates/tmpfiles/rocworker.conf")),
+];
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]

@@ -3,5 +3,6 @@
 
 pub mod cdi;
 pub mod desired;
+pub mod host;
 pub mod selection;
 pub mod tags;
