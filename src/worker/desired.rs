@@ -4,6 +4,7 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
+use super::host;
 use super::selection::{Selection, is_off, select};
 use crate::cdi;
 use crate::config::{self, Config};
@@ -17,6 +18,8 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
+    #[error(transparent)]
+    Host(#[from] host::Error),
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same premises give the same answer.
@@ -32,6 +35,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         );
         return Ok(desired);
     }
+    desired.extend(host::actions(config, &premises.facts, premises.groups.gid(host::GROUP))?);
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
     let Wanted::Spec(spec) = wanted(config, &selection, &premises.facts.machine) else {
