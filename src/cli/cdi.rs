@@ -11,7 +11,6 @@ use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Session, absolute, caller};
 use super::table::Columns;
 use crate::cdi;
-use crate::facts::Facts;
 use crate::printable::printable;
 use crate::worker::cdi::{KIND, Wanted, wanted};
 use crate::worker::selection::select;
@@ -53,7 +52,7 @@ struct Generated {
 
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let facts = Facts::read(&session.root);
+    let facts = session.facts()?;
     let selection = select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let configured = session.root.shown(&config.cdi.path);
@@ -168,7 +167,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         findings: Vec<String>,
     }
     let config = session.config()?;
-    let facts = Facts::read(&session.root);
+    let facts = session.facts()?;
     let selection = select(&config, &facts)?;
     let wanted = wanted(&config, &selection, &facts.machine);
     let place = Place::of(session, file, &config.cdi.path)?;

@@ -3,4 +3,4 @@
 pub mod docker;
 mod version;
 
-pub use version::{Version, Versions};
+pub use version::{Known, Version, Versions};
