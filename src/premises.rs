@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
+use crate::render::Templates;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Premises {
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
+    pub templates: Templates,
 }
 
 impl Premises {
@@ -28,6 +30,7 @@ impl Premises {
             groups: Groups::read(root),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
+            templates: Templates::read(root),
         }
     }
 }

@@ -74,7 +74,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Done);
         }
     };
-    let text = cdi::text(&spec)?;
+    let text = cdi::text(&session.templates(), &spec)?;
     let (root, path) = match file {
         Some(path) if path == Path::new("-") => {
             print_text(&text)?;

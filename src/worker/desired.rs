@@ -32,6 +32,10 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         );
         return Ok(desired);
     }
+    for path in premises.templates.unknown() {
+        let path = path.display();
+        desired.note("templates", format!("{path} overrides no template: none has this name"));
+    }
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
     let Wanted::Spec(spec) = wanted(config, &selection, &premises.facts.machine) else {
@@ -45,7 +49,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     if let Err(error) = &premises.cdi_place {
         desired.problem("cdi", error.to_string());
     } else {
-        let text = cdi::text(&spec)?;
+        let text = cdi::text(&premises.templates, &spec)?;
         desired.push(
             Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")
                 .contested_by("amd-ctk or the Concourse charm"),

@@ -4,5 +4,6 @@
 pub mod cdi;
 pub mod desired;
 pub mod docker;
+pub mod policy;
 pub mod selection;
 pub mod tags;
