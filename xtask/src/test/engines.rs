@@ -12,14 +12,14 @@ use crate::repository;
 
 /// A suite, and the variable by which the tests learn where its containerd is.
 const SUITES: &[(&str, &str)] = &[
-    // containerd 1.6 with runc 1.1, crun 1.8
+    // containerd 1.6 with runc 1.1, crun 1.8, docker 20.10
     ("bookworm", "ROCWORKER_CONTAINERD_BOOKWORM"),
-    // containerd 1.7 with runc 1.1, crun 1.21
+    // containerd 1.7 with runc 1.1, crun 1.21, docker 26.1
     ("trixie", "ROCWORKER_CONTAINERD_TRIXIE"),
-    // containerd 2.1 with runc 1.3, crun 1.28 (November 2026)
+    // containerd 2.1 with runc 1.3, crun 1.28, docker 28.5 (November 2026)
     ("sid", "ROCWORKER_CONTAINERD_SID"),
 ];
-const PACKAGES: &[&str] = &["containerd", "runc", "crun"];
+const PACKAGES: &[&str] = &["containerd", "runc", "crun", "docker.io"];
 /// What sid has beside these: a criu that starts on a kernel of today, which Debian 12's does not, and what it calls.
 const WITH_CRIU: (&str, &[&str]) = ("sid", &["criu", "tar", "gzip"]);
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -27,7 +27,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// What is missing, in words.
-pub(crate) const WHAT: &str = "containerd, runc and crun of Debian 12, 13 and sid, and criu of sid";
+pub(crate) const WHAT: &str = "containerd, runc, crun and docker of Debian 12, 13 and sid, and criu of sid";
 
 /// Where the engines are, a folder a suite.
 pub(crate) fn folder() -> PathBuf {
@@ -46,7 +46,9 @@ pub(crate) fn are_there() -> bool {
 /// The tree is moved to its place once it is whole.
 fn is_whole(suite: &str) -> bool {
     let is_there = |name: &str| tree(suite).join("usr/sbin").join(name).is_file();
-    program(suite).is_file() && further(suite).first().is_none_or(|criu| is_there(criu))
+    program(suite).is_file()
+        && is_there("dockerd")
+        && further(suite).first().is_none_or(|criu| is_there(criu))
 }
 
 fn further(suite: &str) -> &'static [&'static str] {
