@@ -4,8 +4,8 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
-use super::host;
 use super::selection::{Selection, is_off, select};
+use super::{docker, host, policy};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -20,6 +20,8 @@ pub enum Error {
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
     Host(#[from] host::Error),
+    #[error(transparent)]
+    Policy(#[from] policy::Error),
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same premises give the same answer.
@@ -35,10 +37,35 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         );
         return Ok(desired);
     }
-    desired.extend(host::actions(config, &premises.facts, premises.groups.gid(host::GROUP))?);
+    for path in premises.templates.unknown() {
+        let path = path.display();
+        desired.note("templates", format!("{path} overrides no template: none has this name"));
+    }
+    desired.extend(host::actions(
+        config,
+        &premises.facts,
+        &premises.templates,
+        premises.groups.gid(host::GROUP),
+    )?);
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
-    let Wanted::Spec(spec) = wanted(config, &selection, &premises.facts.machine) else {
+    if premises.facts.amd().next().is_none() {
+        desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        return Ok(desired);
+    }
+    desired.extend(spec(config, premises, &selection)?);
+    match &premises.wrapper {
+        // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
+        Ok(program) => desired.extend(runtime(config, premises, &selection, program)?),
+        Err(why) => desired.problem("wrapper", why.clone()),
+    }
+    Ok(desired)
+}
+
+/// What engines read to find the GPUs; nothing when a container can be given none.
+fn spec(config: &Config, premises: &Premises, selection: &Selection<'_>) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    let Wanted::Spec(spec) = wanted(config, selection, &premises.facts.machine) else {
         desired.note(
             "gpu",
             "a container can be given none of this machine's GPUs, and rocworker doctor says why: engines are told of \
@@ -46,15 +73,24 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         );
         return Ok(desired);
     };
-    if let Err(error) = &premises.cdi_place {
-        desired.problem("cdi", error.to_string());
-    } else {
-        desired.push(spec_file(config, cdi::text(&spec)?));
+    match &premises.cdi_place {
+        Ok(()) => desired.push(spec_file(config, cdi::text(&premises.templates, &spec)?)),
+        Err(error) => desired.problem("cdi", error.to_string()),
     }
-    match &premises.wrapper {
-        Ok(program) => desired.extend(wrapper(program)),
-        Err(why) => desired.problem("wrapper", why.clone()),
-    }
+    Ok(desired)
+}
+
+/// The wrapper, its policy, and the engines that run it.
+fn runtime(
+    config: &Config,
+    premises: &Premises,
+    selection: &Selection<'_>,
+    program: &Program,
+) -> Result<Desired, Error> {
+    let mut desired = wrapper(program);
+    let policy = policy::policy(config, selection, false);
+    desired.push(policy::action(policy::text(&premises.templates, &policy)?));
+    desired.extend(docker::actions(config, &premises.docker, &program.path));
     Ok(desired)
 }
 

@@ -3,6 +3,8 @@
 
 pub mod cdi;
 pub mod desired;
+pub mod docker;
 pub mod host;
+pub mod policy;
 pub mod selection;
 pub mod tags;

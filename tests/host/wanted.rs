@@ -6,6 +6,7 @@ use layout::{Machine, Nodes};
 use reconcile::{Content, Desired, Kind};
 use rocworker::config::Config;
 use rocworker::facts::Facts;
+use rocworker::render::Templates;
 use rocworker::worker::host;
 use root::Root;
 
@@ -22,7 +23,7 @@ pub(crate) fn with_group(machine: &Machine, config: &str, render_gid: Option<u32
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
     let facts = Facts::read(&Root::open(folder.path()).unwrap());
     let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-    host::actions(&config, &facts, render_gid).unwrap()
+    host::actions(&config, &facts, &Templates::built_in(), render_gid).unwrap()
 }
 
 /// The text of the file that should stand there.

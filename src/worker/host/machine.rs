@@ -8,7 +8,7 @@ use reconcile::{Action, Desired, Effect, Stage};
 use super::{ABOUT, Error, GROUP, Rights, check};
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::render;
+use crate::render::{self, Templates};
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
@@ -20,7 +20,12 @@ const LOAD: &str = "/etc/modules-load.d/amdgpu.conf";
 /// modprobe.d(5).
 const OPTIONS: &str = "/etc/modprobe.d/amdgpu.conf";
 
-pub(super) fn actions(config: &Config, facts: &Facts, rights: Rights) -> Result<Desired, Error> {
+pub(super) fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    rights: Rights,
+) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     if rights.lacks_group() {
         desired.problem(
@@ -31,24 +36,25 @@ pub(super) fn actions(config: &Config, facts: &Facts, rights: Rights) -> Result<
             ),
         );
     }
-    desired.push(rules(facts, rights)?);
-    let text = render::render(render::MODULE_LOAD, context! {})?;
+    desired.push(rules(facts, templates, rights)?);
+    let text = templates.render(render::MODULE_LOAD, context! {})?;
     check::modules_load(render::MODULE_LOAD, &text)?;
     desired.push(Action::file(Stage::Shape, LOAD, text, "the driver of AMD's GPUs is loaded at boot"));
     if !config.module_options.is_empty() {
-        desired.push(options(config)?);
+        desired.push(options(config, templates)?);
     }
     Ok(desired)
 }
 
-fn rules(facts: &Facts, rights: Rights) -> Result<Action, Error> {
+fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action, Error> {
     let mode = rights.mode();
     // Where there is no such group the name would be an error; once there is, the rules change and are triggered.
     let assigned = match rights.render_gid {
         Some(_) => format!("GROUP=\"{GROUP}\", MODE=\"{mode:04o}\""),
         None => format!("MODE=\"{mode:04o}\""),
     };
-    let text = render::render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
+    let text =
+        templates.render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
     check::rules(render::UDEV, &text)?;
     Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
         .with(Effect::Udev { devices: devices(facts) })
@@ -62,10 +68,10 @@ fn devices(facts: &Facts) -> Vec<PathBuf> {
     [PathBuf::from("/sys/class/kfd/kfd")].into_iter().chain(render).collect()
 }
 
-fn options(config: &Config) -> Result<Action, Error> {
+fn options(config: &Config, templates: &Templates) -> Result<Action, Error> {
     let options: Vec<String> =
         config.module_options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let text = render::render(render::MODULE_OPTIONS, context! { options })?;
+    let text = templates.render(render::MODULE_OPTIONS, context! { options })?;
     check::modprobe(render::MODULE_OPTIONS, &text)?;
     let reason = "parameters of amdgpu, which it reads when it is loaded: after a reboot, and before that \
                   `update-initramfs -u` where the initramfs has the driver in it";

@@ -13,7 +13,7 @@ use reconcile::Desired;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
-use crate::render;
+use crate::render::{self, Templates};
 use crate::worker::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
@@ -37,14 +37,19 @@ pub enum Error {
 ///
 /// # Errors
 /// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.
-pub fn actions(config: &Config, facts: &Facts, render_gid: Option<u32>) -> Result<Desired, Error> {
+pub fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    render_gid: Option<u32>,
+) -> Result<Desired, Error> {
     if is_off(config) || facts.amd().next().is_none() {
         return Ok(Desired::default());
     }
     let rights = Rights { permissions: config.permissions, render_gid };
     match &facts.virtualization {
-        Some(Around::Container(name)) => nodes::actions(config, facts, rights, name),
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, rights),
+        Some(Around::Container(name)) => nodes::actions(config, facts, templates, rights, name),
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights),
     }
 }
 

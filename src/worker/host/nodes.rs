@@ -10,7 +10,7 @@ use root::Meta;
 use super::{ABOUT, Error, GROUP, Rights, check};
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::render;
+use crate::render::{self, Templates};
 
 /// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).
@@ -23,6 +23,7 @@ const UNMAPPED: u32 = 65534;
 pub(super) fn actions(
     config: &Config,
     facts: &Facts,
+    templates: &Templates,
     rights: Rights,
     around: &str,
 ) -> Result<Desired, Error> {
@@ -50,7 +51,7 @@ pub(super) fn actions(
         return Ok(desired);
     }
     if facts.systemd {
-        desired.push(at_boot(rights, &nodes)?);
+        desired.push(at_boot(templates, rights, &nodes)?);
     } else {
         desired.note(
             ABOUT,
@@ -99,13 +100,13 @@ fn is_foreign(meta: &Meta) -> bool {
     meta.uid == UNMAPPED || meta.gid == UNMAPPED
 }
 
-fn at_boot(rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
+fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
     let nodes: Vec<String> = nodes.iter().map(|(path, _)| path.display().to_string()).collect();
     // A dash leaves the group as it is.
     let group = rights.render_gid.map_or("-", |_| GROUP);
     let mode = format!("{:04o}", rights.mode());
     let text =
-        render::render(render::TMPFILES, context! { permissions => rights.name(), nodes, mode, group })?;
+        templates.render(render::TMPFILES, context! { permissions => rights.name(), nodes, mode, group })?;
     check::tmpfiles(render::TMPFILES, &text)?;
     Ok(Action::file(
         Stage::Shape,

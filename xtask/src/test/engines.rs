@@ -12,14 +12,14 @@ use crate::repository;
 
 /// A suite, and the variable by which the tests learn where its containerd is.
 const SUITES: &[(&str, &str)] = &[
-    // containerd 1.6 with runc 1.1, crun 1.8
+    // containerd 1.6 with runc 1.1, crun 1.8, docker 20.10
     ("bookworm", "ROCWORKER_CONTAINERD_BOOKWORM"),
-    // containerd 1.7 with runc 1.1, crun 1.21
+    // containerd 1.7 with runc 1.1, crun 1.21, docker 26.1
     ("trixie", "ROCWORKER_CONTAINERD_TRIXIE"),
-    // containerd 2.1 with runc 1.3, crun 1.28 (November 2026)
+    // containerd 2.1 with runc 1.3, crun 1.28, docker 28.5 (November 2026)
     ("sid", "ROCWORKER_CONTAINERD_SID"),
 ];
-const PACKAGES: &[&str] = &["containerd", "runc", "crun"];
+const PACKAGES: &[&str] = &["containerd", "runc", "crun", "docker.io"];
 /// What a suite has beside these, and a file by which it is known to be there: a criu that starts on a kernel of today,
 /// which Debian 12's does not, and what it calls; a udevadm that verifies rules, which it does from systemd 254 on.
 const FURTHER: &[(&str, &[&str], &str)] =
@@ -33,7 +33,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// What is missing, in words.
 pub(crate) const WHAT: &str =
-    "containerd, runc and crun of Debian 12, 13 and sid, udev of 13, and criu of sid";
+    "containerd, runc, crun and docker of Debian 12, 13 and sid, udev of 13, and criu of sid";
 
 /// Where the engines are, a folder a suite.
 pub(crate) fn folder() -> PathBuf {
@@ -52,7 +52,9 @@ pub(crate) fn are_there() -> bool {
 /// The tree is moved to its place once it is whole.
 fn is_whole(suite: &str) -> bool {
     let mut signs = further(suite).map(|(_, _, sign)| tree(suite).join(sign));
-    program(suite).is_file() && signs.all(|sign| sign.is_file())
+    program(suite).is_file()
+        && tree(suite).join("usr/sbin/dockerd").is_file()
+        && signs.all(|sign| sign.is_file())
 }
 
 fn further(
