@@ -8,9 +8,20 @@ use serde::Serialize;
 
 /// The CDI spec.
 pub const CDI: &str = "cdi/amd.json";
+/// The Concourse worker's environment file, its unit's drop-in, and how its containerd comes to run the wrapper.
+pub const CONCOURSE_ENVIRONMENT: &str = "concourse/worker.env";
+pub const CONCOURSE_DROP_IN: &str = "concourse/drop-in.conf";
+pub const CONCOURSE_CONTAINERD: &str = "concourse/containerd.toml";
+pub const CONCOURSE_LAUNCHER: &str = "concourse/containerd.sh";
 
 /// The templates that the program carries.
-const BUILT_IN: [(&str, &str); 1] = [(CDI, include_str!("../templates/cdi/amd.json"))];
+const BUILT_IN: [(&str, &str); 5] = [
+    (CDI, include_str!("../templates/cdi/amd.json")),
+    (CONCOURSE_ENVIRONMENT, include_str!("../templates/concourse/worker.env")),
+    (CONCOURSE_DROP_IN, include_str!("../templates/concourse/drop-in.conf")),
+    (CONCOURSE_CONTAINERD, include_str!("../templates/concourse/containerd.toml")),
+    (CONCOURSE_LAUNCHER, include_str!("../templates/concourse/containerd.sh")),
+];
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]

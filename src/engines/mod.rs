@@ -1,5 +1,8 @@
 //! The container engines of a machine: which are there, of which version, and how they are configured now.
 
+pub mod concourse;
+pub mod env_file;
+pub mod unit;
 mod version;
 
-pub use version::{Version, Versions};
+pub use version::{Known, Version, Versions};
