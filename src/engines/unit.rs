@@ -111,13 +111,18 @@ impl Unit {
     }
 }
 
-/// The drop-ins of a unit: by their names, whichever folder they are in; of two with the same name the one in the
-/// more particular folder, and there the one in the earlier of [`FOLDERS`].
+/// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
+/// earlier of [`FOLDERS`] is read, there the one in the more particular folder, and one for all units of a kind last.
 fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
+    let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "service"));
+    let dashes = stem.char_indices().rev().filter(|(at, c)| *c == '-' && at + 1 < stem.len());
+    let shorter = dashes.filter_map(|(at, _)| Some(format!("{}.{kind}.d", stem.get(..=at)?)));
+    let own: Vec<String> = std::iter::once(format!("{name}.d")).chain(shorter).collect();
+    let of_kind = [format!("{kind}.d")];
     let mut by_name = BTreeMap::new();
-    for folder in folders_of(name) {
-        for parent in FOLDERS {
-            let folder = Path::new(parent).join(&folder);
+    for names in [own.as_slice(), &of_kind] {
+        for (parent, name) in FOLDERS.iter().flat_map(|parent| names.iter().map(move |name| (parent, name))) {
+            let folder = Path::new(parent).join(name);
             for file in root.list(&folder).unwrap_or_default() {
                 let path = folder.join(&file);
                 if path.extension() == Some("conf".as_ref()) {
@@ -126,27 +131,17 @@ fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
             }
         }
     }
-    by_name.into_values().filter(|path| !is_masked(root, path)).collect()
+    by_name.into_values().filter(|path| !leads_to_null(root, path)).collect()
 }
 
-/// `a-b.service.d`, `a-.service.d`, `service.d`.
-fn folders_of(name: &str) -> Vec<String> {
-    let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "service"));
-    let mut folders = vec![format!("{name}.d")];
-    let dashes = stem.char_indices().rev().filter(|(at, c)| *c == '-' && at + 1 < stem.len());
-    folders.extend(dashes.filter_map(|(at, _)| Some(format!("{}.{kind}.d", stem.get(..=at)?))));
-    folders.push(format!("{kind}.d"));
-    folders
-}
-
-/// A link to /dev/null, or an empty file, keeps what stands at its name elsewhere from being read.
+/// A unit that is a link to /dev/null, or empty, is as none.
 fn is_masked(root: &Root, path: &Path) -> bool {
-    let Ok(meta) = root.lstat(path) else { return false };
-    match meta.kind {
-        Kind::Link => root.read_link(path).is_ok_and(|target| target == Path::new("/dev/null")),
-        Kind::Regular => meta.len == 0,
-        _ => false,
-    }
+    leads_to_null(root, path) || root.stat(path).is_ok_and(|meta| meta.kind == Kind::Regular && meta.len == 0)
+}
+
+/// A drop-in that does takes the place of those of its name, and says nothing.
+fn leads_to_null(root: &Root, path: &Path) -> bool {
+    root.read_link(path).is_ok_and(|target| target == Path::new("/dev/null"))
 }
 
 /// Whether a drop-in of this text changes what environment files before it have said.

@@ -25,10 +25,9 @@ pub(super) fn command(argv: &[String]) -> Result<Command, String> {
     let (program, arguments) =
         argv.split_first().map_or((None, argv), |(program, rest)| (Some(program), rest));
     let program = program.map(PathBuf::from).filter(|path| path.file_name() == Some("concourse".as_ref()));
-    if let (Some(_), Some(other)) = (&program, arguments.first().filter(|word| !word.starts_with('-'))) {
-        if other != "worker" {
-            return Err(other.clone());
-        }
+    let subcommand = arguments.first().filter(|word| !word.starts_with('-'));
+    if let Some(other) = subcommand.filter(|word| program.is_some() && *word != "worker") {
+        return Err(other.clone());
     }
     let mut flags = Flags::default();
     let mut words = arguments.iter();
