@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT};
+use crate::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT, text};
 use crate::{V7_14, machine};
 
 fn tag(machine: &Machine) -> Option<String> {
@@ -66,16 +66,40 @@ fn what_cannot_be_read_is_said() {
     let machine = machine(V7_14);
     machine.drop_in(
         "a.conf",
-        "[Service]\nEnvironmentFile=/etc/missing\nEnvironmentFile=-/etc/also-missing\nEnvironmentFile=/etc/*.env\n\
-         EnvironmentFile=-/etc/%n\nEnvironmentFile=/etc/odd\n",
+        "[Service]\nEnvironmentFile=/etc/missing\nEnvironmentFile=-/etc/also-missing\nEnvironmentFile=/etc/odd\n\
+         EnvironmentFile=/etc/none*.env\nEnvironmentFile=/etc/binary\n",
     );
     machine.put("etc/odd", "\u{feff}CONCOURSE_TAG=x\nexport CONCOURSE_TAG=a\nexport OTHER=b\n");
+    std::fs::write(machine.root().join("etc/binary"), b"A=\xff\xfe\n").unwrap();
     let unread = machine.concourse().worker.unwrap().unread;
     let root = machine.root().display().to_string();
     let unread: Vec<String> = unread.iter().map(|line| line.replace(&root, "")).collect();
     insta::assert_snapshot!(unread.join("\n"));
     // The tags are those of what can be read.
     assert_eq!(tag(&machine), None);
+}
+
+#[test]
+fn wildcards_and_the_units_name_are_followed_and_what_is_not_costs_no_tag() {
+    let machine = machine(V7_14);
+    machine.put("etc/concourse.d/10.env", "CONCOURSE_TAG=ten\n");
+    machine.put("etc/concourse.d/20.env", "CONCOURSE_TAG=twenty\n");
+    machine.put("etc/concourse.d/30.txt", "CONCOURSE_TAG=thirty\n");
+    machine.put("etc/env-concourse-worker.service", "CONCOURSE_TAG=named\n");
+    machine.drop_in("a.conf", "[Service]\nEnvironmentFile=-/etc/concourse.d/*.env\n");
+    assert_eq!(tag(&machine).as_deref(), Some("twenty"));
+    machine.drop_in("b.conf", "[Service]\nEnvironmentFile=-/etc/env-%n\n");
+    assert_eq!(tag(&machine).as_deref(), Some("named"));
+    assert!(machine.concourse().worker.unwrap().unfollowed.is_empty());
+    // The machine's name is not known here; its file may have tags that ours would take the place of.
+    machine.drop_in("c.conf", "[Service]\nEnvironmentFile=-/etc/env-%H\n");
+    let desired = machine.desired("tag: a");
+    let file = text(&desired, "/etc/rocworker/concourse.env").unwrap();
+    assert!(file.contains("CONCOURSE_CONTAINERD_CONFIG=") && !file.contains("CONCOURSE_TAG"), "{file}");
+    assert!(desired.notes[0].problem && desired.notes[0].text.contains("/etc/env-%H"), "{:?}", desired.notes);
+    machine.put("etc/large", &"#".repeat(300_000));
+    machine.drop_in("c.conf", "[Service]\nEnvironmentFile=-/etc/large\n");
+    assert!(machine.desired("").notes[0].text.contains("is larger than"), "{:?}", desired.notes);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::{Version, Versions};
 
 pub use charm::Charm;
 pub use command::Flags;
+use environment::Environment;
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
 pub const UNIT: &str = "concourse-worker.service";
@@ -63,6 +64,8 @@ pub struct Worker {
     pub settings_file: Option<PathBuf>,
     /// What could not be read of unit and environment, a sentence each.
     pub unread: Vec<String>,
+    /// Environment files that systemd may read and that are not read here, a sentence each.
+    pub unfollowed: Vec<String>,
 }
 
 /// The containerd that the worker starts.
@@ -101,7 +104,8 @@ impl Concourse {
 
 impl Worker {
     fn read(root: &Root, versions: &mut Versions<'_>, unit: Unit, command: command::Command) -> Self {
-        let (environment, mut unread) = environment::effective(root, &unit);
+        let Environment { variables: environment, mut unread, unfollowed } =
+            Environment::effective(root, &unit);
         let flags = command.flags;
         let named =
             command.program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
@@ -139,6 +143,7 @@ impl Worker {
             later,
             settings_file,
             unread: [unit.unread, unread].concat(),
+            unfollowed,
         }
     }
 

@@ -143,6 +143,12 @@ fn environment_files(
         Tags::AsTheyAre => {}
         Tags::Set(tags) => variables.push((tags::VARIABLE, tags)),
         Tags::Unset => unset.push(tags::VARIABLE),
+        Tags::Unknown => {
+            for problem in &worker.unfollowed {
+                let left = "the worker's tags are left as they are, so that none of that file's is lost";
+                desired.problem(ABOUT, format!("{problem}: {left}"));
+            }
+        }
         Tags::OutOfReach => desired.problem(
             ABOUT,
             format!(

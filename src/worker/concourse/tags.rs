@@ -17,6 +17,8 @@ pub(super) enum Tags {
     Unset,
     /// The command line has tags, and none of an environment counts.
     OutOfReach,
+    /// What the other files say is not known, and ours would take its place.
+    Unknown,
 }
 
 /// The user's own tags first, then those of our configuration, then, if the worker can give GPUs, ours.
@@ -38,6 +40,8 @@ pub(super) fn tags(config: &Config, selection: &Selection<'_>, worker: &Worker, 
         Tags::AsTheyAre
     } else if !worker.flags.tags.is_empty() {
         Tags::OutOfReach
+    } else if !worker.unfollowed.is_empty() {
+        Tags::Unknown
     } else if tags.is_empty() {
         Tags::Unset
     } else {

@@ -62,6 +62,7 @@ fn worker(containerd: Version, written_config: Option<&str>) -> Worker {
         later: Vec::new(),
         settings_file: None,
         unread: Vec::new(),
+        unfollowed: Vec::new(),
     }
 }
 
