@@ -87,6 +87,8 @@ fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn of_service(text: &str) -> Vec<(String, String)> {
@@ -122,6 +124,20 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(words(value), expected, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_odd(
+            text in "(\\[Service\\]\n)?[A-C= \"'\\\\\n\r#;x0-9%]{0,60}",
+            value in "[a-c \"'\\\\x0-9n]{0,40}",
+        ) {
+            for setting in settings(&text, "Service") {
+                words(&setting.value);
+            }
+            let plain = !value.contains(['"', '\'', '\\']);
+            prop_assert!(!plain || words(&value).iter().eq(value.split_whitespace()));
         }
     }
 }

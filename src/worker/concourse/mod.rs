@@ -5,7 +5,7 @@
 mod containerd;
 mod tags;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 use root::Attributes;
@@ -223,11 +223,4 @@ fn left_alone(worker: &Worker) -> String {
          `concourse: {{existing: adopt}}` rocworker's settings would come after the charm's and win",
         worker.charm.signs.join(", ")
     )
-}
-
-/// Where everything that [`actions`] may write is, for those who look for what is left of it.
-#[must_use]
-pub fn paths(shim: &Path) -> Vec<PathBuf> {
-    let launcher = shim.parent().unwrap_or(shim).join(LAUNCHER);
-    vec![shim.join("runc"), launcher, CONTAINERD_CONFIG.into(), ENV_FILE.into(), DROP_IN.into()]
 }
