@@ -3,5 +3,6 @@
 
 pub mod cdi;
 pub mod concourse;
+pub mod desired;
 pub mod selection;
 pub mod tags;

@@ -120,6 +120,13 @@ fn a_worker_that_runs_something_else_gets_no_variable_of_containerds_and_no_tag_
 }
 
 #[test]
+fn without_the_wrapper_there_is_no_gpu_to_tell_of() {
+    let desired = machine(V8_1).desired_with("tag: a", None);
+    assert_eq!(value(&desired, "CONCOURSE_TAG").as_deref(), Some("a"));
+    assert_eq!(desired.actions.len(), 2, "{desired:#?}");
+}
+
+#[test]
 fn of_an_unknown_version_nothing_is_assumed() {
     let launcher = "/usr/local/lib/rocworker/concourse-containerd";
     for path in ["concourse", "containerd"] {

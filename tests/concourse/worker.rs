@@ -126,11 +126,15 @@ impl Machine {
     }
 
     pub(crate) fn desired(&self, config: &str) -> Desired {
+        self.desired_with(config, Some(Path::new(WRAPPER)))
+    }
+
+    pub(crate) fn desired_with(&self, config: &str, wrapper: Option<&Path>) -> Desired {
         let root = Root::open(self.dir.path()).unwrap();
         let config = Config::parse(Path::new("config.yaml"), config).unwrap();
         let facts = Facts::read(&root);
         let selection = select(&config, &facts).unwrap();
-        actions(&config, &selection, &self.concourse(), Path::new(WRAPPER), Path::new(SHIM_FOLDER))
+        actions(&config, &selection, &self.concourse(), wrapper, Path::new(SHIM_FOLDER))
     }
 
     /// Writes what should be, as an executor would.

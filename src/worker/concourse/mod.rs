@@ -29,14 +29,16 @@ const LAUNCHER: &str = "concourse-containerd";
 
 const ABOUT: &str = "concourse";
 
-/// What should be so for the worker of this machine. `wrapper`: runc-amd-wrapper's program; `shim`: the folder that
-/// holds it as `runc`, [`SHIM_FOLDER`] on a machine.
+/// What should be so for the worker of this machine. `wrapper`: runc-amd-wrapper's program; without one no container
+/// can be given a GPU, and the worker gets no tag of one. `shim`: the folder that holds it as `runc`, [`SHIM_FOLDER`]
+/// on a machine. To be asked with an empty selection too, when the configuration leaves AMD's GPUs alone: the user's
+/// own tags stay, and those that a charm left behind go.
 #[must_use]
 pub fn actions(
     config: &Config,
     selection: &Selection<'_>,
     concourse: &Concourse,
-    wrapper: &Path,
+    wrapper: Option<&Path>,
     shim: &Path,
 ) -> Desired {
     let mut desired = Desired::default();
@@ -57,16 +59,17 @@ pub fn actions(
     for problem in &worker.unread {
         desired.note(ABOUT, problem);
     }
-    let way = if selection.gpus.is_empty() { None } else { way(worker, shim, &mut desired) };
+    let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
+    let way = wrapper.and_then(|wrapper| Some((way(worker, shim, &mut desired)?, wrapper)));
     let tags = tags::tags(config, selection, worker, way.is_some());
-    let files = containerd_files(way.as_ref(), wrapper, shim, &mut desired);
-    match files.and_then(|variables| environment_files(worker, variables, tags, &mut desired)) {
-        Ok(()) => {}
+    let files = match way {
+        Some((way, wrapper)) => containerd_files(&way, wrapper, shim, &mut desired),
+        None => Vec::new(),
+    };
+    if let Err(problem) = environment_files(worker, files, tags, &mut desired) {
         // Without all of them none does any good.
-        Err(problem) => {
-            desired.actions.clear();
-            desired.problem(ABOUT, problem);
-        }
+        desired.actions.clear();
+        desired.problem(ABOUT, problem);
     }
     desired
 }
@@ -98,12 +101,11 @@ fn way(worker: &Worker, shim: &Path, desired: &mut Desired) -> Option<Way> {
 
 /// What the worker is to find at its variables for containerd, with the files that these name.
 fn containerd_files(
-    way: Option<&Way>,
+    way: &Way,
     wrapper: &Path,
     shim: &Path,
     desired: &mut Desired,
-) -> Result<Vec<(&'static str, String)>, String> {
-    let Some(way) = way else { return Ok(Vec::new()) };
+) -> Vec<(&'static str, String)> {
     let target = wrapper.to_owned();
     let link = Kind::Owned(Content::Link { target });
     desired.push(Action::new(
@@ -116,7 +118,7 @@ fn containerd_files(
         Way::Shims { text, .. } => {
             let reason = "Concourse's containerd gives its shims the wrapper as runc";
             desired.push(Action::file(Stage::Expose, CONTAINERD_CONFIG, text, reason).with(restart()));
-            Ok(vec![("CONCOURSE_CONTAINERD_CONFIG", CONTAINERD_CONFIG.to_owned())])
+            vec![("CONCOURSE_CONTAINERD_CONFIG", CONTAINERD_CONFIG.to_owned())]
         }
         Way::Launcher { text } => {
             let path = shim.parent().unwrap_or(shim).join(LAUNCHER);
@@ -125,9 +127,9 @@ fn containerd_files(
             let content = Content::File { bytes: text.clone().into_bytes(), attributes };
             let reason = "starts Concourse's containerd with the wrapper as runc";
             desired.push(Action::new(Stage::Expose, path, Kind::Owned(content), reason).with(restart()));
-            Ok(vec![("CONCOURSE_CONTAINERD_BIN", value)])
+            vec![("CONCOURSE_CONTAINERD_BIN", value)]
         }
-        Way::AlreadySo => Ok(Vec::new()),
+        Way::AlreadySo => Vec::new(),
     }
 }
 
