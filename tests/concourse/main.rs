@@ -8,6 +8,7 @@
 
 mod charm;
 mod facts;
+mod kept;
 mod odd;
 mod real;
 mod worker;
