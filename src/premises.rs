@@ -6,7 +6,7 @@ use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
 use crate::config::Config;
-use crate::engines::{Docker, Versions};
+use crate::engines::{Concourse, Docker, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
@@ -23,6 +23,7 @@ pub struct Premises {
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
     pub docker: Docker,
+    pub concourse: Concourse,
 }
 
 impl Premises {
@@ -43,6 +44,7 @@ impl Premises {
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
             docker: Docker::read(root, &config.docker.config, versions),
+            concourse: Concourse::read(root, versions),
         }
     }
 }

@@ -29,6 +29,12 @@ pub const MODULE_OPTIONS: &str = "modules/options.conf";
 /// Group and mode of the nodes in a container, at every start.
 pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 
+/// The Concourse worker's environment file, its unit's drop-in, and how its containerd comes to run the wrapper.
+pub const CONCOURSE_ENVIRONMENT: &str = "concourse/worker.env";
+pub const CONCOURSE_DROP_IN: &str = "concourse/drop-in.conf";
+pub const CONCOURSE_CONTAINERD: &str = "concourse/containerd.toml";
+pub const CONCOURSE_LAUNCHER: &str = "concourse/containerd.sh";
+
 /// The templates that the program carries.
 const BUILT_IN: &[(&str, &str)] = &[
     (CDI, include_str!("../../templates/cdi/amd.json")),
@@ -36,6 +42,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     (UDEV, include_str!("../../templates/udev/70-amdgpu.rules")),
     (MODULE_LOAD, include_str!("../../templates/modules/load.conf")),
     (MODULE_OPTIONS, include_str!("../../templates/modules/options.conf")),
+    (CONCOURSE_ENVIRONMENT, include_str!("../../templates/concourse/worker.env")),
+    (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
+    (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
+    (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 

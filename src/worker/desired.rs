@@ -1,11 +1,13 @@
 //! What should be on a worker: each concern's part, in the order in which one names the other.
 
+use std::path::Path;
+
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
 use super::selection::{Selection, is_off, select};
-use super::{docker, host, policy};
+use super::{concourse, docker, host, policy};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -35,6 +37,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             "rocworker",
             "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
         );
+        desired.extend(worker(config, premises, &select(config, &premises.facts)?, None));
         return Ok(desired);
     }
     for path in premises.templates.unknown() {
@@ -51,15 +54,31 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     say_what_is_left_out(&selection, &mut desired);
     if premises.facts.amd().next().is_none() {
         desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        desired.extend(worker(config, premises, &selection, None));
         return Ok(desired);
     }
     desired.extend(spec(config, premises, &selection)?);
     match &premises.wrapper {
         // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
         Ok(program) => desired.extend(runtime(config, premises, &selection, program)?),
-        Err(why) => desired.problem("wrapper", why.clone()),
+        Err(why) => {
+            desired.problem("wrapper", why.clone());
+            desired.extend(worker(config, premises, &selection, None));
+        }
     }
     Ok(desired)
+}
+
+/// The Concourse worker's part. Its own tags are set without a GPU, too.
+fn worker(
+    config: &Config,
+    premises: &Premises,
+    selection: &Selection<'_>,
+    program: Option<&Program>,
+) -> Desired {
+    let wrapper = program.map(|program| program.path.as_path());
+    let shim = Path::new(concourse::SHIM_FOLDER);
+    concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
@@ -88,9 +107,14 @@ fn runtime(
     program: &Program,
 ) -> Result<Desired, Error> {
     let mut desired = wrapper(program);
-    let policy = policy::policy(config, selection, false);
+    let set_up = concourse::is_set_up(config, &premises.concourse);
+    let mut policy = policy::policy(config, selection, set_up.is_some());
+    // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+    let real_runc = set_up.and_then(|worker| worker.real_runc()).map(Path::to_owned);
+    policy.runtime = policy.runtime.or(real_runc);
     desired.push(policy::action(policy::text(&premises.templates, &policy)?));
     desired.extend(docker::actions(config, &premises.docker, &program.path));
+    desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }
 

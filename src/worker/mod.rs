@@ -2,6 +2,7 @@
 //! for byte.
 
 pub mod cdi;
+pub mod concourse;
 pub mod desired;
 pub mod docker;
 pub mod host;

@@ -33,6 +33,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("seabios", "what QEMU's machines start with"),
     ("xz-utils", "decompresses kernel modules"),
     ("debian-archive-keyring", "checks the kernels' signatures"),
+    ("systemd", "verifies the worker's unit, and reads environment files"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
