@@ -15,14 +15,16 @@ mod entries;
 mod error;
 mod hooks;
 mod inject;
+mod mounts;
 mod places;
+mod rlimits;
 
 use std::borrow::Cow;
 
 pub use crate::splice::Edited;
 pub use entries::Device;
 pub use error::Error;
-pub use inject::{Injection, Node};
+pub use inject::{Injection, Node, ProcessEdits};
 pub(crate) use places::{Doubt, Process};
 
 use crate::{

@@ -1,8 +1,9 @@
 mod edits;
 mod hostile;
+mod machine;
 mod properties;
 
-use super::{Bundle, Error, Injection, Node};
+use super::{Bundle, Error, Injection, Node, ProcessEdits};
 use crate::gids::{IdMapping, UserNamespace};
 
 fn render_node() -> Node<'static> {
@@ -22,7 +23,8 @@ fn kfd() -> Node<'static> {
 }
 
 fn gpu() -> Injection<'static> {
-    Injection { nodes: vec![kfd(), render_node()], gids: vec![992], ..Injection::default() }
+    let process = ProcessEdits { gids: vec![992], ..ProcessEdits::default() };
+    Injection { nodes: vec![kfd(), render_node()], process, ..Injection::default() }
 }
 
 fn inject(text: &str, injection: &Injection<'_>) -> Result<Option<String>, Error> {
