@@ -23,9 +23,11 @@ pub fn check(data: &[u8]) {
     }
     container::is_kubernetes(bundle.annotation_keys());
     container::is_concourse_resource(bundle.env());
+    let rootfs = bundle.rootfs();
     let as_read = as_go_decodes(text);
     let places = Places::of_bundle(&as_read);
     assert_eq!(bundle.doubt().is_some(), places.in_doubt, "{:?} of {text}", bundle.doubt());
+    assert_eq!(rootfs.as_deref(), places.rootfs.as_deref(), "{text}");
     let namespace = bundle.user_namespace();
     let (devices, cgroups_path) = (bundle.devices(), bundle.cgroups_path());
     for error in [namespace.as_ref().err(), devices.as_ref().err(), cgroups_path.as_ref().err()] {

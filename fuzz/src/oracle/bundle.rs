@@ -21,6 +21,7 @@ pub(crate) struct Places<'a> {
     pub(crate) in_doubt: bool,
     pub(crate) env: Vec<String>,
     pub(crate) annotation_keys: Vec<String>,
+    pub(crate) rootfs: Option<String>,
     has_process: bool,
     gids: Option<&'a str>,
     rlimits: Option<&'a str>,
@@ -56,6 +57,7 @@ impl<'a> Places<'a> {
             let paths = linux.iter().filter(|(key, value)| is_field(key, "cgroupsPath") && *value != "null");
             places.cgroups_path = paths.map(|(_, value)| *value).next_back();
         }
+        places.rootfs = rootfs(&root).flatten();
         places.mounts = places.field(&root, "mounts", '[');
         places.hooks = places.field(&root, "hooks", '{');
         let annotations = places.object(&root, "annotations").unwrap_or_default();
@@ -162,6 +164,17 @@ impl<'a> Places<'a> {
         };
         !hooks.in_doubt && injection.hooks.iter().all(|hook| can_take(&hook.name))
     }
+}
+
+/// The last path of any root; the outer None where one of them is no object, or a path in it no text.
+fn rootfs(root: &Members<'_>) -> Option<Option<String>> {
+    let mut last = None;
+    for (_, of) in root.iter().filter(|(key, _)| is_field(key, "root")) {
+        for (_, path) in members(of)?.iter().filter(|(key, _)| is_field(key, "path")) {
+            last = Some(value(path)?);
+        }
+    }
+    Some(last)
 }
 
 /// Each entry is an object, in which these keys stand in no other spelling.

@@ -1,6 +1,7 @@
 //! The folders of the machine that every container gets, as they are at this moment.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use allocation::Quoted;
 use allocation::bundle::{Bundle, Injection};
@@ -10,7 +11,7 @@ use allocation::folder::Folder;
 use crate::config::Config;
 use crate::log::Log;
 use crate::open::c_string;
-use crate::sys::{self, Begin, Errno, flag};
+use crate::sys::{self, Begin, Errno, Fd, flag};
 
 /// Each is a mount that runc makes at every create.
 const MOST: usize = 256;
@@ -30,7 +31,7 @@ pub fn mount(parents: &[String], config: &Config, log: &Log<'_>) {
         if is_kubernetes(bundle.annotation_keys()) {
             return Ok(());
         }
-        let folders = beneath(parents, log);
+        let folders = beneath(parents, &rootfs_of(config, &bundle), log);
         let injection = Injection { folders: &folders, ..Injection::default() };
         match bundle.edit(&injection, &mut |left_out| log.warn(left_out)).map_err(unclear)? {
             // Where another create of this bundle has replaced it meanwhile, it has done the same, and perhaps more.
@@ -41,57 +42,87 @@ pub fn mount(parents: &[String], config: &Config, log: &Log<'_>) {
     mount().unwrap_or_else(|reason| log.warn(&format!("the policy's folders are not mounted: {reason}")));
 }
 
+/// Where the container's files are, from the working directory: `root.path` is as seen from the bundle.
+pub fn rootfs_of(config: &Config, bundle: &Bundle<'_>) -> PathBuf {
+    config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default())
+}
+
 /// The folders directly beneath these, of each parent in the order of their names. A parent that is not there has none.
-/// Links, files and hidden names are no folders, and what cannot be mounted is left out with a warning.
-pub fn beneath(parents: &[String], log: &Log<'_>) -> Vec<Folder> {
+/// Links, files and hidden names are no folders, and what runc could not mount is left out with a warning.
+pub fn beneath(parents: &[String], rootfs: &Path, log: &Log<'_>) -> Vec<Folder> {
     let mut folders = Vec::new();
     for parent in parents {
-        if let Err(errno) = add(parent, &mut folders, log)
+        if let Err(errno) = add(parent, rootfs, &mut folders, log)
             && errno != Errno::NOT_FOUND
         {
-            let error = std::io::Error::from(errno);
-            log.warn(&format!("the folders beneath {parent} cannot be listed, and are not mounted: {error}"));
+            log.warn(&format!("the folders beneath {parent} are not mounted: {}", io::Error::from(errno)));
         }
     }
     folders
 }
 
-fn add(parent: &str, folders: &mut Vec<Folder>, log: &Log<'_>) -> Result<(), Errno> {
+fn add(parent: &str, rootfs: &Path, folders: &mut Vec<Folder>, log: &Log<'_>) -> Result<(), Errno> {
     let opened = sys::open(&c_string(Path::new(parent))?, flag::DIRECTORY, 0)?;
+    let warn = |name: &str, why: &str| {
+        log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
+    };
     let mut names = Vec::new();
     for name in sys::names(&opened)? {
-        match String::from_utf8(name) {
-            Ok(name) => names.push(name),
-            Err(_) => {
-                log.warn(&format!("a folder beneath {parent} whose name is not UTF-8 is not mounted"));
-            }
-        }
+        let name = String::from_utf8(name).unwrap_or_else(|name| {
+            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            warn(&name, "its name is not UTF-8");
+            // Hidden.
+            ".".to_owned()
+        });
+        names.push(name);
     }
     names.sort_unstable();
     for name in names {
         let Some(mut folder) = Folder::beneath(parent, &name) else { continue };
-        // It may be gone meanwhile.
-        let found = c_string(Path::new(&name))
-            .and_then(|name| sys::stat_no_follow_from(Begin::Folder(&opened), &name));
-        if !found.is_ok_and(|found| found.is_folder()) {
-            continue;
-        }
-        if folders.len() == MOST {
-            log.warn(&format!(
-                "{} beneath {parent} and what comes behind it are not mounted: a container gets {MOST} folders at most",
-                Quoted(&name)
-            ));
-            return Ok(());
-        }
-        let flags = c_string(Path::new(&folder.path)).and_then(|path| sys::mount_flags(&path))?;
-        for (flag, option) in
-            [(sys::NO_SUID, "nosuid"), (sys::NO_DEVICES, "nodev"), (sys::NO_EXECUTION, "noexec")]
-        {
-            if flags & flag != 0 {
-                folder.kept.push(option);
+        match examine(&opened, &name, &mut folder) {
+            // It may be gone meanwhile.
+            Ok(false) | Err(Errno::NOT_FOUND) => {}
+            Ok(true) if folders.len() == MOST => {
+                let why = format!(
+                    "a container gets {MOST} at most, and what comes behind it is not mounted either"
+                );
+                warn(&name, &why);
+                return Ok(());
             }
+            Ok(true) if has_room(rootfs, &folder.path) => folders.push(folder),
+            Ok(true) => warn(&name, "the container's root file system has no place for it"),
+            Err(errno) => warn(&name, &io::Error::from(errno).to_string()),
         }
-        folders.push(folder);
     }
     Ok(())
+}
+
+/// Whether it is a folder, and what its file system is mounted with.
+fn examine(parent: &Fd, name: &str, folder: &mut Folder) -> Result<bool, Errno> {
+    if !sys::stat_no_follow_from(Begin::Folder(parent), &c_string(Path::new(name))?)?.is_folder() {
+        return Ok(false);
+    }
+    let flags = sys::mount_flags(&c_string(Path::new(&folder.path))?)?;
+    let all = [(sys::NO_SUID, "nosuid"), (sys::NO_DEVICES, "nodev"), (sys::NO_EXECUTION, "noexec")];
+    folder.kept.extend(all.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, option)| *option));
+    Ok(true)
+}
+
+/// Whether runc finds a folder at this path in the container, or can make it: not through a file, nor in a file system
+/// that is mounted read-only. Where a link leads is for runc to see.
+fn has_room(rootfs: &Path, path: &str) -> bool {
+    let mut place = rootfs.to_owned();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let parent = place.clone();
+        place.push(part);
+        match c_string(&place).and_then(|place| sys::stat_no_follow(&place)) {
+            Ok(found) if found.is_folder() => {}
+            Ok(found) => return !found.is_regular(),
+            Err(_) => {
+                let flags = c_string(&parent).and_then(|parent| sys::mount_flags(&parent));
+                return flags.map_or(true, |flags| flags & sys::READ_ONLY == 0);
+            }
+        }
+    }
+    true
 }

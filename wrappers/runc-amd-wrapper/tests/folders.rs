@@ -109,8 +109,8 @@ fn there_is_an_end_to_how_many_are_mounted() {
     let outcome = stage.create(config(&[]));
     assert_eq!(mounted(&stage.config()).len(), 256, "{outcome:?}");
     let warnings = outcome.messages("warning");
-    assert!(warnings.len() == 1 && warnings[0].contains("\"256\" beneath"), "{outcome:?}");
-    assert!(warnings[0].ends_with("a container gets 256 folders at most"), "{outcome:?}");
+    assert!(warnings.len() == 1 && warnings[0].contains("\"256\" beneath "), "{outcome:?}");
+    assert!(warnings[0].contains(": a container gets 256 at most"), "{outcome:?}");
 }
 
 #[test]
@@ -122,7 +122,10 @@ fn what_stands_in_the_place_of_a_parent_fails_no_container() {
     stage.write("srv", "");
     let file = stage.create(config(&[]));
     let warnings = file.messages("warning");
-    assert!(file.runs() && warnings.len() == 1 && warnings[0].contains("cannot be listed"), "{file:?}");
+    assert!(
+        file.runs() && warnings.len() == 1 && warnings[0].contains("are not mounted: Not a directory"),
+        "{file:?}"
+    );
     std::fs::remove_file(stage.path("srv")).unwrap();
     // As a shell's `/srv/*` has it.
     std::fs::create_dir_all(stage.path("elsewhere/a")).unwrap();
@@ -222,6 +225,56 @@ fn a_config_that_is_a_link_and_a_folder_that_cannot_be_written_to_keep_nobody_fr
     assert!(unwritable.runs() && warnings.len() == 1, "{unwritable:?}");
     assert!(warnings[0].contains("/config.json anew failed: "), "{unwritable:?}");
     assert_eq!(stage.config(), config(&[]).as_bytes());
+}
+
+/// runc would have to make a folder there, and would fail the container.
+#[test]
+fn a_container_without_a_place_for_them_starts_without_them() {
+    let stage = Stage::new();
+    make(&stage, &["a", "b_rw"]);
+    policy_with_folders(&stage, "all", "none");
+    let srv = stage.path("srv");
+    let inside = stage.path("bundle/rootfs").join(srv.strip_prefix("/").unwrap());
+    type State<'m> = (&'m str, &'m dyn Fn(), &'m [(&'m str, &'m str)]);
+    let above = || std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    let states: [State<'_>; 5] = [
+        ("an empty root", &|| {}, BOTH),
+        ("folders", &|| std::fs::create_dir_all(inside.join("a")).unwrap(), BOTH),
+        (
+            "a file in the place of one",
+            &|| {
+                std::fs::create_dir_all(&inside).unwrap();
+                std::fs::write(inside.join("a"), "").unwrap();
+            },
+            &[("b_rw", "rw")],
+        ),
+        (
+            "a file in the place of their parent",
+            &|| {
+                above();
+                std::fs::write(&inside, "").unwrap();
+            },
+            &[],
+        ),
+        (
+            "a link, which runc looks after",
+            &|| {
+                above();
+                symlink("/elsewhere", &inside).unwrap();
+            },
+            BOTH,
+        ),
+    ];
+    for (kind, make_it, expected) in states {
+        let bundle = stage.bundle(config(&[]));
+        std::fs::create_dir(bundle.join("rootfs")).unwrap();
+        make_it();
+        let outcome = stage.create_as_it_is("c1");
+        started_with(&stage, &outcome, expected, kind);
+        let warnings = outcome.messages("warning");
+        assert_eq!(warnings.len(), 2 - expected.len(), "{kind}: {outcome:?}");
+        assert!(warnings.iter().all(|said| said.ends_with("has no place for it")), "{kind}: {outcome:?}");
+    }
 }
 
 #[test]

@@ -182,3 +182,31 @@ fn real_a_shm_from_elsewhere_is_left_and_memory_is_locked_as_far_as_runc_may() {
         "{said:?}"
     );
 }
+
+#[test]
+fn real_a_container_whose_files_are_read_only_starts_without_the_folders() {
+    if !real::require_root(NEEDS) {
+        return;
+    }
+    let machine = Machine::new();
+    let srv = machine.path("srv");
+    std::fs::create_dir_all(srv.join("models")).unwrap();
+    policy(&machine, "none", &json!({"folders": [srv]}));
+    let script = format!("[ -d {} ] && echo there; echo starts", srv.join("models").display());
+    let bundle = machine.bundle("b", Like { args: &["sh", "-c", &script], ..Like::default() });
+    let rootfs = bundle.join("rootfs");
+    for folder in ["proc", "dev"] {
+        std::fs::create_dir(rootfs.join(folder)).unwrap();
+    }
+    let rootfs = rootfs.to_str().unwrap();
+    for mounting in [&["mount", "--bind", rootfs, rootfs][..], &["mount", "-o", "remount,bind,ro", rootfs]] {
+        assert!(machine.inside(mounting).status().unwrap().success());
+    }
+    let before = config_of(&bundle);
+    let said = run(&machine, &bundle, "c1");
+    assert_eq!((said.stdout.as_str(), config_of(&bundle)), ("starts\n", before), "{said:?}");
+    assert!(said.stderr.contains("\\\"models\\\"") && said.stderr.contains("no place for it"), "{said:?}");
+    assert!(machine.inside(&["umount", rootfs]).status().unwrap().success());
+    let said = run(&machine, &bundle, "c1");
+    assert!(said.stdout == "there\nstarts\n" && said.stderr.is_empty(), "{said:?}");
+}

@@ -162,6 +162,26 @@ impl<'a> Bundle<'a> {
         })
     }
 
+    /// `root.path`; None where it is not plain to see. Looked for only where it is wanted.
+    #[must_use]
+    pub fn rootfs(&self) -> Option<Cow<'a, str>> {
+        let mut path = None;
+        let root = Scanner::at(self.text, self.root.span.start).object(|scanner, key| {
+            if !key.names("root") {
+                return scanner.skip().map(drop);
+            }
+            let root = scanner.object_of(|scanner, key| {
+                if !key.names("path") {
+                    return scanner.skip().map(drop);
+                }
+                path = Some(scanner.text()?);
+                Ok(())
+            });
+            root.map(drop)
+        });
+        path.filter(|_| root.is_ok())
+    }
+
     fn certain(&self) -> Result<(), Error> {
         match &self.doubt.0 {
             Some(error) => Err(error.clone()),

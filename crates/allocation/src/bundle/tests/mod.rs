@@ -93,6 +93,24 @@ fn tells_which_user_namespace_a_container_gets() {
     }
 }
 
+#[test]
+fn the_root_file_system_is_where_the_bundle_says() {
+    for (text, expected) in [
+        (
+            r#"{"root":{"path":"/var/lib/x","readonly":true},"linux":{"root":{"path":"y"}}}"#,
+            Some("/var/lib/x"),
+        ),
+        (r#"{"Root":{"p\u0061th":"rootfs"}}"#, Some("rootfs")),
+        (r#"{"root":{"path":"a"},"root":{"path":"b"}}"#, Some("b")),
+        (r#"{"root":{}}"#, None),
+        (r#"{"root":null}"#, None),
+        (r#"{"root":{"path":5}}"#, None),
+        ("{}", None),
+    ] {
+        assert_eq!(Bundle::parse(text).unwrap().rootfs().as_deref(), expected, "{text}");
+    }
+}
+
 /// A task's bundle as Concourse's worker writes it (a shortened one, indented; made by hand after the
 /// fields that containerd's `spec` of such a container has).
 #[test]
