@@ -7,7 +7,7 @@ mod edits;
 
 use std::fmt;
 
-pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED};
+pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
 use crate::{
     Misread, PciAddress, Quoted, Render,
@@ -199,11 +199,19 @@ fn sharing(scanner: &mut Scanner<'_>) -> Result<Sharing, Fault> {
     })
 }
 
-/// A path that says what it means. `/` is none: every folder of a container would be the host's.
+/// A path that is to be written in one way only: without doubled slashes and one at its end. `/` is none: every folder of
+/// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
 fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     scanner.named("an absolute path like \"/srv\"", |path| {
-        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
-        path.strip_prefix('/')?.split('/').all(is_plain).then(|| path.to_owned())
+        let mut plain = String::new();
+        for part in path.strip_prefix('/')?.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => return None,
+                part => plain.extend(["/", part]),
+            }
+        }
+        (!plain.is_empty()).then_some(plain)
     })
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
         },
         wait_limit_s: file.wait_limit_s.unwrap_or(0),
         idle_grace_s: file.idle_grace_s,
-        folders: file.folders.unwrap_or_default(),
+        folders: folders(&file.folders.unwrap_or_default())?,
         edits: match file.edits {
             Some(edits) => edits_of(edits.get())?,
             None => Edits::default(),
@@ -97,8 +97,7 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
     };
     let can_be_kept = policy.wait_limit_s <= LONGEST_WAIT_S
         && policy.runtime.as_ref().is_none_or(|runtime| runtime.starts_with('/'))
-        && (policy.sharing, policy.default) != (Sharing::Exclusive, Default::All)
-        && policy.folders.iter().all(|folder| *folder != "/" && *folder == format!("/{}", normal(folder)));
+        && (policy.sharing, policy.default) != (Sharing::Exclusive, Default::All);
     can_be_kept.then_some(policy)
 }
 
@@ -106,6 +105,15 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
 fn named<T: Copy>(name: Option<String>, names: &[(&str, T)]) -> Option<Option<T>> {
     let Some(name) = name else { return Some(None) };
     names.iter().find(|(known, _)| *known == name).map(|(_, meaning)| Some(*meaning))
+}
+
+fn folders(listed: &[String]) -> Option<Vec<String>> {
+    let folder = |path: &String| {
+        let is_one =
+            path.starts_with('/') && !path.split('/').any(|part| part == "..") && !normal(path).is_empty();
+        is_one.then(|| format!("/{}", normal(path)))
+    };
+    listed.iter().map(folder).collect()
 }
 
 fn edits_of(raw: &str) -> Option<Edits> {

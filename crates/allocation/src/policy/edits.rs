@@ -63,8 +63,9 @@ fn gfx_override(scanner: &mut Scanner<'_>) -> Result<Vec<(Render, String)>, Faul
     Ok(overrides)
 }
 
-/// Three numbers as libhsakmt reads them: up to 63, 255 and 255.
-fn is_gfx_version(text: &str) -> bool {
+/// Whether this is a value of [`GFX_OVERRIDE`]: three numbers, as libhsakmt reads them up to 63, 255 and 255.
+#[must_use]
+pub fn is_gfx_version(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let mut parts = text.split('.');
     let all = [63, 255, 255].into_iter().all(|most| {
