@@ -320,7 +320,7 @@ impl Create<'_> {
         injection.process.memlock_bytes = memlock_bytes;
         memlock::keep_within_reach(&mut injection.process, &self.log);
         injection.shm_bytes = shm_bytes;
-        let folders = folders::beneath(&policy.folders, &folders::rootfs_of(config, bundle), &self.log);
+        let folders = folders::beneath(&policy.folders, config, bundle, &self.log);
         injection.folders = &folders;
         let edited = bundle
             .edit(&injection, &mut |left_out| self.log.warn(left_out))

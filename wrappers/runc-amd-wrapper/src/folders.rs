@@ -1,5 +1,6 @@
 //! The folders of the machine that every container gets, as they are at this moment.
 
+use std::ffi::CStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use allocation::Quoted;
 use allocation::bundle::{Bundle, Injection};
 use allocation::container::is_kubernetes;
 use allocation::folder::Folder;
+use allocation::gids::UserNamespace;
 
 use crate::config::Config;
 use crate::log::Log;
@@ -31,7 +33,7 @@ pub fn mount(parents: &[String], config: &Config, log: &Log<'_>) {
         if is_kubernetes(bundle.annotation_keys()) {
             return Ok(());
         }
-        let folders = beneath(parents, &rootfs_of(config, &bundle), log);
+        let folders = beneath(parents, config, &bundle, log);
         let injection = Injection { folders: &folders, ..Injection::default() };
         match bundle.edit(&injection, &mut |left_out| log.warn(left_out)).map_err(unclear)? {
             // Where another create of this bundle has replaced it meanwhile, it has done the same, and perhaps more.
@@ -42,17 +44,20 @@ pub fn mount(parents: &[String], config: &Config, log: &Log<'_>) {
     mount().unwrap_or_else(|reason| log.warn(&format!("the policy's folders are not mounted: {reason}")));
 }
 
-/// Where the container's files are, from the working directory: `root.path` is as seen from the bundle.
-pub fn rootfs_of(config: &Config, bundle: &Bundle<'_>) -> PathBuf {
-    config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default())
-}
-
 /// The folders directly beneath these, of each parent in the order of their names. A parent that is not there has none.
 /// Links, files and hidden names are no folders, and what runc could not mount is left out with a warning.
-pub fn beneath(parents: &[String], rootfs: &Path, log: &Log<'_>) -> Vec<Folder> {
+pub fn beneath(parents: &[String], config: &Config, bundle: &Bundle<'_>, log: &Log<'_>) -> Vec<Folder> {
     let mut folders = Vec::new();
+    if parents.is_empty() {
+        return folders;
+    }
+    let rootfs = Rootfs {
+        // As seen from the bundle.
+        path: config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default()),
+        namespace: bundle.user_namespace().unwrap_or(UserNamespace::Host),
+    };
     for parent in parents {
-        if let Err(errno) = add(parent, rootfs, &mut folders, log)
+        if let Err(errno) = add(parent, &rootfs, &mut folders, log)
             && errno != Errno::NOT_FOUND
         {
             log.warn(&format!("the folders beneath {parent} are not mounted: {}", io::Error::from(errno)));
@@ -61,7 +66,7 @@ pub fn beneath(parents: &[String], rootfs: &Path, log: &Log<'_>) -> Vec<Folder> 
     folders
 }
 
-fn add(parent: &str, rootfs: &Path, folders: &mut Vec<Folder>, log: &Log<'_>) -> Result<(), Errno> {
+fn add(parent: &str, rootfs: &Rootfs, folders: &mut Vec<Folder>, log: &Log<'_>) -> Result<(), Errno> {
     let opened = sys::open(&c_string(Path::new(parent))?, flag::DIRECTORY, 0)?;
     let warn = |name: &str, why: &str| {
         log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
@@ -89,7 +94,7 @@ fn add(parent: &str, rootfs: &Path, folders: &mut Vec<Folder>, log: &Log<'_>) ->
                 warn(&name, &why);
                 return Ok(());
             }
-            Ok(true) if has_room(rootfs, &folder.path) => folders.push(folder),
+            Ok(true) if rootfs.has_room(&folder.path) => folders.push(folder),
             Ok(true) => warn(&name, "the container's root file system has no place for it"),
             Err(errno) => warn(&name, &io::Error::from(errno).to_string()),
         }
@@ -108,21 +113,37 @@ fn examine(parent: &Fd, name: &str, folder: &mut Folder) -> Result<bool, Errno> 
     Ok(true)
 }
 
-/// Whether runc finds a folder at this path in the container, or can make it: not through a file, nor in a file system
-/// that is mounted read-only. Where a link leads is for runc to see.
-fn has_room(rootfs: &Path, path: &str) -> bool {
-    let mut place = rootfs.to_owned();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        let parent = place.clone();
-        place.push(part);
-        match c_string(&place).and_then(|place| sys::stat_no_follow(&place)) {
-            Ok(found) if found.is_folder() => {}
-            Ok(found) => return !found.is_regular(),
-            Err(_) => {
-                let flags = c_string(&parent).and_then(|parent| sys::mount_flags(&parent));
-                return flags.map_or(true, |flags| flags & sys::READ_ONLY == 0);
+/// The container's files, and for whom they are.
+struct Rootfs {
+    path: PathBuf,
+    namespace: UserNamespace,
+}
+
+impl Rootfs {
+    /// Whether runc finds a folder at this path, or can make it: not through a file, nor where the file system is
+    /// mounted read-only or belongs to users that the container does not have. Where a link leads is for runc to see.
+    fn has_room(&self, path: &str) -> bool {
+        let mut place = self.path.clone();
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            let parent = place.clone();
+            place.push(part);
+            match c_string(&place).and_then(|place| sys::stat_no_follow(&place)) {
+                Ok(found) if found.is_folder() => {}
+                Ok(found) => return !found.is_regular(),
+                Err(_) => return c_string(&parent).is_ok_and(|parent| self.can_be_written(&parent)),
             }
         }
+        true
     }
-    true
+
+    /// By the container's root, whose capabilities reach as far as its user namespace (capabilities(7)). What cannot be
+    /// seen from here may be so.
+    fn can_be_written(&self, folder: &CStr) -> bool {
+        let (Ok(flags), Ok(found)) = (sys::mount_flags(folder), sys::stat_no_follow(folder)) else {
+            return true;
+        };
+        let is_its = matches!(self.namespace, UserNamespace::Joined { .. })
+            || self.namespace.uid(found.uid).is_some() && self.namespace.gid(found.gid).is_some();
+        flags & sys::READ_ONLY == 0 && (is_its || found.mode & 0o002 != 0)
+    }
 }

@@ -184,7 +184,7 @@ fn real_a_shm_from_elsewhere_is_left_and_memory_is_locked_as_far_as_runc_may() {
 }
 
 #[test]
-fn real_a_container_whose_files_are_read_only_starts_without_the_folders() {
+fn real_a_container_that_cannot_make_the_folders_starts_without_them() {
     if !real::require_root(NEEDS) {
         return;
     }
@@ -207,6 +207,20 @@ fn real_a_container_whose_files_are_read_only_starts_without_the_folders() {
     assert_eq!((said.stdout.as_str(), config_of(&bundle)), ("starts\n", before), "{said:?}");
     assert!(said.stderr.contains("\\\"models\\\"") && said.stderr.contains("no place for it"), "{said:?}");
     assert!(machine.inside(&["umount", rootfs]).status().unwrap().success());
+
+    // Files of users that the container does not have.
+    let others =
+        machine.bundle("o", Like { args: &["sh", "-c", &script], mapping: CONCOURSE, ..Like::default() });
+    for folder in ["rootfs/proc", "rootfs/dev"] {
+        std::fs::create_dir(others.join(folder)).unwrap();
+    }
+    chown(others.join("rootfs"), Some(0), Some(0)).unwrap();
+    let said = run(&machine, &others, "c2");
+    assert!(said.stdout == "starts\n" && said.stderr.contains("no place for it"), "{said:?}");
+    chown(others.join("rootfs"), Some(65534), Some(65534)).unwrap();
+    let said = run(&machine, &others, "c2");
+    assert!(said.stdout == "there\nstarts\n" && said.stderr.is_empty(), "{said:?}");
+
     let said = run(&machine, &bundle, "c1");
     assert!(said.stdout == "there\nstarts\n" && said.stderr.is_empty(), "{said:?}");
 }
