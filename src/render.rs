@@ -9,8 +9,14 @@ use serde::Serialize;
 /// The CDI spec.
 pub const CDI: &str = "cdi/amd.json";
 
+/// The drop-in of containerd 2.
+pub const CONTAINERD: &str = "containerd/rocworker.toml";
+
 /// The templates that the program carries.
-const BUILT_IN: [(&str, &str); 1] = [(CDI, include_str!("../templates/cdi/amd.json"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    (CDI, include_str!("../templates/cdi/amd.json")),
+    (CONTAINERD, include_str!("../templates/containerd/rocworker.toml")),
+];
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +27,8 @@ pub struct Error {
 }
 
 /// Renders a template. A name that the template uses and `context` lacks is an error, and what stands between
-/// `{{ }}` in a `.json` template comes out as JSON, whatever it holds.
+/// `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's strings, numbers and lists are
+/// TOML's too.
 ///
 /// # Errors
 /// When there is no such template, or it does not fit its context.
@@ -38,7 +45,7 @@ pub fn render(name: &'static str, context: impl Serialize) -> Result<String, Err
             .map_err(failed)?,
     );
     environment.set_auto_escape_callback(|name| {
-        if name.ends_with(".json") { AutoEscape::Json } else { AutoEscape::None }
+        if name.ends_with(".json") || name.ends_with(".toml") { AutoEscape::Json } else { AutoEscape::None }
     });
     for (name, text) in BUILT_IN {
         environment.add_template(name, text).map_err(failed)?;

@@ -2,5 +2,6 @@
 //! for byte.
 
 pub mod cdi;
+pub mod containerd;
 pub mod selection;
 pub mod tags;
