@@ -31,6 +31,7 @@ impl Said {
         let mut versions = Vec::new();
         for file in &containerd.files {
             let said = file.said.as_ref().map_err(Clone::clone)?;
+            tables(file)?;
             let shown = file.path.display();
             let most = most(version);
             versions.push(match said.get("version").map(|value| (value, value.as_u64())) {
@@ -164,6 +165,25 @@ fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64
         )),
         _ => Ok(()),
     }
+}
+
+/// A text where a table has to be: containerd would not start with it either.
+fn tables(file: &File) -> Result<(), String> {
+    let Ok(said) = &file.said else { return Ok(()) };
+    let is_table = |value: Option<&Value>, name: &str| match value {
+        Some(value) if !value.is_object() => {
+            Err(format!("{}: {name} has to be a table", file.path.display()))
+        }
+        _ => Ok(()),
+    };
+    is_table(said.get("plugins"), "plugins")?;
+    for section in [CRI_1, CRI_2, CRI_3] {
+        let Some(cri) = said.get("plugins").and_then(|plugins| plugins.get(section)) else { continue };
+        is_table(Some(cri), section)?;
+        is_table(cri.get("containerd"), &format!("containerd of {section}"))?;
+        is_table(cri.pointer("/containerd/runtimes"), &format!("containerd.runtimes of {section}"))?;
+    }
+    Ok(())
 }
 
 fn cri_of<'a>(file: &'a File, section: &str) -> Option<&'a Value> {
