@@ -328,6 +328,7 @@ fn imports_are_followed_and_the_section_that_counts_is_edited() {
     machine.put("etc/containerd/conf.d/a.toml", kata("a"));
     machine.put("etc/containerd/conf.d/99-nvidia.toml", kata("nvidia"));
     machine.put("etc/containerd/conf.d/a.toml.bak", kata("c"));
+    machine.put("srv/last.toml", "");
     let wanted = |path: &str| {
         let desired = machine.wanted();
         assert_eq!(desired.actions.len(), 1, "{desired:#?}");

@@ -130,6 +130,23 @@ fn without_empty(said: Value) -> Value {
     }
 }
 
+/// As a program writes a file that it has read.
+fn write_sorted(text: &mut String, path: &[String], table: &Value) {
+    let (tables, values): (Vec<_>, Vec<_>) =
+        table.as_object().unwrap().iter().partition(|(_, v)| v.is_object());
+    if !path.is_empty() {
+        text.push_str(&format!("[{}]\n", path.join(".")));
+    }
+    for (name, value) in values {
+        // Tables in lists are this test's only ones: in braces.
+        let value = value.to_string().replace("\":", "\"=");
+        text.push_str(&format!("{name:?} = {value}\n"));
+    }
+    for (name, table) in tables {
+        write_sorted(text, &[path, &[format!("{name:?}")]].concat(), table);
+    }
+}
+
 /// Everything between a # and its line's end, that in strings too: all of it has to stay.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.split_once('#').map(|(_, comment)| comment)).collect()
@@ -164,6 +181,14 @@ fn holds(text: &str) {
 
     let back = edit.revert(&applied, Some(text)).unwrap();
     assert_eq!((back.text.as_deref(), back.left), (Some(text), Vec::new()), "{applied}");
+
+    // Somebody has written it anew, sorted, with nothing but tables.
+    let mut sorted = String::new();
+    write_sorted(&mut sorted, &[], &after);
+    let back = edit.revert(&sorted, Some(text)).unwrap();
+    assert_eq!(back.left, Vec::<String>::new(), "{sorted}");
+    let now = without_empty(read(back.text.as_deref().unwrap()));
+    assert_eq!(now, without_empty(before.clone()), "{text}\n=>\n{sorted}\n=>\n{}", back.text.unwrap());
 
     // Somebody has gone on with it: a comment on top and at the end, and a table.
     let eol = if text.contains("\r\n") { "\r\n" } else { "\n" };

@@ -47,17 +47,16 @@ pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> Vec<File> {
 }
 
 fn read_one(root: &Root, path: PathBuf) -> File {
-    let text = match root.lstat(&path) {
-        Err(error) if error.is_not_found() => Text::Absent,
-        Err(error) => Text::Refused(error.to_string()),
-        Ok(meta) if meta.kind == Kind::Link => {
-            let shown = root.shown(&path);
-            Text::Refused(format!(
-                "{} is a link, and what it leads to is not edited: make it a file",
-                shown.display()
-            ))
+    let is_link = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
+    let link = path.ancestors().find(|path| is_link(path));
+    let text = match (link, root.lstat(&path)) {
+        (Some(link), _) => {
+            let link = root.shown(link);
+            Text::Refused(format!("{} is a link, and nothing is written through links", link.display()))
         }
-        Ok(_) => {
+        (None, Err(error)) if error.is_not_found() => Text::Absent,
+        (None, Err(error)) => Text::Refused(error.to_string()),
+        (None, Ok(_)) => {
             root.read_text(&path, LIMIT).map_or_else(|error| Text::Refused(error.to_string()), Text::There)
         }
     };
@@ -92,13 +91,13 @@ impl File {
         }
     }
 
-    /// Whether a pattern among its imports matches this file. One that names it is none: that may be ours.
+    /// Whether one of its imports, other than `ours`, is this file or a pattern that matches it.
     #[must_use]
-    pub fn covers(&self, path: &Path) -> bool {
-        self.imports().iter().any(|pattern| {
+    pub fn covers(&self, path: &Path, ours: &str) -> bool {
+        self.imports().iter().filter(|import| *import != ours).any(|pattern| {
             let pattern = resolved(&self.path, pattern);
             if !is_pattern(&pattern) {
-                return false;
+                return pattern == path;
             }
             let (wanted, there): (Vec<_>, Vec<_>) =
                 (pattern.components().collect(), path.components().collect());

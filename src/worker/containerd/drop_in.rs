@@ -42,8 +42,8 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     };
     let text = text(&context)?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
-    let imports = import(said, &path)?;
-    let edit = (!main.covers(&path)).then_some(imports);
+    let pattern = pattern(&path)?;
+    let edit = (!main.covers(&path, &pattern)).then(|| import(said, &pattern));
     if let Some(edit) = &edit {
         writable(&main.text)?;
         edit.apply(main.text_or_nothing()).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
@@ -90,14 +90,20 @@ fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Vec<Value> {
     if theirs.contains(&ours) { Vec::new() } else { [theirs, vec![ours]].concat() }
 }
 
-fn import(said: &Said, path: &Path) -> Result<Edit, String> {
+/// What the main file imports. A file that it names and that is not there keeps containerd from starting; a pattern
+/// that matches nothing does not (*observed* with 2.1.9).
+fn pattern(path: &Path) -> Result<String, String> {
     let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
+    Ok(format!("{}*.toml", path.strip_suffix(".toml").unwrap_or(path)))
+}
+
+fn import(said: &Said, pattern: &str) -> Edit {
     let mut keys = Vec::new();
     // A file without a version counts as version 1. One that says something else is left to be that.
     if said.main_is_empty || said.main_version.is_some() {
         let version = said.main_version.unwrap_or(VERSION);
         keys.push(Key { path: vec!["version".to_owned()], set: Set::Needed(version.into()) });
     }
-    keys.push(Key { path: vec!["imports".to_owned()], set: Set::Member(path.into()) });
-    Ok(Edit { format: Format::Toml, keys })
+    keys.push(Key { path: vec!["imports".to_owned()], set: Set::Member(pattern.into()) });
+    Edit { format: Format::Toml, keys }
 }

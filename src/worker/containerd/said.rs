@@ -31,6 +31,13 @@ impl Said {
         let mut versions = Vec::new();
         for file in &containerd.files {
             let said = file.said.as_ref().map_err(Clone::clone)?;
+            if file.text == Text::Absent && file.path != main.path {
+                // Started again it would not come back; `containerd config dump` hides it.
+                return Err(format!(
+                    "it imports {}, which is not there: containerd does not start so",
+                    file.path.display()
+                ));
+            }
             tables(file)?;
             let shown = file.path.display();
             let most = most(version);

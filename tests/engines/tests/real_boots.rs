@@ -83,6 +83,12 @@ fn real_containerd_starts_with_what_apply_makes_and_its_runtime_gives_gpus() {
         assert_eq!(containerd.look(&through, "c1"), seen_on_demo(0..1, "open"), "{}", engine.name);
         // The runtime beside it is runc as it was.
         assert_eq!(containerd.look(&["--env", "AMD_VISIBLE_DEVICES=0"], "c2"), "", "{}", engine.name);
+        if engine == CONTAINERD_2_1 {
+            // Its file taken away by hand must not keep containerd from starting.
+            containerd.kill();
+            fs::remove_file(stage.join("conf.d/rocworker.toml")).unwrap();
+            containerd.start_again();
+        }
         let refused = [&through[..5], &["AMD_VISIBLE_DEVICES=17"]].concat();
         let refused = containerd.run(&refused, "c3", &look::look("refused"));
         assert!(refused.stderr.contains("runc-amd-wrapper: there is no GPU"), "{}: {refused:?}", engine.name);

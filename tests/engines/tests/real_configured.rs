@@ -165,7 +165,7 @@ fn without_ours(mut effective: Value) -> Value {
             runtimes.remove("amd");
         }
     }
-    let ours = ["/etc/containerd/config.toml", "/etc/containerd/conf.d/rocworker.toml"];
+    let ours = ["/etc/containerd/config.toml", "/etc/containerd/conf.d/rocworker*.toml"];
     let imports = effective["imports"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let imports: BTreeSet<&str> = imports.filter(|path| !ours.contains(path)).collect();
     effective["imports"] = json!(imports);

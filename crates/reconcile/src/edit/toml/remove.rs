@@ -23,7 +23,7 @@ pub(super) fn removed(text: &str, path: &[String], before: &Tree<'_>) -> Result<
     let folder = folder.unwrap_or_default();
     let host = tree.walk(folder).last().map(|step| step.node);
     let text = match host {
-        Some(Node::Inline(host)) => from_inline(text, &tree, folder, host, &found)?,
+        Some(Node::Inline(host)) => from_inline(text, host, &found)?,
         _ => {
             let key = tree::known(found.key.span())?;
             let end = end_of(found.node)?;
@@ -90,24 +90,10 @@ fn is_bare(table: &Table) -> bool {
     tree::is_headed(table) && tree::end_of_body(table).is_none()
 }
 
-fn from_inline(
-    text: &str,
-    tree: &Tree<'_>,
-    folder: &[String],
-    host: &InlineTable,
-    found: &Step<'_>,
-) -> Result<String, Fault> {
-    // The braces may be further out, with dotted keys in them: the entry begins with the first of these.
-    let steps = tree.walk(folder);
-    let dotted =
-        steps.iter().rev().take_while(|step| matches!(step.node, Node::Inline(table) if table.is_dotted()));
-    let first = dotted.last().map_or(found.key, |step| step.key);
-    let mut start = tree::known(if host.is_dotted() { first.span() } else { found.key.span() })?.start;
+fn from_inline(text: &str, host: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
+    let key = tree::known(found.key.span())?.start;
+    let mut start = if host.is_dotted() { start_of_entry(text, key) } else { key };
     let mut end = end_of(found.node)?;
-    if host.is_dotted() {
-        // `a.b = 1`: several entries share the first key's place in the tree, and only its own text is this entry's.
-        start = start_of_entry(text, tree::known(found.key.span())?.start);
-    }
     let blanks = |at: usize| text.get(..at).map_or(0, |before| before.len() - before.trim_end().len());
     let before = start - blanks(start);
     let comma_before = text.get(..before).is_some_and(|before| before.ends_with(','));
@@ -126,18 +112,24 @@ fn from_inline(
     Ok(lines::spliced(text, [(start..end, String::new())]))
 }
 
-/// Where the dotted keys begin that end with the one at `at`: behind a comma or a brace.
+/// Where the dotted keys begin that end with the one at `at`: behind a comma or a brace that is in no quotes.
 fn start_of_entry(text: &str, at: usize) -> usize {
-    let mut start = at;
-    let mut quote: Option<u8> = None;
-    for (index, byte) in text.bytes().enumerate().take(at).collect::<Vec<_>>().into_iter().rev() {
-        match (quote, byte) {
-            (None, b',' | b'{') => break,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), byte) if open == byte => quote = None,
-            _ => {}
+    let keys = text.get(..at).unwrap_or_default();
+    let mut quote: Option<char> = None;
+    let separator = keys.char_indices().rev().find(|(_, c)| match (quote, *c) {
+        (None, ',' | '{') => true,
+        (None, '"' | '\'') => {
+            quote = Some(*c);
+            false
         }
-        start = index;
-    }
+        (Some(open), c) => {
+            if open == c {
+                quote = None;
+            }
+            false
+        }
+        _ => false,
+    });
+    let start = separator.map_or(0, |(separator, _)| separator + 1);
     start + text.get(start..at).map_or(0, |keys| keys.len() - keys.trim_start().len())
 }
