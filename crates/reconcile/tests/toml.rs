@@ -111,6 +111,7 @@ fn a_list_gets_one_more_member_in_its_own_style() {
         ("imports = [\n  \"a\",\n  # end\n]\n", "imports = [\n  \"a\",\n  \"m\",\n  # end\n]\n"),
         ("imports = [\n  \"a\"]\n", "imports = [\n  \"a\",\n  \"m\"]\n"),
         ("imports = [\r\n\t\"a\", # x\r\n]\r\n", "imports = [\r\n\t\"a\", # x\r\n\t\"m\",\r\n]\r\n"),
+        ("imports = [\n  \"a\" # c\n  ,\n]\n", "imports = [\n  \"a\" # c\n  ,\n  \"m\",\n]\n"),
         ("imports = ['m']\n", "imports = ['m']\n"),
     ] {
         assert_eq!(applied(&member("m"), text), expected, "{text}");
