@@ -4,6 +4,7 @@ use amdgpu::{Gpu, Machine};
 use root::Root;
 
 use crate::host::Around;
+use crate::memory::Chosen;
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -11,13 +12,22 @@ pub struct Facts {
     pub machine: Machine,
     /// The container or virtual machine that this is.
     pub virtualization: Option<Around>,
+    /// What the words of the configuration meant when they were first applied.
+    pub chosen: Chosen,
 }
 
 impl Facts {
     /// Reads the machine beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        Self { machine: Machine::read(root), virtualization: Around::read(root) }
+        let (machine, virtualization) = (Machine::read(root), Around::read(root));
+        Self { machine, virtualization, chosen: Chosen::default() }
+    }
+
+    /// The same, with what is remembered of an earlier apply.
+    #[must_use]
+    pub fn remembering(self, chosen: Chosen) -> Self {
+        Self { chosen, ..self }
     }
 
     /// AMD's GPUs, usable or not, in the order of their indexes.

@@ -38,6 +38,33 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
+    /// Show what apply would change, like a diff; writes nothing
+    Plan {
+        /// End with 3 when there is something to change
+        #[arg(long)]
+        exit_code: bool,
+        /// Keep the plan in this file (a path of this machine, also with --root), for apply FILE
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Bring the machine to what the configuration says; what was there before is kept for undo
+    Apply {
+        /// Only what this plan says, and nothing when the machine has moved since (a path of this machine)
+        file: Option<PathBuf>,
+        /// Show what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// What is ours here, what differs from what should be, what is still to be restarted
+    Status,
+    /// Take back everything that is ours, the last first
+    Undo {
+        /// Also files of ours that somebody has changed since
+        #[arg(long)]
+        force: bool,
+    },
+    /// What was changed here, when, and by whom
+    History,
     /// The CDI spec: what engines read to find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),

@@ -7,14 +7,13 @@ use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
 use crate::doctor::{Check, Diagnosis, Status, examine};
-use crate::facts::Facts;
 use crate::printable::printable;
 use reconcile::command::Programs;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let programs = Programs::of(&session.root);
-    let diagnosis = examine(&session.root, &config, &Facts::read(&session.root), programs.as_ref());
+    let diagnosis = examine(&session.root, &config, &session.facts()?, programs.as_ref());
     session.format.print(&diagnosis, || text(&diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }

@@ -1,17 +1,23 @@
 //! The command line: arguments in, an answer on stdout, talk on stderr, an exit code.
 
+mod apply;
 mod args;
 mod cdi;
+mod changes;
 mod demo;
 mod detect;
 mod doctor;
+mod history;
 mod lease;
 mod manual;
 mod output;
+mod plan;
 mod report;
 mod session;
+mod status;
 mod table;
 mod tags;
+mod undo;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +36,8 @@ enum Outcome {
     Done,
     /// Changes pending, drift, or a failed check.
     Findings,
+    /// Something that should be is not brought about, and was said.
+    FellShort,
 }
 
 /// Runs the program with the process's arguments.
@@ -49,6 +57,7 @@ pub fn main() -> ExitCode {
     match run(args) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
+        Ok(Outcome::FellShort) => ExitCode::from(1),
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
@@ -58,13 +67,21 @@ pub fn main() -> ExitCode {
                 printable(&format!("{error:#}").replace('\n', " "))
             };
             writeln!(stderr, "rocworker: {told}").ok();
-            ExitCode::from(if error.is::<session::Misuse>() || error.is::<crate::config::Error>() {
-                2
-            } else {
-                1
-            })
+            ExitCode::from(if is_misuse(&error) { 2 } else { 1 })
         }
     }
+}
+
+/// Whether the arguments or the configuration are wrong, rather than the machine.
+fn is_misuse(error: &anyhow::Error) -> bool {
+    error.is::<session::Misuse>()
+        || error.chain().any(|cause| {
+            cause.is::<crate::config::Error>()
+                || matches!(
+                    cause.downcast_ref(),
+                    Some(crate::setup::Error::Desired(crate::worker::desired::Error::Config(_)))
+                )
+        })
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
@@ -72,6 +89,11 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
+        Command::Plan { exit_code, out } => plan::run(&session, exit_code, out.as_deref()),
+        Command::Apply { file, dry_run } => apply::run(&session, file.as_deref(), dry_run),
+        Command::Status => status::run(&session),
+        Command::Undo { force } => undo::run(&session, force),
+        Command::History => history::run(&session),
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),

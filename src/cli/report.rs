@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::Outcome;
 use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute};
-use crate::report::{LeftOut, Moment, Report, default_name, new_file, take};
+use crate::moment::Moment;
+use crate::report::{LeftOut, Report, default_name, new_file, take};
 use reconcile::command::Programs;
 
 /// Enough to see what kind of thing is missing; the whole list is in the archive.

@@ -1,10 +1,16 @@
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use reconcile::command::Programs;
 use root::Root;
 use tracing::level_filters::LevelFilter;
 
 use super::args::{Args, Format};
 use crate::config::Config;
+use crate::facts::Facts;
+use crate::memory::Memory;
+use crate::moment::Moment;
+use crate::setup::Setup;
 use crate::worker::selection::Selection;
 
 /// What every command works with: the machine, and how to answer.
@@ -13,6 +19,8 @@ pub(crate) struct Session {
     /// `--config`, a path of the machine that the program runs on.
     pub(crate) config: Option<PathBuf>,
     pub(crate) format: Format,
+    /// Whether everything is to be shown.
+    pub(crate) verbose: bool,
 }
 
 /// The command line names something that cannot be worked with.
@@ -23,7 +31,7 @@ pub(crate) struct Misuse(pub(crate) String);
 impl Session {
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(format!("--root: {error}")))?;
-        Ok(Self { root, config: args.config.clone(), format: args.output })
+        Ok(Self { root, config: args.config.clone(), format: args.output, verbose: args.verbose > 0 })
     }
 
     /// The configuration: `--config`'s, or the machine's own.
@@ -32,6 +40,34 @@ impl Session {
             None => Ok(Config::read(&self.root)?),
             Some(path) => Ok(Config::read_file(&caller()?, &absolute(path)?)?),
         }
+    }
+
+    /// What a machine without a configuration is set up by.
+    pub(crate) fn default_config(&self) -> anyhow::Result<Config> {
+        Ok(Config::parse(&self.root.shown(crate::config::PATH), "")?)
+    }
+
+    /// Does something with the machine set up as the configuration says.
+    pub(crate) fn with_setup<T>(
+        &self,
+        config: &Config,
+        act: impl FnOnce(&Setup<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let programs = Programs::of(&self.root);
+        let beside = crate::setup::beside();
+        act(&Setup {
+            root: &self.root,
+            config,
+            programs: programs.as_ref(),
+            beside: beside.as_deref(),
+            now: Moment::of(SystemTime::now()),
+            caller: crate::setup::caller(&caller()?),
+        })
+    }
+
+    /// The machine, and what the configuration's words meant when they were first applied.
+    pub(crate) fn facts(&self) -> anyhow::Result<Facts> {
+        Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.chosen))
     }
 
     /// A GPU that was asked for and cannot be used is no error, and no secret either.

@@ -2,7 +2,6 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::session::Session;
-use crate::facts::Facts;
 use crate::worker::{selection, tags};
 
 #[derive(Serialize)]
@@ -14,7 +13,7 @@ struct Answer<'a> {
 /// `environment`: as a line for an environment file.
 pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let facts = Facts::read(&session.root);
+    let facts = session.facts()?;
     let selection = selection::select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let tags = tags::tags(&config, &selection);

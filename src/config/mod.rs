@@ -131,6 +131,12 @@ impl Config {
         document.check(source)
     }
 
+    /// The text that it was read from; empty where there was no file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.source.text
+    }
+
     /// An error about a key of this configuration that only the machine could tell: with the key's line, or
     /// that of `item` in its list.
     #[must_use]

@@ -1,9 +1,9 @@
 use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
 use root::Root;
 
-use super::groups::Groups;
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::host::Around;
 
 /// What is examined, and what several checks need to know of it.

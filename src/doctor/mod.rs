@@ -26,9 +26,9 @@ pub use check::{Check, Status};
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::worker::selection::is_off;
 use check::About;
-use groups::Groups;
 use machine::Subject;
 use reconcile::command::Programs;
 

@@ -4,4 +4,4 @@ pub mod containerd;
 mod version;
 
 pub use containerd::Containerd;
-pub use version::{Version, Versions};
+pub use version::{Known, Version, Versions};

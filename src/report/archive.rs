@@ -5,7 +5,7 @@ use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
 use super::collect::Entry;
-use super::date::Moment;
+use crate::moment::Moment;
 
 /// One compressed archive with everything in one folder. The same entries and moment give the same bytes: no
 /// owner, no order, no clock of the machine is in it.

@@ -6,7 +6,6 @@
 
 mod archive;
 mod collect;
-mod date;
 mod engines;
 mod host;
 mod programs;
@@ -23,13 +22,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use collect::LeftOut;
-pub use date::Moment;
 pub use save::{Error, new_file};
 
 use crate::config::Config;
 use crate::detection::Detection;
 use crate::doctor;
 use crate::facts::Facts;
+use crate::moment::Moment;
 use collect::{Collector, Entry};
 use reconcile::command::Programs;
 use redact::Redactor;

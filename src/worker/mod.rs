@@ -3,5 +3,6 @@
 
 pub mod cdi;
 pub mod containerd;
+pub mod desired;
 pub mod selection;
 pub mod tags;

@@ -4,6 +4,7 @@ use amdgpu::{Address, Gpu};
 
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
+use crate::memory::{Choice, Chosen};
 
 const KEY: &str = "gpu-device-ids";
 
@@ -37,17 +38,43 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
     let mut named = vec![false; facts.amd().count()];
     for word in words {
         let mut found = false;
-        for (gpu, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_named(gpu, word)) {
+        let chosen = facts.chosen.get(word);
+        let is_meant = |gpu: &Gpu| chosen.map_or_else(|| is_named(gpu, word), |chosen| chosen.is(gpu));
+        for (gpu, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_meant(gpu)) {
             *named = true;
             found |= gpu.index.is_some();
         }
         if !found {
-            return Err(config.wrong(KEY, word, why_not(word, facts)));
+            let why = chosen.map_or_else(|| why_not(word, facts), |chosen| chosen.gone(word));
+            return Err(config.wrong(KEY, word, why));
         }
     }
     let named = facts.amd().zip(named).filter_map(|(gpu, named)| named.then_some(gpu));
     let (gpus, left_out) = named.partition(|gpu| gpu.usable());
     Ok(Selection { gpus, listed: true, left_out })
+}
+
+/// What the words of the configuration mean that could mean another GPU tomorrow: indexes and render names, as they
+/// are remembered, or as they are now.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(config: &Config, facts: &Facts) -> Result<Chosen, Error> {
+    select(config, facts)?;
+    let Devices::Listed(words) = &config.devices else { return Ok(Chosen::default()) };
+    let mut chosen = Chosen::default();
+    for word in words.iter().filter(|word| is_fleeting(word)) {
+        let now = || facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of);
+        if let Some(choice) = facts.chosen.get(word).cloned().or_else(now) {
+            chosen.insert(word, choice);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Whether a word is one that the kernel hands out anew at each boot.
+fn is_fleeting(word: &str) -> bool {
+    word.parse::<u32>().is_ok() || word.contains("renderD")
 }
 
 /// By index, PCI address, uuid (its own, or its card's) or render name.

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What a change makes necessary, run once after all changes, in this order.
@@ -17,4 +19,21 @@ pub enum Effect {
         /// time.
         drain: Option<String>,
     },
+}
+
+/// What will be done, as a plan announces it.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udev { subsystems } => {
+                write!(f, "apply udev's rules to {} again", subsystems.join(" and "))
+            }
+            Self::SystemdReload => f.write_str("systemctl daemon-reload"),
+            Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
+            Self::Restart { unit, drain: None } => write!(f, "systemctl restart {unit}"),
+            Self::Restart { unit, drain: Some(signal) } => {
+                write!(f, "restart {unit}, once its work is done ({signal})")
+            }
+        }
+    }
 }

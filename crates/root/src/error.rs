@@ -22,6 +22,12 @@ pub enum Error {
     /// A folder, fifo, device or link where a regular file belongs.
     #[error("{} is {found}, not a regular file: move it out of the way", path.display())]
     NotAFile { path: PathBuf, found: &'static str },
+    /// Something else where a device node belongs.
+    #[error("{} is {found}, not a character device", path.display())]
+    NotANode { path: PathBuf, found: &'static str },
+    /// Another process holds a lock.
+    #[error("{} is locked: another rocworker has been at work for {} s; wait for it, or see who holds it: fuser -v {}", path.display(), waited.as_secs(), path.display())]
+    Locked { path: PathBuf, waited: std::time::Duration },
     /// The way to a file that would be written is not folders all along.
     #[error("nothing is written to {}: {problem}", path.display())]
     Folder { path: PathBuf, problem: &'static str },

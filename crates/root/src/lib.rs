@@ -5,9 +5,13 @@
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
 mod error;
+mod folder;
+mod lock;
 mod meta;
+mod node;
 mod open;
 mod recorded;
+mod remove;
 mod trust;
 mod write;
 
@@ -22,6 +26,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat;
 
 pub use error::Error;
+pub use lock::Lock;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use write::{Attributes, Written};

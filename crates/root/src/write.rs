@@ -1,16 +1,16 @@
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, ResolveFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::sys::signal::kill;
-use nix::sys::stat::{Mode, fchmod, fstatat, mkdirat};
-use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
+use nix::sys::stat::{Mode, fchmod, fstatat};
+use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
 
 use crate::open::read_up_to;
-use crate::{Error, Kind, Meta, Root, inside};
+use crate::{Error, Kind, Meta, Root};
 
 /// Mode and owner of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +49,8 @@ impl Root {
         if self.already_right(&folder, path, bytes, how)? {
             return Ok(Written::Unchanged);
         }
-        let mut temporary = OsString::from(TEMPORARY);
-        temporary.push(name);
-        temporary.push(".");
-        self.sweep(&folder, parent, &temporary);
-        temporary.push(std::process::id().to_string());
+        self.sweep(path);
+        let temporary = temporary(name);
         let result = fill(&folder, &temporary, bytes, how)
             .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
             .and_then(|()| fsync(&folder));
@@ -65,59 +62,51 @@ impl Root {
         Ok(Written::Changed)
     }
 
-    /// Takes away what killed runs left behind: temporary files of this file whose process is gone. What cannot
-    /// be taken away hinders nothing.
-    fn sweep(&self, folder: &OwnedFd, path: &Path, prefix: &OsString) {
-        for name in self.list(path).unwrap_or_else(|_| Vec::new()) {
-            let pid =
-                name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
+    /// Puts a symbolic link in place of what stands there, whole, as [`Root::write`] does a file.
+    ///
+    /// # Errors
+    /// As [`Root::write`].
+    pub fn write_link(&self, path: impl AsRef<Path>, target: &Path) -> Result<Written, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("write the link", self.shown(path), errno);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(failed(Errno::EISDIR));
+        };
+        let folder = self.folder_for_writing(parent)?;
+        match self.lstat(path) {
+            Ok(meta) if meta.kind == Kind::Link && self.read_link(path)? == target => {
+                return Ok(Written::Unchanged);
+            }
+            Ok(meta) if !matches!(meta.kind, Kind::Link | Kind::Regular) => {
+                return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
+            }
+            _ => {}
+        }
+        self.sweep(path);
+        let temporary = temporary(name);
+        unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+        let result = symlinkat(target, &folder, temporary.as_os_str())
+            .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
+            .and_then(|()| fsync(&folder));
+        result.map_err(|errno| {
+            unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+            failed(errno)
+        })?;
+        Ok(Written::Changed)
+    }
+
+    /// Takes away what killed writes of a path left beside it: temporary files of it whose process is gone. What
+    /// cannot be taken away hinders nothing.
+    pub fn sweep(&self, path: impl AsRef<Path>) {
+        let (Some(parent), Some(name)) = (path.as_ref().parent(), path.as_ref().file_name()) else { return };
+        let Ok(folder) = self.open_folder(parent) else { return };
+        let prefix = [TEMPORARY.as_bytes(), name.as_bytes(), b"."].concat();
+        for name in self.list(parent).unwrap_or_else(|_| Vec::new()) {
+            let pid = name.as_bytes().strip_prefix(&*prefix).and_then(|pid| std::str::from_utf8(pid).ok());
             let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
             if kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) {
-                unlinkat(folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+                unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
             }
-        }
-    }
-
-    /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
-    /// followed on the way.
-    fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
-        match self.open_folder(folder) {
-            Err(Errno::ENOENT) => {}
-            other => return other.map_err(|errno| self.no_folder(folder, errno)),
-        }
-        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
-            return Err(self.no_folder(folder, Errno::ENOENT));
-        };
-        let above = self.folder_for_writing(above)?;
-        let mode = Mode::from_bits_truncate(0o755);
-        let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
-        match mkdirat(&above, name, mode) {
-            Ok(()) => {
-                let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
-                // The caller's umask is not what engines that read the folder go by.
-                fchmod(&made, mode).map_err(failed)?;
-                Ok(made)
-            }
-            Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),
-            Err(errno) => Err(failed(errno)),
-        }
-    }
-
-    fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let path = Path::new("/").join(inside(path));
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-        self.dir.open_with(&path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
-    }
-
-    fn no_folder(&self, path: &Path, errno: Errno) -> Error {
-        let path = self.shown(path);
-        match errno {
-            Errno::ELOOP => Error::Folder {
-                path,
-                problem: "it is reached through a symbolic link, which somebody could have planted; name the real folder",
-            },
-            Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
-            errno => Error::io("open the folder", path, errno),
         }
     }
 
@@ -151,6 +140,15 @@ impl Root {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The name under which a file is written before it is renamed.
+fn temporary(name: &OsStr) -> OsString {
+    let mut temporary = OsString::from(TEMPORARY);
+    temporary.push(name);
+    temporary.push(".");
+    temporary.push(std::process::id().to_string());
+    temporary
 }
 
 fn fill(folder: &OwnedFd, name: &OsString, bytes: &[u8], how: Attributes) -> Result<(), Errno> {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: each budget of the design as a ratio taken in one run, on the machine that runs it.
 
+mod apply;
 mod bundle;
 mod detect;
 mod machine;
@@ -78,7 +79,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut report = Report::default();
     wrapper::measure(&wrapper, &rocworker, &shims, work.path(), options.runs, only, &mut report)?;
     if options.only.is_none() {
-        detect::measure(&rocworker, work.path(), (options.runs / 10).max(10), &mut report)?;
+        let runs = (options.runs / 10).max(10);
+        detect::measure(&rocworker, work.path(), runs, &mut report)?;
+        apply::measure(&rocworker, work.path(), runs, &mut report);
     }
 
     println!("\n{}", report::about_this_machine()?);

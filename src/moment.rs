@@ -1,3 +1,5 @@
+//! Moments as people and file names write them.
+
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 

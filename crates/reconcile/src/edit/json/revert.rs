@@ -1,0 +1,178 @@
+use serde_json::Value;
+
+use super::scan::{Document, Place};
+use super::{apply, is_blank, name, object_document, replaced};
+use crate::edit::{Fault, Key, Reverted, Set};
+
+pub(in crate::edit) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+    // Nobody has changed it since: as it was, byte for byte.
+    if apply(keys, before.unwrap_or_default()).as_deref() == Ok(text) {
+        return Ok(Reverted { text: before.map(str::to_owned), left: Vec::new() });
+    }
+    take_out(keys, text, before)
+}
+
+/// As [`revert`], of a text that somebody else has changed too.
+pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+    if is_blank(text) {
+        return Ok(Reverted { text: before.map(|_| text.to_owned()), left: Vec::new() });
+    }
+    object_document(text)?;
+    let was = match before.filter(|before| !is_blank(before)) {
+        Some(before) => Some(object_document(before).map_err(|fault| Fault {
+            problem: format!("(in what stood here before) {}", fault.problem),
+            ..fault
+        })?),
+        None => None,
+    };
+    let (needed, ours): (Vec<&Key>, Vec<&Key>) =
+        keys.iter().partition(|key| matches!(key.set, Set::Needed(_)));
+    let mut left = Vec::new();
+    let mut text = text.to_owned();
+    for key in ours.into_iter().rev() {
+        text = without(key, &text, was.as_ref(), &mut left)?;
+    }
+    // What the rest needs goes with the last of the rest.
+    let mut bare = text.clone();
+    for key in needed {
+        bare = without(key, &bare, was.as_ref(), &mut Vec::new())?;
+    }
+    if is_empty(&bare)? {
+        let text = if before.is_none_or(|before| is_blank(before) || is_empty(before) == Ok(true)) {
+            before.map(str::to_owned)
+        } else {
+            Some(bare)
+        };
+        return Ok(Reverted { text, left });
+    }
+    Ok(Reverted { text: Some(text), left })
+}
+
+fn is_empty(text: &str) -> Result<bool, Fault> {
+    let document = object_document(text)?;
+    Ok(document.object(document.root).items.is_empty())
+}
+
+/// The text without this key, or with what it held before.
+fn without(
+    key: &Key,
+    text: &str,
+    was: Option<&Document<'_>>,
+    left: &mut Vec<String>,
+) -> Result<String, Fault> {
+    let document = Document::new(text)?;
+    // Something else on the way, or nothing: then the key is gone, and perhaps the table that we made for it is not.
+    let Place::Value(part) = document.find(&key.path)? else {
+        return prune(key, text, was);
+    };
+    let old = part_of(was, &key.path)?;
+    let value = document.value(part.clone());
+    match &key.set {
+        Set::Value(ours) | Set::Needed(ours) => {
+            let held = old.as_ref().map(|(was, part)| was.value(part.clone()));
+            if held.as_ref() == Some(&value) {
+                return Ok(text.to_owned());
+            }
+            if value.as_ref() != Some(ours) {
+                left.push(name(&key.path));
+                return Ok(text.to_owned());
+            }
+            match old {
+                Some((was, old)) => Ok(replaced(text, part, was.raw(old))),
+                None => prune(key, &remove_key(&document, &key.path)?, was),
+            }
+        }
+        Set::Member(ours) => {
+            let was_there = old.as_ref().is_some_and(|(was, part)| {
+                let held = was.value(part.clone());
+                matches!(held, Some(Value::Array(items)) if items.contains(ours))
+            });
+            if was_there || document.byte(part.start) != b'[' {
+                return Ok(text.to_owned());
+            }
+            let list = document.list(part.start);
+            let is_ours = |item: &std::ops::Range<usize>| document.value(item.clone()).as_ref() == Some(ours);
+            let Some(nth) = list.items.iter().position(is_ours) else { return Ok(text.to_owned()) };
+            if list.items.len() > 1 {
+                let part = item_part(&list.items, nth);
+                return Ok(replaced(text, part, ""));
+            }
+            match old {
+                // It was empty, or null.
+                Some((was, old)) if !holds_items(was, &old) => Ok(replaced(text, part, was.raw(old))),
+                Some(_) => Ok(replaced(text, part, "[]")),
+                None => prune(key, &remove_key(&document, &key.path)?, was),
+            }
+        }
+    }
+}
+
+type Part<'d, 'a> = (&'d Document<'a>, std::ops::Range<usize>);
+
+fn part_of<'d, 'a>(was: Option<&'d Document<'a>>, path: &[String]) -> Result<Option<Part<'d, 'a>>, Fault> {
+    let Some(was) = was else { return Ok(None) };
+    match was.find(path)? {
+        Place::Value(part) => Ok(Some((was, part))),
+        Place::Missing { .. } | Place::Blocked { .. } => Ok(None),
+    }
+}
+
+/// Whether this is an object or a list with something in it.
+fn holds_items(document: &Document<'_>, part: &std::ops::Range<usize>) -> bool {
+    match document.byte(part.start) {
+        b'{' => !document.object(part.start).items.is_empty(),
+        b'[' => !document.list(part.start).items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Takes away what the key's way consists of, from its end, as far as it is empty and was not there before.
+fn prune(key: &Key, text: &str, was: Option<&Document<'_>>) -> Result<String, Fault> {
+    let mut text = text.to_owned();
+    for depth in (1..key.path.len()).rev() {
+        let way = key.path.get(..depth).unwrap_or_default();
+        let document = Document::new(&text)?;
+        let Place::Value(part) = document.find(way)? else { continue };
+        if document.byte(part.start) != b'{' || holds_items(&document, &part) {
+            break;
+        }
+        match part_of(was, way)? {
+            Some((was, old)) => {
+                if !holds_items(was, &old) {
+                    text = replaced(&text, part, was.raw(old));
+                }
+                break;
+            }
+            None => text = remove_key(&document, way)?,
+        }
+    }
+    Ok(text)
+}
+
+/// The text without the key at a path, which is there.
+fn remove_key(document: &Document<'_>, path: &[String]) -> Result<String, Fault> {
+    let Some((last, way)) = path.split_last() else { return Ok(document.text.to_owned()) };
+    let Place::Value(holder) = document.find(way)? else { return Ok(document.text.to_owned()) };
+    let object = document.object(holder.start);
+    let Some(nth) = object.items.iter().position(|member| member.name.as_ref() == Some(last)) else {
+        return Ok(document.text.to_owned());
+    };
+    let part = if object.items.len() == 1 {
+        object.span.start + 1..object.span.end - 1
+    } else {
+        let spans: Vec<_> = object.items.iter().map(|item| item.key.start..item.value.end).collect();
+        item_part(&spans, nth)
+    };
+    Ok(replaced(document.text, part, ""))
+}
+
+/// What goes with one of several items: what leads to it where it is the last, as it came, else what leads from it
+/// to the next.
+fn item_part(items: &[std::ops::Range<usize>], nth: usize) -> std::ops::Range<usize> {
+    let item = items.get(nth).cloned().unwrap_or_default();
+    match (items.get(nth + 1), nth.checked_sub(1).and_then(|before| items.get(before))) {
+        (Some(next), _) => item.start..next.start,
+        (None, Some(before)) => before.end..item.end,
+        (None, None) => item,
+    }
+}

@@ -1,0 +1,35 @@
+mod apply;
+mod properties;
+mod revert;
+
+use serde_json::{Value, json};
+
+use crate::edit::{Edit, Format, Key, Set};
+
+fn key(path: &[&str], set: Set) -> Key {
+    Key { path: path.iter().map(|part| (*part).to_owned()).collect(), set }
+}
+
+fn value(path: &[&str], value: Value) -> Key {
+    key(path, Set::Value(value))
+}
+
+fn edit(keys: impl Into<Vec<Key>>) -> Edit {
+    Edit { format: Format::Json, keys: keys.into() }
+}
+
+/// What docker is told.
+fn docker() -> Edit {
+    edit([
+        value(&["features", "cdi"], json!(true)),
+        value(&["runtimes", "amd"], json!({"path": "/usr/bin/runc-amd-wrapper"})),
+    ])
+}
+
+fn cdi() -> Edit {
+    edit([value(&["features", "cdi"], json!(true))])
+}
+
+fn dirs() -> Edit {
+    edit([key(&["cdi-spec-dirs"], Set::Member(json!("/srv/cdi")))])
+}

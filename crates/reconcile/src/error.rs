@@ -1,0 +1,24 @@
+use std::path::PathBuf;
+
+/// Why nothing could be planned, done or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error(
+        "{} cannot be read: {problem}; it tells what rocworker changed, so nothing is changed now: restore it from a \
+         backup, or move it away and take back by hand what `rocworker history` lists",
+        path.display()
+    )]
+    Damaged { path: PathBuf, problem: String },
+    #[error(
+        "{} has schema_version {found}, which a newer rocworker wrote; this one reads up to {known}: install the newer \
+         one again, and undo with it before going back",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: u64, known: u32 },
+    #[error("{} cannot be read: {problem}; move it away: it only tells what happened", path.display())]
+    History { path: PathBuf, problem: String },
+    #[error("the receipt cannot be written as JSON: {0}")]
+    Json(serde_json::Error),
+}

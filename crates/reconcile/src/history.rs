@@ -1,0 +1,99 @@
+//! Who changed what, and when.
+
+use std::path::PathBuf;
+
+use root::{Attributes, Root};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Verb;
+use crate::{Error, Plan};
+
+const PATH: &str = "/var/lib/rocworker/history.json";
+
+/// As many runs as are remembered; the oldest go first.
+const KEPT: usize = 1000;
+
+const LIMIT: usize = 64 << 20;
+const VERSION: u32 = 1;
+
+/// One run that changed something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// `apply` or `undo`.
+    pub command: String,
+    /// Who called: a user, and by which program.
+    pub caller: String,
+    /// rocworker's own.
+    pub version: String,
+    /// SHA-256 of the configuration.
+    pub config_sha256: String,
+    pub changed: Vec<Changed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    pub path: PathBuf,
+    pub change: Verb,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema_version: u32,
+    events: Vec<Event>,
+}
+
+impl Changed {
+    /// Those changes of a plan that were made.
+    #[must_use]
+    pub fn of(plan: &Plan, done: &[PathBuf]) -> Vec<Self> {
+        let made = plan.changes.iter().filter(|change| done.contains(&change.path));
+        made.map(|change| Self { path: change.path.clone(), change: change.change }).collect()
+    }
+}
+
+/// What happened, the oldest first.
+///
+/// # Errors
+/// When it cannot be read, or was written by a newer version.
+pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
+    let bytes = match root.read_trusted(PATH, LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let wrong = |problem| Error::History { path: root.shown(PATH), problem };
+    let document: Document = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    if document.schema_version != VERSION {
+        return Err(wrong(format!(
+            "schema_version {} is not one that this version reads",
+            document.schema_version
+        )));
+    }
+    Ok(document.events)
+}
+
+/// Adds to what happened. A history that cannot be read is begun anew beside the old one, which is kept: what is
+/// ours stands in the receipt, not there.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn add(root: &Root, event: Event) -> Result<(), Error> {
+    let mut events = match read(root) {
+        Ok(events) => events,
+        Err(Error::History { .. }) => {
+            let bytes = root.read(PATH, LIMIT)?;
+            root.write(format!("{PATH}.damaged"), &bytes, Attributes { mode: 0o600, owner: None })?;
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
+    events.push(event);
+    let events = events.split_off(events.len().saturating_sub(KEPT));
+    let document = Document { schema_version: VERSION, events };
+    let mut text = serde_json::to_vec_pretty(&document).map_err(Error::Json)?;
+    text.push(b'\n');
+    root.write(PATH, &text, Attributes { mode: 0o644, owner: None })?;
+    Ok(())
+}

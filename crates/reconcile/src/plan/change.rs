@@ -1,0 +1,130 @@
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use crate::receipt::Entry;
+use crate::{Action, Effect, Stage, State};
+
+/// Longer texts are compared by nobody, and comparing them takes time.
+const DIFF_LIMIT: usize = 256 << 10;
+
+/// One change, as a plan lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `owned`, `edited` or `node`.
+    pub kind: &'static str,
+    pub path: PathBuf,
+    pub change: Verb,
+    pub reason: String,
+    pub stage: Stage,
+    /// What it makes necessary.
+    pub effects: Vec<Effect>,
+    /// What stands there now, and what will.
+    pub from: State,
+    pub to: State,
+    /// The lines that change, where both are text.
+    pub diff: Option<String>,
+    #[serde(skip)]
+    pub(crate) target: Target,
+    #[serde(skip)]
+    pub(crate) after: After,
+    /// Bytes that must be kept before anything is written.
+    #[serde(skip)]
+    pub(crate) keep: Option<Vec<u8>>,
+}
+
+/// What a change does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Nothing stands there.
+    Create,
+    /// Something else stands there: an earlier one of ours, or somebody's that is kept for undo.
+    Replace,
+    /// Our keys go into somebody's file.
+    Edit,
+    /// Ours was changed by somebody else.
+    Repair,
+    /// A node's group and mode.
+    Permissions,
+    /// Back to what was there before.
+    Restore,
+    /// There was nothing before.
+    Remove,
+}
+
+/// How the path gets there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    File { bytes: Vec<u8>, mode: u32, owner: Option<(u32, u32)> },
+    Link { target: PathBuf },
+    Node { mode: u32, uid: Option<u32>, gid: u32 },
+    Absent,
+}
+
+/// What the receipt holds of the path afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum After {
+    Held(Box<Entry>),
+    Dropped,
+}
+
+impl Change {
+    /// A change that brings an action about.
+    pub(crate) fn forward(action: &Action, change: Verb, from: State, to: State, entry: Entry) -> Self {
+        Self {
+            kind: entry.ours.kind(),
+            path: action.path.clone(),
+            change,
+            reason: action.reason.clone(),
+            stage: action.stage,
+            effects: action.effects.clone(),
+            from,
+            to,
+            diff: None,
+            target: Target::Absent,
+            after: After::Held(Box::new(entry)),
+            keep: None,
+        }
+    }
+
+    /// A change that takes an entry back.
+    pub(crate) fn back(entry: &Entry, change: Verb, from: State, target: Target) -> Self {
+        let reason = match change {
+            Verb::Edit => "our keys leave it",
+            Verb::Remove => "it was not there before",
+            _ => "back to what it was before",
+        };
+        Self {
+            kind: entry.ours.kind(),
+            path: entry.path.clone(),
+            change,
+            reason: reason.to_owned(),
+            stage: entry.stage,
+            effects: entry.effects.clone(),
+            from,
+            to: State::Absent,
+            diff: None,
+            target,
+            after: After::Dropped,
+            keep: None,
+        }
+    }
+
+    /// The same with its last words: how it is done, and what a person is shown of it.
+    pub(crate) fn to(mut self, target: Target, to: State, diff: Option<String>) -> Self {
+        (self.target, self.to, self.diff) = (target, to, diff);
+        self
+    }
+}
+
+/// The lines that change, as `diff -u` shows them without its header.
+pub(crate) fn diff(old: &[u8], new: &[u8]) -> Option<String> {
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    if old.len().max(new.len()) > DIFF_LIMIT {
+        return None;
+    }
+    let diff = TextDiff::from_lines(old, new);
+    Some(diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string())
+}

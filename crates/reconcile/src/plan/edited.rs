@@ -1,0 +1,133 @@
+//! Our keys in somebody else's file.
+
+use std::borrow::Cow;
+
+use root::Attributes;
+
+use super::change::{Change, Target, Verb, diff};
+use super::{Verdict, contested};
+use crate::receipt::{Entry, Ours, Repairs};
+use crate::state::Found;
+use crate::store::Store;
+use crate::{Action, Edit, Error, State};
+
+/// Mode of a file that was not there: engines' own packages ship theirs so.
+const NEW: u32 = 0o644;
+
+pub(super) fn plan(
+    store: &Store<'_>,
+    action: &Action,
+    edit: &Edit,
+    found: &Found,
+    held: Option<&Entry>,
+    now: u64,
+) -> Result<Result<Verdict, String>, Error> {
+    let current = match text(found) {
+        Ok(text) => text,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let before_text = match held {
+        Some(entry) => store.text_before(&entry.before)?,
+        None => None,
+    };
+    Ok(plan_text(action, edit, found, current, held.map(|entry| (entry, before_text.as_deref())), now))
+}
+
+fn plan_text(
+    action: &Action,
+    edit: &Edit,
+    found: &Found,
+    current: &str,
+    held: Option<(&Entry, Option<&str>)>,
+    now: u64,
+) -> Result<Verdict, String> {
+    let fault = |fault| format!("{fault}; it is left as it is: correct it, then apply again");
+    let old = held.and_then(|(entry, before)| match &entry.ours {
+        Ours::Edited { edit, .. } => Some((entry, edit, before)),
+        _ => None,
+    });
+    // Keys that were ours and are to be so no longer go first.
+    let base = match old {
+        Some((_, old, before)) if old != edit => {
+            Cow::Owned(old.revert(current, before).map_err(fault)?.text.unwrap_or_default())
+        }
+        _ => Cow::Borrowed(current),
+    };
+    let wanted = edit.apply(&base).map_err(fault)?;
+    if wanted == current {
+        return Ok(Verdict::Right);
+    }
+    let from = found.state();
+    let is_ours = old.is_some_and(|(entry, ..)| entry.ours.states().contains(&from));
+    let (before, keep, repairs, verb) = match old {
+        None => (from.clone(), Some(current.to_owned()), Repairs::default(), Verb::Edit),
+        Some((entry, ..)) if is_ours => (entry.before.clone(), None, entry.repairs, Verb::Edit),
+        Some((entry, old, before)) => {
+            let (repairs, verb) = if old == edit {
+                match entry.repairs.one_more(now) {
+                    Some(repairs) => (repairs, Verb::Repair),
+                    None => return Ok(contested(action, entry.repairs, found)),
+                }
+            } else {
+                (entry.repairs, Verb::Edit)
+            };
+            // Somebody has changed the file since. What undo gives back is their file without our keys.
+            match old.revert(current, before).map_err(fault)?.text.filter(|_| !found.is_absent()) {
+                Some(text) => (attributed(found, &text), Some(text), repairs, verb),
+                None => (State::Absent, None, repairs, verb),
+            }
+        }
+    };
+    let (mode, owner) = match found {
+        Found::File { mode, uid, gid, .. } => (*mode, Some((*uid, *gid))),
+        Found::Else(_) => (NEW, None),
+    };
+    let to = State::of_file(wanted.as_bytes(), Attributes { mode, owner });
+    let mut states = vec![to.clone()];
+    states.extend(is_ours.then(|| from.clone()));
+    let entry = Entry {
+        path: action.path.clone(),
+        stage: action.stage,
+        reason: action.reason.clone(),
+        before,
+        ours: Ours::Edited { edit: edit.clone(), states },
+        effects: action.effects.clone(),
+        rival: action.rival.clone(),
+        repairs,
+    };
+    let lines = diff(current.as_bytes(), wanted.as_bytes());
+    let mut change = Change::forward(action, verb, from, to.clone(), entry);
+    change.keep = keep.filter(|_| !found.is_absent()).map(String::into_bytes);
+    Ok(Verdict::Change(Box::new(change.to(
+        Target::File { bytes: wanted.into_bytes(), mode, owner },
+        to,
+        lines,
+    ))))
+}
+
+/// The text that is edited; a file that is not there counts as an empty one.
+pub(super) fn text(found: &Found) -> Result<&str, String> {
+    match found {
+        Found::File { bytes, .. } => std::str::from_utf8(bytes).map_err(|error| {
+            let before = bytes.iter().take(error.valid_up_to());
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            format!("line {line} is not UTF-8 text; it is left as it is: correct it, then apply again")
+        }),
+        Found::Else(State::Absent) => Ok(""),
+        Found::Else(State::Link { target }) => Err(format!(
+            "it is a symbolic link to {}, and only a plain file is edited: name the file itself in the configuration",
+            target.display()
+        )),
+        Found::Else(other) => Err(format!("{} stands there, not a file: move it out of the way", other)),
+    }
+}
+
+/// A file with the mode and owner of the one that is there, and this text.
+fn attributed(found: &Found, text: &str) -> State {
+    match found {
+        Found::File { mode, uid, gid, .. } => {
+            State::of_file(text.as_bytes(), Attributes { mode: *mode, owner: Some((*uid, *gid)) })
+        }
+        Found::Else(_) => State::Absent,
+    }
+}

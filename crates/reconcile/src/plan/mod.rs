@@ -1,0 +1,170 @@
+//! What has to change for a machine to be as it should, worked out without changing anything.
+
+mod change;
+mod edited;
+mod node;
+mod owned;
+mod revert;
+
+use std::path::PathBuf;
+
+use root::Root;
+use serde::Serialize;
+
+pub(crate) use change::{After, Target};
+pub use change::{Change, Verb};
+
+use crate::receipt::{Entry, Repairs};
+use crate::state::Found;
+use crate::store::Store;
+use crate::{Action, Desired, Error, Kind, Receipt, Stage};
+
+/// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
+const REPAIRS: u32 = 3;
+
+/// Repairs longer ago than this, in seconds, say nothing any more: a day.
+const FORGIVEN_S: u64 = 24 * 60 * 60;
+
+/// What has to change, and what cannot.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Plan {
+    /// In the order in which they are made.
+    pub changes: Vec<Change>,
+    /// Paths of ours that somebody else keeps writing, and that are repaired no more.
+    pub contested: Vec<Finding>,
+    /// What should be and cannot be brought about as things stand.
+    pub blocked: Vec<Finding>,
+    /// What is ours no longer and stays, because somebody has changed it.
+    pub left: Vec<Finding>,
+    /// Entries that have nothing on the machine any more: they leave the receipt.
+    #[serde(skip)]
+    pub(crate) gone: Vec<PathBuf>,
+}
+
+/// Something about a path that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// What one action comes to.
+pub(crate) enum Verdict {
+    Right,
+    Change(Box<Change>),
+    Contested(String),
+    Left(String),
+    /// Nothing of it is there any more.
+    Gone,
+    /// The same, and something of it is somebody else's by now.
+    GoneBut(String),
+}
+
+impl Plan {
+    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is taken back,
+    /// in reverse. `stage`: only what belongs to that stage. `force`: what somebody has changed is taken back too.
+    /// `now`: seconds since 1970.
+    ///
+    /// # Errors
+    /// When the machine or what was kept of it cannot be read.
+    pub fn make(
+        root: &Root,
+        desired: &Desired,
+        receipt: &Receipt,
+        stage: Option<Stage>,
+        force: bool,
+        now: u64,
+    ) -> Result<Self, Error> {
+        let store = Store::new(root);
+        let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
+        let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
+        let mut plan = Self::of(root, meant, receipt, now)?;
+        let is_wanted = |entry: &Entry| desired.actions.iter().any(|action| action.path == entry.path);
+        for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
+            let verdict = match Found::look(root, &entry.path) {
+                Ok(found) => revert::plan(&store, entry, &found, force)?,
+                Err(error) => Verdict::Left(error.to_string()),
+            };
+            plan.add(entry.path.clone(), Ok(verdict));
+        }
+        Ok(plan)
+    }
+
+    /// What has to change for these actions alone: nothing is taken back.
+    ///
+    /// # Errors
+    /// As [`Plan::make`].
+    pub fn of<'a>(
+        root: &Root,
+        actions: impl IntoIterator<Item = &'a Action>,
+        receipt: &Receipt,
+        now: u64,
+    ) -> Result<Self, Error> {
+        let mut plan = Self::default();
+        for action in actions {
+            let held = receipt.entry(&action.path);
+            let verdict = wanted(root, &Store::new(root), action, held, now)?;
+            plan.add(action.path.clone(), verdict);
+        }
+        Ok(plan)
+    }
+
+    /// Whether there is nothing to do: neither on the machine nor in the receipt.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.gone.is_empty()
+    }
+
+    fn add(&mut self, path: PathBuf, verdict: Result<Verdict, String>) {
+        match verdict {
+            Ok(Verdict::Right) => {}
+            Ok(Verdict::Change(change)) => self.changes.push(*change),
+            Ok(Verdict::Contested(text)) => self.contested.push(Finding { path, text }),
+            Ok(Verdict::Left(text)) => self.left.push(Finding { path, text }),
+            Ok(Verdict::Gone) => self.gone.push(path),
+            Ok(Verdict::GoneBut(text)) => {
+                self.gone.push(path.clone());
+                self.left.push(Finding { path, text });
+            }
+            Err(text) => self.blocked.push(Finding { path, text }),
+        }
+    }
+}
+
+/// The outer error ends the plan; the inner one keeps this action alone from being brought about.
+fn wanted(
+    root: &Root,
+    store: &Store<'_>,
+    action: &Action,
+    held: Option<&Entry>,
+    now: u64,
+) -> Result<Result<Verdict, String>, Error> {
+    let found = match Found::look(root, &action.path) {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match &action.kind {
+        Kind::Owned(content) => Ok(owned::plan(action, content, &found, held, now)),
+        Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
+        Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
+    }
+}
+
+impl Repairs {
+    /// One more, unless it is known by now that repairing does not help.
+    fn one_more(self, now: u64) -> Option<Self> {
+        let recent = if now.saturating_sub(self.last) > FORGIVEN_S { 0 } else { self.count };
+        (recent < REPAIRS).then_some(Self { count: recent + 1, last: now })
+    }
+}
+
+/// Who contests a path, as far as that can be told.
+fn contested(action: &Action, repairs: Repairs, found: &Found) -> Verdict {
+    let who = action.rival.as_deref().unwrap_or("something else");
+    let state = found.state();
+    Verdict::Contested(format!(
+        "{who} keeps writing it: repaired {} times within a day, and now it is {state} again; it is repaired no more \
+         until that has been quiet for a day: make {who} stop, or leave the path to it in the configuration",
+        repairs.count
+    ))
+}

@@ -1,0 +1,109 @@
+//! The way back of one entry: what was there before, as far as what stands there is still ours.
+
+use super::Verdict;
+use super::change::{Change, Target, Verb, diff};
+use super::edited::text;
+use crate::receipt::{Entry, Ours};
+use crate::state::Found;
+use crate::store::Store;
+use crate::{Edit, Error, State};
+
+pub(super) fn plan(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Result<Verdict, Error> {
+    let from = found.state();
+    if from == entry.before {
+        return Ok(Verdict::Gone);
+    }
+    match &entry.ours {
+        Ours::Owned { states } if force || states.contains(&from) => restore(store, entry, found),
+        Ours::Owned { .. } if found.is_absent() => match entry.before {
+            State::Absent => Ok(Verdict::Gone),
+            _ => restore(store, entry, found),
+        },
+        Ours::Owned { .. } => Ok(Verdict::Left(
+            "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
+                .to_owned(),
+        )),
+        Ours::Edited { states, .. } if states.contains(&from) => restore(store, entry, found),
+        Ours::Edited { edit, .. } => {
+            let before = store.text_before(&entry.before)?;
+            Ok(take_out(entry, edit, found, before.as_deref()))
+        }
+        Ours::Node { mode, gid } => Ok(node(entry, *mode, *gid, &from)),
+    }
+}
+
+fn restore(store: &Store<'_>, entry: &Entry, found: &Found) -> Result<Verdict, Error> {
+    let from = found.state();
+    if let State::Other { what } = &from {
+        return Ok(Verdict::Left(format!("{what} stands there now: move it out of the way")));
+    }
+    let (verb, target, lines) = match &entry.before {
+        State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),
+        State::File { sha256, mode, uid, gid } => {
+            let bytes = store.kept(sha256)?;
+            let lines = diff(found.bytes(), &bytes);
+            (Verb::Restore, Target::File { bytes, mode: *mode, owner: Some((*uid, *gid)) }, lines)
+        }
+        State::Link { target } => (Verb::Restore, Target::Link { target: target.clone() }, None),
+        // Neither is ever replaced, so that neither was ever there.
+        State::Node { .. } | State::Other { .. } => return Ok(Verdict::Gone),
+    };
+    let change = Change::back(entry, verb, from, target.clone());
+    Ok(Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines))))
+}
+
+/// Our keys leave a file that somebody has changed since; everything of theirs stays.
+fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>) -> Verdict {
+    let Found::File { mode, uid, gid, .. } = found else {
+        // Whoever took the file away took our keys with it.
+        return Verdict::Gone;
+    };
+    let current = match text(found) {
+        Ok(text) => text,
+        Err(problem) => return Verdict::Left(problem),
+    };
+    let reverted = match edit.revert(current, before) {
+        Ok(reverted) => reverted,
+        Err(fault) => {
+            return Verdict::Left(format!("{fault}; our keys stay in it: correct it, then undo again"));
+        }
+    };
+    let change = |verb, target| Change::back(entry, verb, found.state(), target);
+    let mut change = match reverted.text {
+        Some(text) if text == current && reverted.left.is_empty() => return Verdict::Gone,
+        Some(text) if text == current => {
+            let keys = reverted.left.join(", ");
+            return Verdict::GoneBut(format!(
+                "{keys}: somebody has changed what was ours, which is theirs now"
+            ));
+        }
+        Some(text) => {
+            let lines = diff(current.as_bytes(), text.as_bytes());
+            let target =
+                Target::File { bytes: text.clone().into_bytes(), mode: *mode, owner: Some((*uid, *gid)) };
+            let to =
+                State::of_file(text.as_bytes(), root::Attributes { mode: *mode, owner: Some((*uid, *gid)) });
+            change(Verb::Edit, target.clone()).to(target, to, lines)
+        }
+        None => change(Verb::Remove, Target::Absent),
+    };
+    if !reverted.left.is_empty() {
+        change.reason =
+            format!("our keys leave it, and {} stay: somebody has changed them", reverted.left.join(", "));
+    }
+    Verdict::Change(Box::new(change))
+}
+
+fn node(entry: &Entry, mode: u32, gid: u32, from: &State) -> Verdict {
+    match (from, &entry.before) {
+        (State::Node { mode: now, gid: group, .. }, State::Node { mode: before, uid, gid: group_before })
+            if (*now, *group) == (mode, gid) =>
+        {
+            let target = Target::Node { mode: *before, uid: Some(*uid), gid: *group_before };
+            let change = Change::back(entry, Verb::Permissions, from.clone(), target.clone());
+            Verdict::Change(Box::new(change.to(target, entry.before.clone(), None)))
+        }
+        // Made anew since, or given to somebody else: nothing of ours is on it.
+        _ => Verdict::Gone,
+    }
+}

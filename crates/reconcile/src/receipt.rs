@@ -1,0 +1,148 @@
+//! What was done and what was there before: enough to take all of it back.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Edit, Effect, Stage, State};
+
+/// The version that is written. The one before it is read too, once there is one.
+pub(crate) const VERSION: u32 = 1;
+
+/// Everything that is ours on a machine, in the order in which it came there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub schema_version: u32,
+    pub entries: Vec<Entry>,
+    /// Folders that were made on the way: they go when they are empty.
+    pub folders: Vec<PathBuf>,
+    /// What a change has made necessary and nobody has done yet.
+    pub pending: Vec<Pending>,
+}
+
+/// One path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub path: PathBuf,
+    pub stage: Stage,
+    pub reason: String,
+    /// What stood there before the first of our changes; for an edited file, what it would be now without our keys.
+    pub before: State,
+    #[serde(flatten)]
+    pub ours: Ours,
+    pub effects: Vec<Effect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival: Option<String>,
+    #[serde(default)]
+    pub repairs: Repairs,
+}
+
+/// What of it is ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Ours {
+    /// What stands there by our hand: the newest first, behind it the one before, for a run that was killed between
+    /// the two.
+    Owned {
+        states: Vec<State>,
+    },
+    Edited {
+        edit: Edit,
+        states: Vec<State>,
+    },
+    Node {
+        mode: u32,
+        gid: u32,
+    },
+}
+
+/// How often ours was found changed and was put right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repairs {
+    pub count: u32,
+    /// Seconds since 1970.
+    pub last: u64,
+}
+
+/// An effect that is still to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    #[serde(flatten)]
+    pub effect: Effect,
+    /// Seconds since 1970.
+    pub since: u64,
+    /// The unit was told to end once its work is done; then it is to be started.
+    #[serde(default)]
+    pub draining: bool,
+}
+
+impl Default for Receipt {
+    fn default() -> Self {
+        Self { schema_version: VERSION, entries: Vec::new(), folders: Vec::new(), pending: Vec::new() }
+    }
+}
+
+impl Receipt {
+    #[must_use]
+    pub fn entry(&self, path: &Path) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.path == path)
+    }
+
+    /// Whether there is nothing to take back and nothing left to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    pub(crate) fn put(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|known| known.path == entry.path) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    pub(crate) fn drop_entry(&mut self, path: &Path) {
+        self.entries.retain(|entry| entry.path != path);
+    }
+
+    pub(crate) fn add_folders(&mut self, folders: Vec<PathBuf>) {
+        for folder in folders {
+            if !self.folders.contains(&folder) {
+                self.folders.push(folder);
+            }
+        }
+    }
+
+    /// Remembers effects until they are done.
+    pub(crate) fn owe(&mut self, effects: &[Effect], now: u64) {
+        for effect in effects {
+            match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
+                Some(pending) => pending.since = now,
+                None => {
+                    self.pending.push(Pending { effect: effect.clone(), since: now, draining: false });
+                }
+            }
+        }
+        self.pending.sort_by(|a, b| a.effect.cmp(&b.effect));
+    }
+}
+
+impl Ours {
+    /// What stands at the path by our hand, as far as it is a file or link.
+    pub(crate) fn states(&self) -> &[State] {
+        match self {
+            Self::Owned { states } | Self::Edited { states, .. } => states,
+            Self::Node { .. } => &[],
+        }
+    }
+
+    /// As JSON and people name it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Owned { .. } => "owned",
+            Self::Edited { .. } => "edited",
+            Self::Node { .. } => "node",
+        }
+    }
+}

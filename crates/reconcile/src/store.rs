@@ -1,0 +1,129 @@
+//! The receipt on disk, and the bytes of what was there before.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use root::{Attributes, Lock, Root};
+use serde::Deserialize;
+
+use crate::receipt::VERSION;
+use crate::state::{Digest, LIMIT};
+use crate::{Error, Receipt, State};
+
+/// Where rocworker keeps what it must remember, beneath a Root.
+pub const FOLDER: &str = "/var/lib/rocworker";
+const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
+const BEFORE: &str = "/var/lib/rocworker/before";
+const LOCK: &str = "/var/lib/rocworker/lock";
+
+/// How long a second apply waits for the first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What was there before may hold secrets: a registry's password in a configuration.
+const SECRET: Attributes = Attributes { mode: 0o600, owner: None };
+
+/// The folder beneath a Root in which receipts are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Store<'a> {
+    root: &'a Root,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    schema_version: u64,
+}
+
+impl<'a> Store<'a> {
+    #[must_use]
+    pub fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+
+    /// Keeps every other apply and undo out as long as the value lives.
+    ///
+    /// # Errors
+    /// When another has been at work for longer than a minute, or the folder cannot be written.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        Ok(self.root.lock(LOCK, PATIENCE)?)
+    }
+
+    /// The receipt; an empty one where none is.
+    ///
+    /// # Errors
+    /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
+    /// for nobody knows what is ours.
+    pub fn receipt(&self) -> Result<Receipt, Error> {
+        let text = match self.root.read_trusted(RECEIPT, LIMIT) {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() => return Ok(Receipt::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let path = || self.root.shown(RECEIPT);
+        let damaged = |error: serde_json::Error| Error::Damaged { path: path(), problem: error.to_string() };
+        let Versioned { schema_version } = serde_json::from_slice(&text).map_err(damaged)?;
+        if schema_version > u64::from(VERSION) {
+            return Err(Error::Newer { path: path(), found: schema_version, known: VERSION });
+        }
+        if schema_version != u64::from(VERSION) {
+            let problem = format!("there never was a schema_version {schema_version}");
+            return Err(Error::Damaged { path: path(), problem });
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    /// Writes the receipt, or takes it away when nothing is left to take back.
+    pub(crate) fn save(&self, receipt: &Receipt) -> Result<(), Error> {
+        if receipt.is_empty() {
+            self.root.remove(RECEIPT)?;
+            return Ok(());
+        }
+        let mut text = serde_json::to_vec_pretty(receipt).map_err(Error::Json)?;
+        text.push(b'\n');
+        self.root.write(RECEIPT, &text, SECRET)?;
+        Ok(())
+    }
+
+    /// Keeps the bytes of what stands somewhere, before it is changed.
+    pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(), Error> {
+        self.root.write(blob(&Digest::of(bytes)), bytes, SECRET)?;
+        Ok(())
+    }
+
+    /// The bytes that were kept, which are what was kept and nothing else.
+    pub(crate) fn kept(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
+        let path = blob(digest);
+        let bytes = self.root.read_trusted(&path, LIMIT)?;
+        if Digest::of(&bytes) != *digest {
+            let problem = "its bytes are not those that were kept".to_owned();
+            return Err(Error::Damaged { path: self.root.shown(&path), problem });
+        }
+        Ok(bytes)
+    }
+
+    /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+    pub(crate) fn sweep(&self, receipt: &Receipt) {
+        let named = |name: &str| {
+            receipt.entries.iter().any(|entry| entry.before.digest().is_some_and(|it| it.as_str() == name))
+        };
+        for name in self.root.list(BEFORE).unwrap_or_else(|_| Vec::new()) {
+            if !name.to_str().is_some_and(named) {
+                self.root.remove(Path::new(BEFORE).join(name)).ok();
+            }
+        }
+        self.root.remove_empty_folder(BEFORE).ok();
+    }
+
+    /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.
+    pub(crate) fn text_before(&self, state: &State) -> Result<Option<String>, Error> {
+        let Some(digest) = state.digest() else { return Ok(None) };
+        let bytes = self.kept(digest)?;
+        String::from_utf8(bytes).map(Some).map_err(|_| Error::Damaged {
+            path: self.root.shown(blob(digest)),
+            problem: "it is not text".to_owned(),
+        })
+    }
+}
+
+fn blob(digest: &Digest) -> PathBuf {
+    Path::new(BEFORE).join(digest.as_str())
+}

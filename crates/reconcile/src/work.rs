@@ -1,0 +1,197 @@
+//! Carrying a plan out: the receipt first, then the machine, one path at a time.
+
+use std::path::{Path, PathBuf};
+
+use root::{Attributes, Lock, Root};
+
+use crate::plan::{After, Change, Finding, Plan, Target};
+use crate::receipt::Receipt;
+use crate::state::{Found, State};
+use crate::store::Store;
+use crate::{Desired, Effect, Error, Stage};
+
+/// The machine beneath a Root, with every other apply and undo kept out.
+#[derive(Debug)]
+pub struct Work<'a> {
+    root: &'a Root,
+    store: Store<'a>,
+    receipt: Receipt,
+    /// Whether the receipt on disk lacks something of this one.
+    unsaved: bool,
+    _lock: Lock,
+}
+
+/// What came of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// The changes that were made, by their place in the plan.
+    pub done: Vec<PathBuf>,
+    /// Those that were not, and why: the rest was made all the same.
+    pub failed: Vec<Finding>,
+}
+
+impl<'a> Work<'a> {
+    /// Takes the lock, and reads what is ours.
+    ///
+    /// # Errors
+    /// When another has been at work for a minute, or the receipt cannot be read or believed.
+    pub fn begin(root: &'a Root) -> Result<Self, Error> {
+        let store = Store::new(root);
+        let lock = store.lock()?;
+        Ok(Self { root, store, receipt: store.receipt()?, unsaved: false, _lock: lock })
+    }
+
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    /// As [`Plan::make`], from what is ours now.
+    ///
+    /// # Errors
+    /// As [`Plan::make`].
+    pub fn plan(
+        &self,
+        desired: &Desired,
+        stage: Option<Stage>,
+        force: bool,
+        now: u64,
+    ) -> Result<Plan, Error> {
+        Plan::make(self.root, desired, &self.receipt, stage, force, now)
+    }
+
+    /// Makes the changes of a plan, each only if its path still holds what the plan saw there.
+    ///
+    /// # Errors
+    /// When the receipt cannot be kept: nothing is changed that could not be taken back.
+    pub fn carry_out(
+        &mut self,
+        plan: &Plan,
+        now: u64,
+        told: &mut dyn FnMut(&Change),
+    ) -> Result<Carried, Error> {
+        let mut carried = Carried::default();
+        for path in &plan.gone {
+            self.root.sweep(path);
+            self.receipt.drop_entry(path);
+            self.unsaved = true;
+        }
+        for change in &plan.changes {
+            told(change);
+            match self.make(change, now)? {
+                Ok(()) => carried.done.push(change.path.clone()),
+                Err(text) => carried.failed.push(Finding { path: change.path.clone(), text }),
+            }
+        }
+        self.remove_folders()?;
+        self.save()?;
+        if !plan.is_empty() {
+            self.store.sweep(&self.receipt);
+        }
+        Ok(carried)
+    }
+
+    /// The outer error is one of the receipt, the inner one of this change.
+    fn make(&mut self, change: &Change, now: u64) -> Result<Result<(), String>, Error> {
+        match Found::look(self.root, &change.path).map(|found| found.state()) {
+            Ok(state) if state == change.from => {}
+            Ok(state) => {
+                return Ok(Err(format!(
+                    "it has changed since it was looked at, and is {} now: run it again",
+                    state
+                )));
+            }
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+        if let Some(bytes) = &change.keep {
+            self.store.keep(bytes)?;
+        }
+        if let After::Held(entry) = &change.after {
+            self.receipt.put((**entry).clone());
+        }
+        if change.target != Target::Absent {
+            self.receipt.add_folders(self.root.missing_folders(&change.path));
+        }
+        self.receipt.owe(&change.effects, now);
+        self.unsaved = true;
+        self.save()?;
+        if let Err(error) = self.bring_about(&change.path, &change.from, &change.target) {
+            return Ok(Err(error.to_string()));
+        }
+        if change.after == After::Dropped {
+            self.receipt.drop_entry(&change.path);
+            self.unsaved = true;
+        }
+        Ok(Ok(()))
+    }
+
+    fn bring_about(&self, path: &Path, from: &State, target: &Target) -> Result<(), root::Error> {
+        match target {
+            Target::File { bytes, mode, owner } => {
+                // A file is never written over a link: one that is ours goes first.
+                if matches!(from, State::Link { .. }) {
+                    self.root.remove(path)?;
+                }
+                self.root.write(path, bytes, Attributes { mode: *mode, owner: *owner })?;
+            }
+            Target::Link { target } => {
+                self.root.write_link(path, target)?;
+            }
+            Target::Node { mode, uid, gid } => self.root.set_node(path, *mode, *uid, *gid)?,
+            Target::Absent => {
+                self.root.remove(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the folders that we made and that nothing is in any more, the deepest first.
+    fn remove_folders(&mut self) -> Result<(), Error> {
+        if self.receipt.folders.is_empty() {
+            return Ok(());
+        }
+        let is_needed =
+            |folder: &Path| self.receipt.entries.iter().any(|entry| entry.path.starts_with(folder));
+        let mut folders = self.receipt.folders.clone();
+        folders.sort();
+        let mut kept = Vec::new();
+        for folder in folders.into_iter().rev() {
+            // What cannot be looked into is not taken away, and stays in the receipt.
+            let gone = !is_needed(&folder) && self.root.remove_empty_folder(&folder).unwrap_or(false);
+            // Our own state stands in its folder until the last entry has gone.
+            if !gone {
+                kept.push(folder);
+            }
+        }
+        kept.reverse();
+        // Somebody else's files are in what is left: it is theirs once nothing of ours is.
+        if self.receipt.entries.is_empty() {
+            kept.clear();
+        }
+        if kept != self.receipt.folders {
+            self.receipt.folders = kept;
+            self.unsaved = true;
+        }
+        Ok(())
+    }
+
+    /// What is still to be done after earlier changes.
+    #[must_use]
+    pub fn owed(&self) -> Vec<Effect> {
+        self.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
+    }
+
+    pub(crate) fn receipt_mut(&mut self) -> &mut Receipt {
+        self.unsaved = true;
+        &mut self.receipt
+    }
+
+    /// Brings the receipt on disk up to date.
+    pub(crate) fn save(&mut self) -> Result<(), Error> {
+        if self.unsaved {
+            self.store.save(&self.receipt)?;
+            self.unsaved = false;
+        }
+        Ok(())
+    }
+}

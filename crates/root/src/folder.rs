@@ -1,0 +1,104 @@
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, ResolveFlag};
+use nix::sys::stat::{Mode, fchmod, mkdirat};
+use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
+
+use crate::{Error, Kind, Root, inside};
+
+impl Root {
+    /// The folders on the way to a path that are not there yet, the topmost first: those that a write to it makes.
+    #[must_use]
+    pub fn missing_folders(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
+        let folders = path.as_ref().ancestors().skip(1);
+        let missing =
+            folders.take_while(|folder| self.lstat(folder).is_err_and(|error| error.is_not_found()));
+        let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Whether a write to a path would find its way: the folders that are there are folders, and none is reached
+    /// through a symbolic link.
+    ///
+    /// # Errors
+    /// What [`Root::write`] would say.
+    pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        for folder in path.as_ref().ancestors().skip(1) {
+            match self.open_folder(folder) {
+                Err(Errno::ENOENT) => {}
+                other => return other.map(drop).map_err(|errno| self.no_folder(folder, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a folder away if it is empty. Says whether it is gone: a folder with something in it, and what is no
+    /// folder, stays.
+    ///
+    /// # Errors
+    /// When it cannot be taken away for another reason.
+    pub fn remove_empty_folder(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("remove the folder", self.shown(path), errno);
+        match self.lstat(path) {
+            Ok(meta) if meta.kind != Kind::Directory => return Ok(false),
+            Err(error) if error.is_not_found() => return Ok(true),
+            _ => {}
+        }
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
+        let above = self.open_folder(above).map_err(failed)?;
+        match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
+            Ok(()) => fsync(&above).map(|()| true).map_err(failed),
+            Err(Errno::ENOENT) => Ok(true),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::EBUSY | Errno::ENOTDIR) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
+    /// followed on the way.
+    pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
+        match self.open_folder(folder) {
+            Err(Errno::ENOENT) => {}
+            other => return other.map_err(|errno| self.no_folder(folder, errno)),
+        }
+        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
+            return Err(self.no_folder(folder, Errno::ENOENT));
+        };
+        let above = self.folder_for_writing(above)?;
+        let mode = Mode::from_bits_truncate(0o755);
+        let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
+        match mkdirat(&above, name, mode) {
+            Ok(()) => {
+                let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
+                // The caller's umask is not what engines that read the folder go by.
+                fchmod(&made, mode).map_err(failed)?;
+                Ok(made)
+            }
+            Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Opens a folder that is reached without any link.
+    pub(crate) fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let path = Path::new("/").join(inside(path));
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+        self.dir.open_with(&path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
+    }
+
+    pub(crate) fn no_folder(&self, path: &Path, errno: Errno) -> Error {
+        let path = self.shown(path);
+        match errno {
+            Errno::ELOOP => Error::Folder {
+                path,
+                problem: "it is reached through a symbolic link, which somebody could have planted; name the real folder",
+            },
+            Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
+            errno => Error::io("open the folder", path, errno),
+        }
+    }
+}

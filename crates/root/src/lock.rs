@@ -1,0 +1,56 @@
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, ResolveFlag};
+use nix::sys::stat::{Mode, fstat, fstatat};
+
+use crate::{Error, Root};
+
+/// How often a lock that another holds is asked for again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A lock that is held as long as this value lives, and by this process alone.
+#[derive(Debug)]
+pub struct Lock {
+    _held: Flock<OwnedFd>,
+}
+
+impl Root {
+    /// Takes the lock whose file is at `path`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// When the file cannot be made, or another process holds it for longer than `patience`.
+    pub fn lock(&self, path: impl AsRef<Path>, patience: Duration) -> Result<Lock, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("lock", self.shown(path), errno);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(failed(Errno::EISDIR));
+        };
+        let folder = self.folder_for_writing(parent)?;
+        let until = Instant::now() + patience;
+        loop {
+            let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
+            let mode = Mode::from_bits_truncate(0o600);
+            let file =
+                self.dir.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(held) => {
+                    // Somebody may have taken the file away while we waited: another could then lock a new one.
+                    let ours = fstat(held.as_fd()).map_err(failed)?;
+                    let there = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
+                    if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
+                        return Ok(Lock { _held: held });
+                    }
+                }
+                Err((_, Errno::EWOULDBLOCK)) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Err((_, Errno::EINTR)) => {}
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    return Err(Error::Locked { path: self.shown(path), waited: patience });
+                }
+                Err((_, errno)) => return Err(failed(errno)),
+            }
+        }
+    }
+}

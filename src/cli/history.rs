@@ -1,0 +1,52 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use reconcile::history::{self, Event};
+use serde::Serialize;
+
+use super::Outcome;
+use super::session::Session;
+use super::table::Columns;
+use crate::moment::Moment;
+
+#[derive(Serialize)]
+struct Answer {
+    schema_version: u32,
+    events: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    /// RFC 3339, UTC.
+    when: String,
+    #[serde(flatten)]
+    event: Event,
+}
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    let entry = |event: Event| Entry {
+        when: Moment::of(UNIX_EPOCH + Duration::from_secs(event.at)).to_string(),
+        event,
+    };
+    let events = history::read(&session.root)?.into_iter().map(entry).collect();
+    let answer = Answer { schema_version: 1, events };
+    session.format.print(&answer, || {
+        if answer.events.is_empty() {
+            return "rocworker has changed nothing here\n".to_owned();
+        }
+        let mut columns = Columns::new(&["WHEN", "COMMAND", "CALLER", "VERSION", "CONFIG", "CHANGED"]);
+        for Entry { when, event } in &answer.events {
+            let config: String = event.config_sha256.chars().take(8).collect();
+            let changed = event.changed.iter().map(|it| it.path.display().to_string());
+            columns.row([
+                when.clone().into(),
+                event.command.clone().into(),
+                event.caller.clone().into(),
+                event.version.clone().into(),
+                config.into(),
+                changed.collect::<Vec<_>>().join(" ").into(),
+            ]);
+        }
+        columns.to_string()
+    })?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,45 @@
+use std::path::Path;
+
+use root::Attributes;
+
+use super::Outcome;
+use super::changes::{changes, counted, findings, notes};
+use super::output::{DIM, styled};
+use super::session::{Session, absolute, caller};
+use crate::setup::Planned;
+
+pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let planned = session.with_setup(&config, |setup| Ok(setup.plan()?))?;
+    if let Some(path) = out {
+        let mut text = serde_json::to_vec_pretty(&planned)?;
+        text.push(b'\n');
+        // It can hold lines of files that only root reads.
+        caller()?.write(absolute(path)?, &text, Attributes { mode: 0o600, owner: None })?;
+    }
+    session.format.print(&planned, || shown(session, &planned, out))?;
+    let pending = !planned.changes.is_empty() || !planned.effects.is_empty();
+    Ok(if exit_code && pending { Outcome::Findings } else { Outcome::Done })
+}
+
+/// The plan as people read it.
+pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) -> String {
+    let root = &session.root;
+    let mut text = changes(root, &planned.changes, session.verbose);
+    if !planned.effects.is_empty() {
+        text.push_str(&format!("{}\n", styled(DIM, "then, once")));
+        let skipped = planned.skipped.map_or_else(String::new, |why| format!(" (skipped: {why})"));
+        text.extend(planned.effects.iter().map(|effect| format!("> {effect}{skipped}\n")));
+    }
+    text.push_str(&findings(root, "blocked", &planned.blocked));
+    text.push_str(&findings(root, "contested", &planned.contested));
+    text.push_str(&findings(root, "left", &planned.left));
+    text.push_str(&notes(&planned.notes));
+    let command = out
+        .map_or_else(|| "rocworker apply".to_owned(), |file| format!("rocworker apply {}", file.display()));
+    text.push_str(&match planned.changes.len() {
+        0 => "nothing to change\n".to_owned(),
+        n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
+    });
+    text
+}

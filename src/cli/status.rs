@@ -1,0 +1,61 @@
+use super::Outcome;
+use super::changes::{changes, counted, findings, notes};
+use super::output::{BAD, DIM, GOOD, WARN, styled};
+use super::session::Session;
+use super::table::{Cell, Columns};
+use crate::setup::{ChosenNow, Status};
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let status = session.with_setup(&config, |setup| Ok(setup.status()?))?;
+    session.format.print(&status, || shown(session, &status))?;
+    Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
+}
+
+fn shown(session: &Session, status: &Status) -> String {
+    let root = &session.root;
+    let mut text = String::new();
+    if !status.ours.is_empty() {
+        let mut columns = Columns::new(&["OURS", "KIND", "STATE", "WHY"]);
+        for held in &status.ours {
+            let state = if status.contested.iter().any(|it| it.path == held.path) {
+                Cell::styled("contested", BAD)
+            } else if status.drift.iter().any(|it| it.path == held.path) {
+                Cell::styled("differs", WARN)
+            } else {
+                Cell::styled("as it should be", GOOD)
+            };
+            let path = root.shown(&held.path).display().to_string();
+            columns.row([path.into(), held.kind.into(), state, held.reason.clone().into()]);
+        }
+        text.push_str(&columns.to_string());
+    }
+    text.extend(status.chosen.iter().map(chosen));
+    if !status.drift.is_empty() {
+        text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));
+        text.push_str(&changes(root, &status.drift, session.verbose));
+    }
+    text.push_str(&findings(root, "contested", &status.contested));
+    text.push_str(&findings(root, "blocked", &status.blocked));
+    text.push_str(&findings(root, "left", &status.left));
+    text.extend(
+        status.pending.iter().map(|pending| format!("{} pending: {}\n", styled(WARN, "…"), pending.effect)),
+    );
+    text.push_str(&notes(&status.notes));
+    text.push_str(&match (status.ours.len(), status.is_off()) {
+        (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
+        (n, false) => format!("{} of ours, all as they should be\n", counted(n, "path")),
+        (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
+    });
+    text
+}
+
+fn chosen(chosen: &ChosenNow) -> String {
+    let partition = chosen.partition.map_or_else(String::new, |partition| format!(" partition {partition}"));
+    let now = match (chosen.index, &chosen.render) {
+        (Some(index), Some(render)) => format!("now GPU {index}, {}", render.display()),
+        (Some(index), None) => format!("now GPU {index}, without a render node"),
+        (None, _) => styled(BAD, "not there any more"),
+    };
+    format!("gpu-device-ids {} means {}{partition}: {now}\n", chosen.word, chosen.pci)
+}

@@ -1,0 +1,38 @@
+use super::Outcome;
+use super::apply::say;
+use super::changes::{counted, findings, settled};
+use super::session::Session;
+use crate::setup::Undone;
+
+pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
+    // A configuration that cannot be read must not keep anybody from taking things back.
+    let config = session.config().or_else(|error| {
+        tracing::warn!("{error:#}; undo does not need it");
+        session.default_config()
+    })?;
+    let mut unprinted = Ok(());
+    let undone = session.with_setup(&config, |setup| {
+        Ok(setup.undo(force, &mut |change| {
+            let printed = say(session, change);
+            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
+        })?)
+    })?;
+    unprinted?;
+    session.format.print(&undone, || shown(session, &undone))?;
+    Ok(if undone.failed.is_empty() && undone.left.is_empty() { Outcome::Done } else { Outcome::FellShort })
+}
+
+fn shown(session: &Session, undone: &Undone) -> String {
+    let root = &session.root;
+    let mut text = settled(&undone.effects);
+    text.push_str(&findings(root, "failed", &undone.failed));
+    text.push_str(&findings(root, "left", &undone.left));
+    text.push_str(&match undone.changes.len() {
+        0 if undone.failed.is_empty() && undone.left.is_empty() => {
+            "nothing here is rocworker's: nothing to undo\n".to_owned()
+        }
+        0 => "nothing was taken back\n".to_owned(),
+        n => format!("{} taken back\n", counted(n, "change")),
+    });
+    text
+}

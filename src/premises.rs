@@ -1,0 +1,33 @@
+//! Everything that a plan stands on, read once: the machine, its engines, and what of rocworker is there.
+
+use root::Root;
+
+use crate::cdi::{NotOurs, may_replace};
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::groups::Groups;
+use crate::program::Program;
+
+/// Facts beyond the GPUs that decide what should be.
+#[derive(Debug)]
+pub struct Premises {
+    pub facts: Facts,
+    pub groups: Groups,
+    /// The wrapper's program, or why there is none.
+    pub wrapper: Result<Program, String>,
+    /// Whether a spec may be written over what stands at the configured place.
+    pub cdi_place: Result<(), NotOurs>,
+}
+
+impl Premises {
+    /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
+    #[must_use]
+    pub fn read(root: &Root, config: &Config, facts: Facts, beside: Option<&std::path::Path>) -> Self {
+        Self {
+            facts,
+            groups: Groups::read(root),
+            wrapper: Program::find(root, beside),
+            cdi_place: may_replace(root, &config.cdi.path, false),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+use std::path::PathBuf;
+
+use reconcile::history::{self, Changed, Event};
+use reconcile::{Carried, Change, Digest, Effect, Finding, Note, Plan, Settled, Stage, Store, Work};
+use serde::Serialize;
+
+use super::planned::Saved;
+use super::{Error, Setup};
+use crate::memory::Memory;
+use crate::worker::desired::desired;
+
+/// What an apply did. `apply --output json`, documented in docs/json.md.
+#[derive(Debug, Default, Serialize)]
+pub struct Applied {
+    pub schema_version: u32,
+    pub changes: Vec<Change>,
+    /// Changes that could not be made.
+    pub failed: Vec<Finding>,
+    pub effects: Vec<Settled>,
+    pub contested: Vec<Finding>,
+    pub blocked: Vec<Finding>,
+    pub left: Vec<Finding>,
+    pub notes: Vec<Note>,
+}
+
+/// The machine is not the one that a plan was made for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the machine has moved since the plan was made, and nothing is changed: other changes would be made now at {}; make \
+     the plan again",
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+)]
+pub struct Moved {
+    pub paths: Vec<PathBuf>,
+}
+
+impl Setup<'_> {
+    /// Brings the machine to what it should be. `saved`: only if that is what this plan says. `told` hears of each
+    /// change before it is made.
+    ///
+    /// # Errors
+    /// When it cannot be said what should be, when the machine has moved, or when the receipt cannot be kept; what
+    /// could not be changed otherwise is in the answer.
+    pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+        // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
+        let remembered = Memory::read(self.root)?;
+        let premises = self.premises(&remembered);
+        let planned = self.planned(&premises, None)?;
+        let owed = !Store::new(self.root).receipt()?.pending.is_empty();
+        let memory = self.memory(&remembered, &premises)?;
+        if let Some(saved) = saved {
+            expect(saved, &planned.plan)?;
+        }
+        if planned.plan.is_empty() && !owed && memory == remembered {
+            return Ok(Applied {
+                schema_version: 1,
+                contested: planned.contested,
+                blocked: planned.blocked,
+                left: planned.left,
+                notes: planned.notes,
+                ..Applied::default()
+            });
+        }
+        self.apply_locked(saved, told)
+    }
+
+    fn apply_locked(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+        let mut work = Work::begin(self.root)?;
+        let remembered = Memory::read(self.root)?;
+        let premises = self.premises(&remembered);
+        let all = work.plan(&desired(self.config, &premises)?, None, false, self.now.seconds())?;
+        if let Some(saved) = saved {
+            expect(saved, &all)?;
+        }
+        let memory = self.memory(&remembered, &premises)?;
+        memory.write(self.root)?;
+
+        let mut applied = Applied { schema_version: 1, ..Applied::default() };
+        let wanted = desired(self.config, &premises)?;
+        let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
+        self.carry_out(&mut work, plan, &mut applied, told)?;
+        // Nodes get their groups now: the CDI spec tells engines of their modes.
+        let udev = |effect: &Effect| matches!(effect, Effect::Udev { .. });
+        applied.effects = work.settle(self.root, &self.services(), udev)?;
+
+        // What the first stage did may have changed what is true.
+        let premises = if applied.changes.is_empty() { premises } else { self.premises(&memory) };
+        let wanted = desired(self.config, &premises)?;
+        let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
+        self.carry_out(&mut work, plan, &mut applied, told)?;
+        applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
+        applied.notes = wanted.notes;
+        self.remember("apply", &applied.changes)?;
+        Ok(applied)
+    }
+
+    fn carry_out(
+        &self,
+        work: &mut Work<'_>,
+        plan: Plan,
+        applied: &mut Applied,
+        told: &mut dyn FnMut(&Change),
+    ) -> Result<(), Error> {
+        let Carried { done, failed } = work.carry_out(&plan, self.now.seconds(), told)?;
+        applied.failed.extend(failed);
+        applied.contested.extend(plan.contested);
+        applied.blocked.extend(plan.blocked);
+        applied.left.extend(plan.left);
+        applied.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
+        Ok(())
+    }
+
+    /// Writes what was changed into the history.
+    pub(super) fn remember(&self, command: &str, changes: &[Change]) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let changed = |change: &Change| Changed { path: change.path.clone(), change: change.change };
+        let event = Event {
+            at: self.now.seconds(),
+            command: command.to_owned(),
+            caller: self.caller.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
+            changed: changes.iter().map(changed).collect(),
+        };
+        Ok(history::add(self.root, event)?)
+    }
+}
+
+fn expect(saved: &Saved, plan: &Plan) -> Result<(), Moved> {
+    let paths = saved.differences(plan);
+    if paths.is_empty() { Ok(()) } else { Err(Moved { paths }) }
+}
+
+impl Applied {
+    /// Whether something that should be is not.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        !self.failed.is_empty()
+            || !self.blocked.is_empty()
+            || self.notes.iter().any(|note| note.problem)
+            || self.effects.iter().any(|effect| effect.outcome == reconcile::Outcome::Failed)
+    }
+}

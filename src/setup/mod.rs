@@ -1,0 +1,96 @@
+//! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
+
+mod apply;
+mod caller;
+mod planned;
+mod single;
+mod status;
+mod undo;
+
+use std::path::{Path, PathBuf};
+
+use reconcile::command::Programs;
+use reconcile::{Restarts, Services};
+use root::Root;
+
+pub use apply::{Applied, Moved};
+pub use caller::caller;
+pub use planned::{Planned, Saved};
+pub use single::Refused;
+pub use status::{ChosenNow, Status};
+pub use undo::Undone;
+
+use crate::config::{self, Config, Restart};
+use crate::facts::Facts;
+use crate::memory::{self, Memory};
+use crate::moment::Moment;
+use crate::premises::Premises;
+use crate::worker::desired;
+use crate::worker::selection::choose;
+
+/// One run on one machine.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    pub root: &'a Root,
+    pub config: &'a Config,
+    /// `None` beneath another Root than `/`.
+    pub programs: Option<&'a Programs>,
+    /// Where the wrapper's program is of the build that runs.
+    pub beside: Option<&'a Path>,
+    pub now: Moment,
+    /// Who called, for the history.
+    pub caller: String,
+}
+
+/// Why a machine cannot be set up, or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Desired(#[from] desired::Error),
+    #[error(transparent)]
+    Memory(#[from] memory::Error),
+    #[error(transparent)]
+    Reconcile(#[from] reconcile::Error),
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error(transparent)]
+    Moved(#[from] Moved),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl From<config::Error> for Error {
+    fn from(error: config::Error) -> Self {
+        Self::Desired(error.into())
+    }
+}
+
+impl Setup<'_> {
+    /// What the plan stands on, as the machine is now.
+    fn premises(&self, memory: &Memory) -> Premises {
+        let facts = Facts::read(self.root).remembering(memory.chosen.clone());
+        Premises::read(self.root, self.config, facts, self.beside)
+    }
+
+    /// What will be remembered of these premises.
+    fn memory(&self, memory: &Memory, premises: &Premises) -> Result<Memory, config::Error> {
+        let mut memory = memory.clone();
+        memory.chosen = choose(self.config, &premises.facts)?;
+        Ok(memory)
+    }
+
+    fn services(&self) -> Services<'_> {
+        let restarts = match self.config.restart {
+            Restart::Never => Restarts::Never,
+            Restart::Drain => Restarts::Drain,
+            Restart::Now => Restarts::Now,
+        };
+        Services { programs: self.programs, restarts }
+    }
+}
+
+/// Where the wrapper's program is of the build that runs: beside it.
+#[must_use]
+pub fn beside() -> Option<PathBuf> {
+    Some(std::env::current_exe().ok()?.parent()?.join("runc-amd-wrapper"))
+}

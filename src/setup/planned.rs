@@ -1,0 +1,131 @@
+use std::path::PathBuf;
+
+use reconcile::{Change, Effect, Finding, Note, Plan, Stage, State, Store, Verb};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Setup};
+use crate::memory::Memory;
+use crate::premises::Premises;
+use crate::worker::desired::desired;
+
+/// The version of a plan in a file.
+const VERSION: u32 = 1;
+
+/// What would change. `plan --output json`, documented in docs/json.md.
+#[derive(Debug, Serialize)]
+pub struct Planned {
+    pub schema_version: u32,
+    pub changes: Vec<Change>,
+    /// What the changes make necessary, and what is owed of earlier ones.
+    pub effects: Vec<Effect>,
+    pub contested: Vec<Finding>,
+    /// What should be and cannot be brought about.
+    pub blocked: Vec<Finding>,
+    /// What is ours no longer and stays.
+    pub left: Vec<Finding>,
+    pub notes: Vec<Note>,
+    /// Why effects come to nothing here, when they do.
+    pub skipped: Option<&'static str>,
+    #[serde(skip)]
+    pub(super) plan: Plan,
+}
+
+/// A plan that was kept in a file, as far as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Saved {
+    pub schema_version: u32,
+    pub changes: Vec<SavedChange>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SavedChange {
+    pub kind: String,
+    pub path: PathBuf,
+    pub change: Verb,
+    pub stage: Stage,
+    pub from: State,
+    pub to: State,
+}
+
+impl SavedChange {
+    fn of(change: &Change) -> Self {
+        Self {
+            kind: change.kind.to_owned(),
+            path: change.path.clone(),
+            change: change.change,
+            stage: change.stage,
+            from: change.from.clone(),
+            to: change.to.clone(),
+        }
+    }
+}
+
+impl Saved {
+    /// Reads a plan that `plan --out` wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let saved: Self = serde_json::from_slice(text).map_err(|error| format!("is no plan: {error}"))?;
+        if saved.schema_version == VERSION {
+            Ok(saved)
+        } else {
+            let found = saved.schema_version;
+            Err(format!("has schema_version {found}, which this version does not read: make the plan again"))
+        }
+    }
+
+    /// The paths of which this plan and the other say different things.
+    pub(super) fn differences(&self, plan: &Plan) -> Vec<PathBuf> {
+        let now: Vec<_> = plan.changes.iter().map(SavedChange::of).collect();
+        let only = |these: &[SavedChange], those: &[SavedChange]| -> Vec<PathBuf> {
+            these.iter().filter(|it| !those.contains(it)).map(|it| it.path.clone()).collect()
+        };
+        let mut paths = [only(&self.changes, &now), only(&now, &self.changes)].concat();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+}
+
+impl Setup<'_> {
+    /// What would change now. Writes nothing.
+    ///
+    /// # Errors
+    /// When the configuration or what is ours cannot be read, or names what is not there.
+    pub fn plan(&self) -> Result<Planned, Error> {
+        let memory = Memory::read(self.root)?;
+        let premises = self.premises(&memory);
+        self.planned(&premises, None)
+    }
+
+    pub(super) fn planned(&self, premises: &Premises, stage: Option<Stage>) -> Result<Planned, Error> {
+        let desired = desired(self.config, premises)?;
+        let receipt = Store::new(self.root).receipt()?;
+        let plan = Plan::make(self.root, &desired, &receipt, stage, false, self.now.seconds())?;
+        let mut effects: Vec<Effect> =
+            plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
+        effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
+        effects.sort();
+        effects.dedup();
+        Ok(Planned {
+            schema_version: VERSION,
+            changes: plan.changes.clone(),
+            effects,
+            contested: plan.contested.clone(),
+            blocked: plan.blocked.clone(),
+            left: plan.left.clone(),
+            notes: desired.notes,
+            skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
+            plan,
+        })
+    }
+}
+
+impl Planned {
+    /// Whether something that should be is not brought about: an apply of this ends with 1.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        !self.blocked.is_empty() || self.notes.iter().any(|note| note.problem)
+    }
+}

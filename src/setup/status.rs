@@ -1,0 +1,99 @@
+use std::path::PathBuf;
+
+use reconcile::{Change, Finding, Note, Pending, Stage, Store};
+use serde::Serialize;
+
+use super::{Error, Setup};
+use crate::memory::Memory;
+
+/// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    pub schema_version: u32,
+    /// What is ours on this machine.
+    pub ours: Vec<Held>,
+    /// What an apply would change now.
+    pub drift: Vec<Change>,
+    pub contested: Vec<Finding>,
+    pub blocked: Vec<Finding>,
+    pub left: Vec<Finding>,
+    /// Restarts and the like that are still owed.
+    pub pending: Vec<Pending>,
+    /// What words of gpu-device-ids meant when they were first applied, and where that is now.
+    pub chosen: Vec<ChosenNow>,
+    pub notes: Vec<Note>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Held {
+    pub path: PathBuf,
+    pub kind: &'static str,
+    pub stage: Stage,
+    pub reason: String,
+    /// How often it was put right after somebody had changed it.
+    pub repairs: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ChosenNow {
+    pub word: String,
+    pub pci: String,
+    pub uuid: Option<String>,
+    pub partition: Option<u32>,
+    /// Null: it is not there any more.
+    pub index: Option<u32>,
+    pub render: Option<PathBuf>,
+}
+
+impl Setup<'_> {
+    /// How the machine stands. Writes nothing.
+    ///
+    /// # Errors
+    /// As [`Setup::plan`].
+    pub fn status(&self) -> Result<Status, Error> {
+        let memory = Memory::read(self.root)?;
+        let premises = self.premises(&memory);
+        let planned = self.planned(&premises, None)?;
+        let receipt = Store::new(self.root).receipt()?;
+        let ours = receipt.entries.iter().map(|entry| Held {
+            path: entry.path.clone(),
+            kind: entry.ours.kind(),
+            stage: entry.stage,
+            reason: entry.reason.clone(),
+            repairs: entry.repairs.count,
+        });
+        let chosen = memory.chosen.iter().map(|(word, choice)| {
+            let gpu = premises.facts.amd().find(|gpu| choice.is(gpu));
+            ChosenNow {
+                word: word.to_owned(),
+                pci: choice.pci.clone(),
+                uuid: choice.uuid.clone(),
+                partition: choice.partition,
+                index: gpu.and_then(|gpu| gpu.index),
+                render: gpu.and_then(|gpu| gpu.render.as_ref()).map(|node| node.path.clone()),
+            }
+        });
+        Ok(Status {
+            schema_version: 1,
+            ours: ours.collect(),
+            drift: planned.changes,
+            contested: planned.contested,
+            blocked: planned.blocked,
+            left: planned.left,
+            chosen: chosen.collect(),
+            pending: receipt.pending,
+            notes: planned.notes,
+        })
+    }
+}
+
+impl Status {
+    /// Whether the machine is not as it should be.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        !self.drift.is_empty()
+            || !self.contested.is_empty()
+            || !self.blocked.is_empty()
+            || !self.pending.is_empty()
+    }
+}

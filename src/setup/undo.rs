@@ -1,0 +1,58 @@
+use reconcile::{Carried, Change, Desired, Finding, Settled, Work};
+use serde::Serialize;
+
+use super::{Error, Setup};
+use crate::memory::Memory;
+
+/// What an undo did. `undo --output json`, documented in docs/json.md.
+#[derive(Debug, Serialize)]
+pub struct Undone {
+    pub schema_version: u32,
+    pub changes: Vec<Change>,
+    pub failed: Vec<Finding>,
+    pub effects: Vec<Settled>,
+    /// What stays, and why.
+    pub left: Vec<Finding>,
+}
+
+impl Setup<'_> {
+    /// Takes everything back that is ours, the last first. It is an apply of nothing: the configuration is not
+    /// asked. `force`: also what somebody has changed since.
+    ///
+    /// # Errors
+    /// When the receipt cannot be read or kept.
+    pub fn undo(&self, force: bool, told: &mut dyn FnMut(&Change)) -> Result<Undone, Error> {
+        let mut undone = Undone {
+            schema_version: 1,
+            changes: Vec::new(),
+            failed: Vec::new(),
+            effects: Vec::new(),
+            left: Vec::new(),
+        };
+        let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
+        if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
+            return Ok(undone);
+        }
+        let mut work = Work::begin(self.root)?;
+        let plan = work.plan(&Desired::default(), None, force, self.now.seconds())?;
+        let Carried { done, failed } = work.carry_out(&plan, self.now.seconds(), told)?;
+        undone.effects = work.settle(self.root, &self.services(), |_| true)?;
+        Memory::default().write(self.root)?;
+        undone.failed = failed;
+        undone.left = plan.left;
+        undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
+        self.remember("undo", &undone.changes)?;
+        Ok(undone)
+    }
+
+    /// What an undo would do.
+    ///
+    /// # Errors
+    /// When the receipt cannot be read.
+    pub fn would_undo(&self, force: bool) -> Result<(Vec<Change>, Vec<Finding>), Error> {
+        let receipt = reconcile::Store::new(self.root).receipt()?;
+        let nothing = Desired::default();
+        let plan = reconcile::Plan::make(self.root, &nothing, &receipt, None, force, self.now.seconds())?;
+        Ok((plan.changes, plan.left))
+    }
+}
