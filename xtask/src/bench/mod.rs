@@ -25,7 +25,7 @@ struct Options {
     runs: usize,
     wrapper: Option<PathBuf>,
     rocworker: Option<PathBuf>,
-    /// A part of the name of the wrapper's situations that are wanted, and nothing but them.
+    /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply.
     only: Option<String>,
     /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
@@ -78,9 +78,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
     let mut report = Report::default();
     wrapper::measure(&wrapper, &rocworker, &shims, work.path(), options.runs, only, &mut report)?;
-    if options.only.is_none() {
-        let runs = (options.runs / 10).max(10);
+    let runs = (options.runs / 10).max(10);
+    if "detect".contains(only) {
         detect::measure(&rocworker, work.path(), runs, &mut report)?;
+    }
+    if "apply".contains(only) {
         apply::measure(&rocworker, work.path(), runs, &mut report);
     }
 
