@@ -22,13 +22,13 @@ use root::Root;
 use serde::Serialize;
 
 pub(crate) use blacklist::FOLDERS as MODPROBE_FOLDERS;
+pub(crate) use check::About;
 pub use check::{Check, Status};
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::worker::selection::is_off;
-use check::About;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -79,5 +79,10 @@ impl Diagnosis {
     fn new(checks: Vec<Check>) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self { schema_version: 1, failed: count(Status::Failed), warnings: count(Status::Warning), checks }
+    }
+
+    /// Further checks, behind those that there are.
+    pub fn add(&mut self, checks: Vec<Check>) {
+        *self = Self::new([std::mem::take(&mut self.checks), checks].concat());
     }
 }
