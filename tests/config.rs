@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rocworker::config::{ComputeRuntime, Config, Devices, NamedBy};
+use rocworker::config::{ComputeRuntime, Config, Devices, Memlock, NamedBy};
 use root::Root;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -19,6 +19,14 @@ fn the_sample_says_what_no_file_means() {
     assert_eq!(
         (&sample.compute_runtime, &sample.devices, &sample.tags, &sample.cdi),
         (&none.compute_runtime, &none.devices, &none.tags, &none.cdi)
+    );
+    assert_eq!(
+        (&sample.permissions, &sample.module_options, &sample.wrapper, &sample.containerd),
+        (&none.permissions, &none.module_options, &none.wrapper, &none.containerd)
+    );
+    assert_eq!(
+        (&sample.docker, &sample.concourse, &sample.restart),
+        (&none.docker, &none.concourse, &none.restart)
     );
     assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
     assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
@@ -38,6 +46,16 @@ fn devices_are_a_comma_list_a_list_or_a_number() {
     ] {
         assert_eq!(parse(text).unwrap().devices, devices, "{text}");
     }
+}
+
+#[test]
+fn what_containers_get_beside_a_gpu_is_read_as_people_write_it() {
+    let text = "wrapper:\n  edits:\n    shm-size: 8G\n    memlock: unlimited\n    hsa-override-gfx-version: {gfx1103: 11.0.0}\n";
+    let edits = parse(text).unwrap().wrapper.edits;
+    assert_eq!((edits.shm_bytes, edits.memlock), (Some(8 << 30), Some(Memlock::Unlimited)));
+    assert_eq!(edits.gfx_override["gfx1103"], "11.0.0");
+    let edits = parse("wrapper:\n  edits: {memlock: 65536}\n").unwrap().wrapper.edits;
+    assert_eq!((edits.shm_bytes, edits.memlock), (None, Some(Memlock::Bytes(65536))));
 }
 
 #[test]
@@ -76,6 +94,24 @@ fn what_is_wrong_is_said_with_its_line() {
         ("tag: a\ngpu-device-ids: [[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]\n", 2, "nested deeper"),
         ("schema_version: 2\n", 1, "schema_version 2"),
         ("tag: a\ntag: b\n", 2, "duplicate"),
+        ("permissions: 0666\n", 1, "permissions"),
+        ("restart: later\n", 1, "unknown variant `later`"),
+        ("module-options: {noretry: \"0 extra\"}\n", 1, "noretry=0 extra is not a parameter"),
+        ("tag: a\nwrapper:\n  wait-limit-s: 61\n", 3, "more than the 60 s"),
+        ("wrapper:\n  sharing: exclusive\n  default: all\n", 3, "does not go with sharing: exclusive"),
+        ("wrapper:\n  runtime: runc\n", 2, "runc is not an absolute path"),
+        ("containerd:\n  runtime: amd\nwrapper:\n  runtime: runc\n", 4, "runc is not an absolute path"),
+        ("wrapper:\n  folders: [srv]\n", 2, "srv is not an absolute path"),
+        ("wrapper:\n  edits:\n    shm-size: 8GB\n", 3, "\"8GB\" is not a size such as 512M"),
+        ("wrapper:\n  edits:\n    shm-size: unlimited\n", 3, "memory has an end"),
+        (
+            "wrapper:\n  edits:\n    hsa-override-gfx-version: {gfx1103: eleven}\n",
+            3,
+            "is not an architecture",
+        ),
+        ("docker:\n  runtime: runc\n", 2, "no name for a runtime of ours"),
+        ("docker:\n  config: daemon.json\n", 2, "docker.config \"daemon.json\" is not an absolute path"),
+        ("concourse:\n  existing: replace\n", 2, "unknown variant `replace`"),
         ("tag: [a\n", 2, "expected"),
         ("tag: [a]\ngpu-de", 2, "could not find expected ':'"),
         ("- a\n", 1, "keys with values"),

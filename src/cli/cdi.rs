@@ -12,7 +12,9 @@ use super::session::{Session, absolute, caller};
 use super::table::Columns;
 use crate::cdi;
 use crate::printable::printable;
+use crate::setup::Setup;
 use crate::worker::cdi::{KIND, Wanted, wanted};
+use crate::worker::desired::spec_file;
 use crate::worker::selection::select;
 
 #[derive(Debug, Subcommand)]
@@ -75,19 +77,28 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         }
     };
     let text = cdi::text(&spec)?;
-    let (root, path) = match file {
+    let (shown, written) = match file {
         Some(path) if path == Path::new("-") => {
             print_text(&text)?;
             return Ok(Outcome::Done);
         }
-        Some(path) => (&caller()?, real_folder(path)?),
-        None => (&session.root, config.cdi.path.clone()),
+        // The caller's own file: no engine is told of it, and nothing of it is ours.
+        Some(path) => {
+            let (root, path) = (caller()?, real_folder(path)?);
+            cdi::may_replace(&root, &path, true)?;
+            let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
+            (path, written)
+        }
+        None => {
+            cdi::may_replace(&session.root, &config.cdi.path, false)?;
+            let action = spec_file(&config, text);
+            let made = |setup: &Setup<'_>| Ok(setup.bring_about("cdi generate", &action)?);
+            (configured, session.with_setup(&config, made)?)
+        }
     };
-    cdi::may_replace(root, &path, file.is_some())?;
-    let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
     let answer = Generated {
         schema_version: 1,
-        path: root.shown(&path),
+        path: shown,
         changed: written == Written::Changed,
         devices: spec.devices.iter().map(|device| format!("{KIND}={}", device.name)).collect(),
         reason: None,

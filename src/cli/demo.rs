@@ -2,13 +2,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use layout::{Machine, Nodes};
-use root::Root;
+use root::{Attributes, Root};
 use similar::{ChangeTag, TextDiff};
 
 use super::args::Format;
 use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
 use super::session::Session;
-use super::{Outcome, cdi, detect, doctor, tags};
+use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
+use crate::config;
 use crate::demo::{TASK, wrapped};
 
 /// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
@@ -38,7 +39,57 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     step("tags", "By these tags Concourse finds the worker.")?;
     tags::run(&session, false)?;
     bundle(&session.root)?;
+    setup(&session)?;
     Ok(Outcome::Done)
+}
+
+/// The machine brought to what a worker needs, kept there, and given back.
+fn setup(session: &Session) -> anyhow::Result<()> {
+    let root = &session.root;
+    put_engines(root)?;
+    step(
+        "plan",
+        "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
+    )?;
+    plan::run(session, false, None)?;
+    step("apply", "It is brought about, and what was there before is kept. Run again, it touches nothing.")?;
+    apply::run(session, None, false)?;
+    apply::run(session, None, false)?;
+    step("status", "Somebody edits a file of ours by hand. It is noticed, and repaired.")?;
+    root.write(SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
+    status::run(session)?;
+    apply::run(session, None, false)?;
+    step("apply", "compute-runtime: none turns the GPUs off: what told engines of them goes.")?;
+    root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
+    apply::run(session, None, false)?;
+    root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;
+    apply::run(session, None, false)?;
+    step(
+        "undo",
+        "Everything is as it was before, byte for byte; docker's file has only what its owner wrote.",
+    )?;
+    undo::run(session, false)?;
+    history::run(session)?;
+    Ok(())
+}
+
+const SPEC: &str = "/etc/cdi/amd.json";
+
+/// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.
+fn put_engines(root: &Root) -> anyhow::Result<()> {
+    const PROGRAM: u32 = 0o755;
+    const TEXT: u32 = 0o644;
+    for (path, mode, text) in [
+        ("/usr/lib/rocworker/runc-amd-wrapper", PROGRAM, ""),
+        ("/usr/bin/containerd", PROGRAM, ""),
+        ("/usr/sbin/dockerd", PROGRAM, ""),
+        ("/etc/containerd/config.toml", TEXT, include_str!("../../templates/demo/containerd.toml")),
+        ("/etc/docker/daemon.json", TEXT, include_str!("../../templates/demo/daemon.json")),
+        ("/var/lib/dpkg/status", TEXT, include_str!("../../templates/demo/dpkg-status")),
+    ] {
+        root.write(path, text.as_bytes(), Attributes { mode, owner: None })?;
+    }
+    Ok(())
 }
 
 /// A container's bundle before and after runc-amd-wrapper.

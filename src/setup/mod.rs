@@ -3,6 +3,7 @@
 mod apply;
 mod caller;
 mod planned;
+mod single;
 mod status;
 mod undo;
 
@@ -15,6 +16,7 @@ use root::Root;
 pub use apply::{Applied, Moved};
 pub use caller::caller;
 pub use planned::{Planned, Saved};
+pub use single::Refused;
 pub use status::{ChosenNow, Status};
 pub use undo::Undone;
 
@@ -53,6 +55,8 @@ pub enum Error {
     Root(#[from] root::Error),
     #[error(transparent)]
     Moved(#[from] Moved),
+    #[error(transparent)]
+    Refused(#[from] Refused),
 }
 
 impl From<config::Error> for Error {

@@ -45,17 +45,20 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     if let Err(error) = &premises.cdi_place {
         desired.problem("cdi", error.to_string());
     } else {
-        let text = cdi::text(&spec)?;
-        desired.push(
-            Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")
-                .contested_by("amd-ctk or the Concourse charm"),
-        );
+        desired.push(spec_file(config, cdi::text(&spec)?));
     }
     match &premises.wrapper {
         Ok(program) => desired.extend(wrapper(program)),
         Err(why) => desired.problem("wrapper", why.clone()),
     }
     Ok(desired)
+}
+
+/// The CDI spec as a file of ours.
+#[must_use]
+pub fn spec_file(config: &Config, text: String) -> Action {
+    Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")
+        .contested_by("amd-ctk or the Concourse charm")
 }
 
 fn say_what_is_left_out(selection: &Selection<'_>, desired: &mut Desired) {

@@ -64,6 +64,8 @@ pub(crate) enum Found {
 impl Found {
     /// What stands at a path, a link at its end not followed.
     pub(crate) fn look(root: &Root, path: &Path) -> Result<Self, root::Error> {
+        // Before the path itself: nothing is compared with what a planted link leads to.
+        root.check_way(path)?;
         let meta = match root.lstat(path) {
             Ok(meta) => meta,
             Err(error) if error.is_not_found() => return Ok(Self::Else(State::Absent)),

@@ -20,6 +20,21 @@ impl Root {
         missing
     }
 
+    /// Whether a write to a path would find its way: the folders that are there are folders, and none is reached
+    /// through a symbolic link.
+    ///
+    /// # Errors
+    /// What [`Root::write`] would say.
+    pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        for folder in path.as_ref().ancestors().skip(1) {
+            match self.open_folder(folder) {
+                Err(Errno::ENOENT) => {}
+                other => return other.map(drop).map_err(|errno| self.no_folder(folder, errno)),
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a folder away if it is empty. Says whether it is gone: a folder with something in it, and what is no
     /// folder, stays.
     ///

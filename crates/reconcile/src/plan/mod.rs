@@ -77,12 +77,8 @@ impl Plan {
     ) -> Result<Self, Error> {
         let store = Store::new(root);
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
-        let mut plan = Self::default();
-        for action in desired.actions.iter().filter(|action| is_meant(action.stage)) {
-            let held = receipt.entry(&action.path);
-            let verdict = wanted(root, &store, action, held, now)?;
-            plan.add(action.path.clone(), verdict);
-        }
+        let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
+        let mut plan = Self::of(root, meant, receipt, now)?;
         let is_wanted = |entry: &Entry| desired.actions.iter().any(|action| action.path == entry.path);
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
@@ -90,6 +86,25 @@ impl Plan {
                 Err(error) => Verdict::Left(error.to_string()),
             };
             plan.add(entry.path.clone(), Ok(verdict));
+        }
+        Ok(plan)
+    }
+
+    /// What has to change for these actions alone: nothing is taken back.
+    ///
+    /// # Errors
+    /// As [`Plan::make`].
+    pub fn of<'a>(
+        root: &Root,
+        actions: impl IntoIterator<Item = &'a Action>,
+        receipt: &Receipt,
+        now: u64,
+    ) -> Result<Self, Error> {
+        let mut plan = Self::default();
+        for action in actions {
+            let held = receipt.entry(&action.path);
+            let verdict = wanted(root, &Store::new(root), action, held, now)?;
+            plan.add(action.path.clone(), verdict);
         }
         Ok(plan)
     }

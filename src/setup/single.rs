@@ -1,0 +1,46 @@
+use reconcile::{Action, Finding, Plan, Store, Work};
+use root::Written;
+
+use super::{Error, Setup};
+
+/// One thing that was asked for by itself cannot be brought about.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is not written: {text}", path.display())]
+pub struct Refused {
+    pub path: std::path::PathBuf,
+    pub text: String,
+}
+
+impl Setup<'_> {
+    /// Brings one thing about that a command asks for by itself, and nothing else: it is ours from then on, so that
+    /// apply keeps it and undo takes it back.
+    ///
+    /// # Errors
+    /// When it cannot be brought about, or the receipt cannot be kept.
+    pub fn bring_about(&self, command: &str, action: &Action) -> Result<Written, Error> {
+        let now = self.now.seconds();
+        let unlocked = Plan::of(self.root, [action], &Store::new(self.root).receipt()?, now)?;
+        self.refuse(&unlocked)?;
+        if unlocked.is_empty() {
+            return Ok(Written::Unchanged);
+        }
+        let mut work = Work::begin(self.root)?;
+        let plan = Plan::of(self.root, [action], work.receipt(), now)?;
+        self.refuse(&plan)?;
+        let carried = work.carry_out(&plan, now, &mut |_| {})?;
+        if let Some(failed) = carried.failed.first() {
+            return Err(self.refused(failed).into());
+        }
+        self.remember(command, &plan.changes)?;
+        Ok(if plan.is_empty() { Written::Unchanged } else { Written::Changed })
+    }
+
+    fn refuse(&self, plan: &Plan) -> Result<(), Refused> {
+        let finding = plan.blocked.iter().chain(&plan.contested).next();
+        finding.map_or(Ok(()), |finding| Err(self.refused(finding)))
+    }
+
+    fn refused(&self, finding: &Finding) -> Refused {
+        Refused { path: self.root.shown(&finding.path), text: finding.text.clone() }
+    }
+}
