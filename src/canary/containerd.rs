@@ -26,6 +26,7 @@ struct Daemon {
     /// The wrapper, where the runtime is named; Concourse's shims find it as their runc.
     wrapper: Option<PathBuf>,
     remedy: String,
+    listener: Listener,
 }
 
 /// The system's own.
@@ -52,7 +53,7 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
         wrapper.display(),
         super::POLICY
     );
-    let daemon = Daemon { ctr: ctr(bird, &listener), address, wrapper: Some(wrapper), remedy };
+    let daemon = Daemon { ctr: ctr(bird, &listener), address, wrapper: Some(wrapper), remedy, listener };
     daemon.run(bird)
 }
 
@@ -68,7 +69,8 @@ pub(super) fn try_concourses(bird: &Bird<'_>) -> Came {
     let remedy = "rocworker status says what differs and what is to be restarted: the worker's containerd has to find \
                   the wrapper as runc"
         .to_owned();
-    let daemon = Daemon { ctr: ctr(bird, &listener), address: ADDRESS.into(), wrapper: None, remedy };
+    let daemon =
+        Daemon { ctr: ctr(bird, &listener), address: ADDRESS.into(), wrapper: None, remedy, listener };
     daemon.run(bird)
 }
 
@@ -167,6 +169,9 @@ impl Daemon {
         }
         // Another's, if it is not empty.
         call(&["namespaces", "remove", NAMESPACE]).ok();
+        for folder in self.listener.folders_of(bird.root, NAMESPACE) {
+            bird.root.remove_empty_folder(folder).map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 }

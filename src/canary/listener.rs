@@ -12,7 +12,17 @@ pub(super) struct Listener {
     /// Its program.
     pub(super) program: PathBuf,
     pub(super) of_concourse: bool,
+    arguments: Vec<String>,
 }
+
+/// Where a daemon reads its configuration unless it is told otherwise.
+const CONFIG: &str = "/etc/containerd/config.toml";
+
+/// Where containerd keeps what it knows of tasks, below its `root` and its `state`.
+const TASKS: &str = "io.containerd.runtime.v2.task";
+
+/// Where shims keep runc's state, whatever the daemon's `state` is (process.RuncRoot of containerd's runc shim).
+const RUNC: &str = "/run/containerd/runc";
 
 impl Listener {
     /// `None`: nobody listens there.
@@ -25,7 +35,39 @@ impl Listener {
             .read_link(format!("/proc/{}/exe", peer.pid()))
             .map_err(|error| format!("who listens at {}: {error}", address.display()))?;
         let of_concourse = is_concourses(&program) || parent_is_concourse(root, peer.pid());
-        Ok(Some(Self { program, of_concourse }))
+        let line = root.read(format!("/proc/{}/cmdline", peer.pid()), 1 << 20).unwrap_or_default();
+        let arguments = String::from_utf8_lossy(&line).split('\0').map(str::to_owned).collect();
+        Ok(Some(Self { program, of_concourse, arguments }))
+    }
+
+    /// The folders that it and its shims make for a namespace, and do not remove with it.
+    pub(super) fn folders_of(&self, root: &Root, namespace: &str) -> [PathBuf; 3] {
+        let config = self.argument(&["--config", "-c"]).unwrap_or(CONFIG);
+        let text = root.read_text(config, 1 << 20).unwrap_or_default();
+        let document: Option<toml_edit::DocumentMut> = text.parse().ok();
+        let set = |key: &str, default: &str| {
+            let said = || document.as_ref()?.get(key)?.as_str();
+            PathBuf::from(self.argument(&[&format!("--{key}")]).or_else(said).unwrap_or(default))
+        };
+        let tasks = |folder: PathBuf| folder.join(TASKS).join(namespace);
+        [
+            tasks(set("root", "/var/lib/containerd")),
+            tasks(set("state", "/run/containerd")),
+            Path::new(RUNC).join(namespace),
+        ]
+    }
+
+    /// The value of a flag on its command line.
+    fn argument(&self, names: &[&str]) -> Option<&str> {
+        let mut arguments = self.arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            match argument.split_once('=') {
+                Some((name, value)) if names.contains(&name) => return Some(value),
+                None if names.contains(&argument) => return arguments.next(),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// A program of the same installation.
