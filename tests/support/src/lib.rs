@@ -11,5 +11,6 @@
 pub mod captures;
 pub mod detect;
 pub mod real;
+pub mod release;
 pub mod rootfs;
 pub mod stage;
