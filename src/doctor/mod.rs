@@ -7,6 +7,7 @@ mod blacklist;
 mod cdi;
 mod check;
 mod driver;
+mod engines;
 mod groups;
 mod kfd;
 mod machine;
@@ -65,12 +66,13 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain(["tools"]);
+        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let subject = Subject { root, config, facts, groups: Groups::read(root) };
         let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
-        concerns.chain(tools::check(programs, facts)).collect()
+        let engines = engines::check(root, config, facts, programs);
+        concerns.chain(engines).chain(tools::check(programs, facts)).collect()
     };
     Diagnosis::new(checks)
 }
