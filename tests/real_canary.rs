@@ -194,3 +194,25 @@ fn real_a_canary_removes_what_a_killed_one_left() {
     assert_eq!(of(answer, "podman").len(), 3, "{answer}");
     assert_eq!(left, "", "left by the second canary");
 }
+
+#[test]
+fn real_a_canary_of_an_ordinary_user_starts_nothing_and_says_why() {
+    if !real::require_root(&["unshare", "setpriv"]) {
+        return;
+    }
+    let stage = with_podman();
+    fs::set_permissions(stage.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(ROCWORKER, stage.folder().join("rocworker")).unwrap();
+    let folder = stage.folder().display();
+    let said = run(
+        &stage,
+        &format!(
+            "setpriv --reuid 65534 --regid 65534 --clear-groups {folder}/rocworker --output json doctor --canary || \
+             [ $? = 3 ]"
+        ),
+    );
+    let checks = canary(&stdout(&said));
+    let [(subject, status, why, _)] = checks.as_slice() else { panic!("{checks:?}") };
+    let told = (subject.as_str(), status.as_str(), why.as_str());
+    assert_eq!(told, ("", "skipped", "starting a container through the machine's engines needs root"));
+}
