@@ -31,6 +31,8 @@ pub struct Entry {
     #[serde(flatten)]
     pub ours: Ours,
     pub effects: Vec<Effect>,
+    #[serde(default)]
+    pub concern: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rival: Option<String>,
     #[serde(default)]
@@ -92,6 +94,15 @@ impl Receipt {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
+    }
+
+    /// The same, as if a path had never been repaired: somebody asks for it by name.
+    #[must_use]
+    pub fn forgiving(mut self, path: &Path) -> Self {
+        for entry in self.entries.iter_mut().filter(|entry| entry.path == path) {
+            entry.repairs = Repairs::default();
+        }
+        self
     }
 
     pub(crate) fn put(&mut self, entry: Entry) {
