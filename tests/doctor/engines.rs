@@ -67,7 +67,7 @@ fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
     let (_, answer) = doctor_beneath(root.path());
     assert_check(find(&answer, "engines", "docker"), "skipped", "not installed", "");
     assert_check(find(&answer, "engines", "concourse"), "skipped", "no worker", "");
-    assert_check(find(&answer, "engines", "containerd"), "skipped", "only containerd itself tells", "");
+    assert_check(find(&answer, "engines", "containerd"), "skipped", "not installed", "");
     let never = "docker: {configure: never}\ncontainerd: {configure: never}\nconcourse: {configure: never}\n";
     fs::create_dir_all(root.path().join("etc/rocworker")).unwrap();
     fs::write(root.path().join("etc/rocworker/config.yaml"), never).unwrap();

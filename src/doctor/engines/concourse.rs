@@ -6,7 +6,6 @@ use super::super::check::{About, Check};
 use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
 use crate::engines::Versions;
 use crate::engines::concourse::{Concourse, ENV_FILE, UNIT};
-use crate::render::Templates;
 use crate::worker::concourse::{SHIM_FOLDER, actions, is_set_up};
 use crate::worker::selection::select;
 
@@ -31,9 +30,9 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
     let Ok(selection) = select(ground.config, ground.facts) else {
         return vec![about().skipped("the configuration names a GPU that is not there")];
     };
-    let templates = Templates::read(ground.root);
+    let shim = Path::new(SHIM_FOLDER);
     let desired =
-        actions(ground.config, &selection, &concourse, &templates, Some(wrapper), Path::new(SHIM_FOLDER));
+        actions(ground.config, &selection, &concourse, &ground.templates, Some(wrapper), shim).of(ENGINE);
     let mut checks = ground.files(ENGINE, &desired);
     let has_environment = desired.actions.iter().any(|action| action.path == Path::new(ENV_FILE));
     if checks.is_empty() && has_environment {

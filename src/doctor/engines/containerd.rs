@@ -1,4 +1,5 @@
-//! The system's containerd, by its own `config dump`: what every file and default came to.
+//! The system's containerd: its files as they were meant, and its own `config dump`: what all of them and its defaults
+//! came to.
 
 use std::path::Path;
 
@@ -6,11 +7,10 @@ use toml_edit::{DocumentMut, Item};
 
 use super::super::check::{About, Check};
 use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
-use crate::engines::{Version, Versions};
+use crate::engines::{Containerd, Version, Versions};
+use crate::worker::containerd::actions;
 
 const ENGINE: &str = "containerd";
-const PROGRAM: &str = "containerd";
-const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
 const UNIT: &str = "containerd.service";
 
 /// Where the runtimes of Kubernetes' interface are, by the version of the configuration: 3 and 4, 2, 1.
@@ -27,26 +27,46 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
         return vec![left];
     }
     let about = || About::one(NAME, ENGINE);
-    let Some(programs) = ground.programs else {
-        return vec![about().skipped("reads a Root: what is in effect only containerd itself tells")];
+    let Some(containerd) = Containerd::read(ground.root, ground.config, versions) else {
+        return vec![about().skipped("not installed")];
     };
-    let Some(program) = programs.find(PROGRAM) else { return vec![about().skipped("not installed")] };
     let wrapper = match ground.wrapper(ENGINE) {
         Ok(wrapper) => wrapper,
         Err(checks) => return checks,
     };
-    let version = match versions.of(&program, &PACKAGES) {
-        Ok(version) => version,
-        Err(why) => return vec![about().failed(why, "see whether containerd can be run")],
+    let desired = actions(ground.config, &containerd, &ground.templates, wrapper).of_or_undecided(ENGINE);
+    let mut checks = ground.files(ENGINE, &desired);
+    if checks.is_empty() {
+        checks.extend(
+            desired
+                .actions
+                .iter()
+                .map(|action| about().ok(format!("{} says what was meant", action.path.display()))),
+        );
+    }
+    checks.extend(ground.owed(ENGINE, UNIT));
+    checks.extend(effective(ground, &containerd, wrapper));
+    checks
+}
+
+/// What containerd says that it would run with.
+fn effective(ground: &Ground<'_>, containerd: &Containerd, wrapper: &Path) -> Vec<Check> {
+    let about = || About::one(NAME, ENGINE);
+    let Some(programs) = ground.programs else {
+        return vec![about().skipped("reads a Root: what is in effect only containerd itself tells")];
     };
-    let main = &ground.config.containerd.config;
-    let text = main.to_string_lossy();
-    // Without the file 1.x dumps nothing, and runs with its defaults; 2.x refuses to look.
-    let has_file = ground.root.exists(main);
-    let argv = if has_file {
-        vec![PROGRAM, "--config", &text, "config", "dump"]
+    let version = match &containerd.version {
+        Ok(version) => *version,
+        Err(why) => return vec![about().failed(why.clone(), "see whether containerd can be run")],
+    };
+    let program = containerd.program.display().to_string();
+    let main = containerd.main().map_or(&ground.config.containerd.config, |file| &file.path);
+    let text = main.display().to_string();
+    // Without the file 1.x dumps nothing, and runs with its defaults.
+    let argv = if ground.root.exists(main) {
+        vec![&*program, "--config", &text, "config", "dump"]
     } else {
-        vec![PROGRAM, "config", "default"]
+        vec![&*program, "config", "default"]
     };
     let dump = match programs.run(&argv, PATIENCE) {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -62,9 +82,7 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
             "its CRI plugin is switched off (disabled_plugins), as Docker's packages have it: no runtime is set",
         )];
     };
-    let mut checks = vec![runtime(ground, wrapper, section), cdi(ground, section, version)];
-    checks.extend(ground.owed(ENGINE, UNIT));
-    checks
+    vec![runtime(ground, wrapper, section), cdi(ground, section, version)]
 }
 
 fn is_disabled(dump: &DocumentMut) -> bool {

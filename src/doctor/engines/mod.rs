@@ -19,6 +19,7 @@ use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::program::Program;
+use crate::render::Templates;
 
 pub(super) const NAME: &str = "engines";
 
@@ -36,6 +37,7 @@ struct Ground<'a> {
     programs: Option<&'a Programs>,
     /// Where the wrapper's program is, as engines are told of it.
     wrapper: Result<PathBuf, String>,
+    templates: Templates,
     receipt: Receipt,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
         Ok(receipt) => receipt,
         Err(error) => return vec![About::all(NAME).failed(error.to_string(), "put that right first")],
     };
-    let ground = Ground { root, config, facts, programs, wrapper, receipt };
+    let ground = Ground { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
     let known = Memory::read(root).map(|memory| memory.versions).unwrap_or_default();
     let mut versions = Versions::new(root, programs, known);
     [

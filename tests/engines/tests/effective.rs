@@ -29,11 +29,15 @@ fn host(engine: &Engine) -> Option<Host> {
     Some(host)
 }
 
-/// Status and evidence of the checks of containerd, with this as its main file.
-#[track_caller]
-fn checks(host: &Host, config: &str) -> Vec<(String, String)> {
+/// Puts this in the place of its main file.
+fn configure(host: &Host, config: &str) {
     fs::write(host.folder().join("config.toml"), config).unwrap();
     host.busybox(&["cp", "/stage/config.toml", "/etc/containerd/config.toml"]).well();
+}
+
+/// Status and evidence of the checks of containerd.
+#[track_caller]
+fn checks(host: &Host) -> Vec<(String, String)> {
     let said = host.call("/usr/sbin:/usr/bin", &["/stage/rocworker", "--output", "json", "doctor"]);
     let answer: Value =
         serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
@@ -41,6 +45,44 @@ fn checks(host: &Host, config: &str) -> Vec<(String, String)> {
     let checks = checks.filter(|check| check["name"] == "engines" && check["subject"] == "containerd");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     checks.map(|check| (text(&check["status"]), text(&check["evidence"]))).collect()
+}
+
+/// Those about what is in effect, with this as its main file; the others are about what should stand in the files.
+#[track_caller]
+fn effective(host: &Host, config: &str) -> Vec<(String, String)> {
+    configure(host, config);
+    let of_files = |evidence: &str| {
+        ["is not as it was meant", "says what was meant"].iter().any(|end| evidence.ends_with(end))
+            || evidence.starts_with("containerd is left alone")
+    };
+    checks(host).into_iter().filter(|(_, evidence)| !of_files(evidence)).collect()
+}
+
+#[test]
+fn real_doctor_finds_containerd_in_order_after_an_apply_and_says_what_somebody_changed() {
+    for engine in ALL {
+        let Some(host) = host(&engine) else { return };
+        configure(&host, if engine == CONTAINERD_2_1 { "version = 3\n" } else { "version = 2\n" });
+        let missing = ("failed".to_owned(), "in effect it has no runtime amd".to_owned());
+        assert!(checks(&host).contains(&missing), "{}", engine.name);
+        // It ends with 1 where something else of this machine is not to be had.
+        let applied = host.call("/usr/sbin:/usr/bin", &["/stage/rocworker", "apply"]);
+        let found = checks(&host);
+        let in_order = |(status, evidence): &(String, String)| {
+            status == "ok" || (engine == CONTAINERD_1_6 && evidence.contains("knows no CDI"))
+        };
+        assert!(found.len() >= 3 && found.iter().all(in_order), "{}: {found:?} {applied:?}", engine.name);
+        let right = ("ok".to_owned(), format!("in effect the runtime amd runs {WRAPPER}"));
+        assert!(found.contains(&right), "{}: {found:?}", engine.name);
+        // Whichever file of the two it is.
+        let sed = format!("s|{WRAPPER}|/usr/sbin/runc|");
+        for file in ["/etc/containerd/config.toml", "/etc/containerd/conf.d/rocworker.toml"] {
+            host.busybox(&["sed", "-i", &sed, file]);
+        }
+        let found = checks(&host);
+        let another = format!("in effect the runtime amd runs /usr/sbin/runc, not {WRAPPER}");
+        assert!(found.contains(&("failed".to_owned(), another)), "{}: {found:?}", engine.name);
+    }
 }
 
 #[test]
@@ -72,7 +114,7 @@ fn real_doctor_says_of_containerd_what_is_in_effect() {
             (runtime("/usr/sbin/runc"), ("failed", another.as_str())),
             (empty.clone(), ("failed", "in effect it has no runtime amd")),
         ] {
-            let found = checks(&host, &config);
+            let found = effective(&host, &config);
             let [(status, evidence), (status_of_cdi, of_cdi)] = found.as_slice() else {
                 panic!("{}: {found:?}", engine.name)
             };
@@ -85,10 +127,10 @@ fn real_doctor_says_of_containerd_what_is_in_effect() {
             }
         }
         let disabled = format!("{empty}disabled_plugins = [\"{section}\"]\n");
-        let found = checks(&host, &disabled);
+        let found = effective(&host, &disabled);
         let [(status, evidence)] = found.as_slice() else { panic!("{}: {found:?}", engine.name) };
         assert!(status == "skipped" && evidence.contains("switched off"), "{}: {evidence}", engine.name);
-        let found = checks(&host, "version = ");
+        let found = effective(&host, "version = ");
         let [(status, evidence)] = found.as_slice() else { panic!("{}: {found:?}", engine.name) };
         assert!(
             status == "failed" && evidence.contains("config dump ended with"),
