@@ -3,6 +3,7 @@
 //! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
 //! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
 
+pub mod canary;
 pub mod cdi;
 pub mod cli;
 pub mod config;

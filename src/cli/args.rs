@@ -69,7 +69,14 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Cdi(super::cdi::Command),
     /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
-    Doctor,
+    Doctor {
+        /// Also start a short-lived container through each engine that is set up here, and see what it can open
+        #[arg(long)]
+        canary: bool,
+        /// How long an engine may take until its container has ended
+        #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "canary")]
+        canary_limit: u64,
+    },
     /// Pack a support bundle without secrets that --root reads again as this machine
     Report {
         /// Write it here (a path of this machine, also with --root), or to stdout with -
@@ -79,6 +86,8 @@ pub(crate) enum Command {
     /// Who has which GPU, under a policy of exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
+    #[command(hide = true)]
+    Probe(super::probe::Probe),
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

@@ -28,7 +28,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     step("detect", "Every GPU is listed, and whether a container can be given it.")?;
     detect::run(&session)?;
     step("doctor", "Each step from PCI to a container, with what to do: one thing is missing yet.")?;
-    doctor::run(&session)?;
+    doctor::run(&session, None)?;
     step("cdi generate", "The AMD GPUs are described to engines. Run again, it touches nothing.")?;
     cdi::run(&session, &cdi::Command::Generate { file: None })?;
     cdi::run(&session, &cdi::Command::Generate { file: None })?;

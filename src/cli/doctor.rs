@@ -1,21 +1,48 @@
 use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anstyle::Style;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use unicode_width::UnicodeWidthStr;
 
 use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
+use crate::canary::{self, Limits};
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
 use reconcile::command::Programs;
 
-pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+/// `canary`: how long an engine may take, when each is to start a container.
+pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
+    let facts = session.facts()?;
     let programs = Programs::of(&session.root);
-    let diagnosis = examine(&session.root, &config, &session.facts()?, programs.as_ref());
+    let mut diagnosis = examine(&session.root, &config, &facts, programs.as_ref());
+    if let Some(run) = canary {
+        let limits = Limits { run, ..Limits::default() };
+        diagnosis.add(canary::examine(
+            &session.root,
+            &config,
+            &facts,
+            programs.as_ref(),
+            limits,
+            &interrupt()?,
+        )?);
+    }
     session.format.print(&diagnosis, || text(&diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
+}
+
+/// Becomes true when somebody wants the program to end, which then removes what it has started.
+fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))?;
+    }
+    Ok(interrupt)
 }
 
 /// The answer for people: the checks beneath their concern, what is wrong with its remedy below it.

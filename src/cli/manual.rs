@@ -20,7 +20,9 @@ pub(crate) fn man() -> anyhow::Result<Outcome> {
     let mut page = Vec::new();
     let manual = clap_mangen::Man::new(program.clone()).section("8").manual("rocworker");
     manual.render(&mut page)?;
-    for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
+    for command in
+        program.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set())
+    {
         writeln!(page, ".SH \"{}\"", format!("rocworker {}", command.get_name()).to_uppercase())?;
         let part = clap_mangen::Man::new(command.clone());
         part.render_synopsis_section(&mut page)?;

@@ -12,6 +12,7 @@ mod lease;
 mod manual;
 mod output;
 mod plan;
+mod probe;
 mod report;
 mod session;
 mod status;
@@ -21,6 +22,7 @@ mod undo;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -98,7 +100,10 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),
         Command::Man => manual::man(),
-        Command::Doctor => doctor::run(&session),
+        Command::Doctor { canary, canary_limit } => {
+            doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
+        }
+        Command::Probe(args) => probe::run(&args),
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
     }

@@ -7,6 +7,7 @@ mod blacklist;
 mod cdi;
 mod check;
 mod driver;
+mod engines;
 mod groups;
 mod kfd;
 mod machine;
@@ -22,13 +23,13 @@ use root::Root;
 use serde::Serialize;
 
 pub(crate) use blacklist::FOLDERS as MODPROBE_FOLDERS;
+pub(crate) use check::About;
 pub use check::{Check, Status};
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::worker::selection::is_off;
-use check::About;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -65,12 +66,13 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain(["tools"]);
+        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let subject = Subject { root, config, facts, groups: Groups::read(root) };
         let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
-        concerns.chain(tools::check(programs, facts)).collect()
+        let engines = engines::check(root, config, facts, programs);
+        concerns.chain(engines).chain(tools::check(programs, facts)).collect()
     };
     Diagnosis::new(checks)
 }
@@ -79,5 +81,10 @@ impl Diagnosis {
     fn new(checks: Vec<Check>) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self { schema_version: 1, failed: count(Status::Failed), warnings: count(Status::Warning), checks }
+    }
+
+    /// Further checks, behind those that there are.
+    pub fn add(&mut self, checks: Vec<Check>) {
+        *self = Self::new([std::mem::take(&mut self.checks), checks].concat());
     }
 }

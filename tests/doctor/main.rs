@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, runs the program, and writes the configuration that it is given"
 )]
 
+mod canary;
+mod engines;
 mod faults;
 
 use std::fs;

@@ -4,9 +4,11 @@
 use std::ffi::OsString;
 use std::io::{PipeReader, Read, pipe};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -18,6 +20,9 @@ pub const KEPT: usize = 1 << 20;
 /// How long the streams may stay open after the command has ended: a child of its own may hold them.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Between two looks at whether whoever called wants it to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
 /// The folders of administration that an ordinary user's PATH leaves out.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
@@ -25,6 +30,7 @@ const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 #[derive(Debug, Clone)]
 pub struct Programs {
     path: OsString,
+    interrupt: Option<Arc<AtomicBool>>,
 }
 
 /// What a command that ended with 0 wrote, the first mebibyte of each stream.
@@ -46,6 +52,8 @@ pub enum Error {
     Failed { argv: String, status: std::process::ExitStatus, said: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
     TimedOut { argv: String, limit: Duration },
+    #[error("{argv} was killed: it was interrupted")]
+    Interrupted { argv: String },
 }
 
 impl Programs {
@@ -60,13 +68,19 @@ impl Programs {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).chain(SBIN.map(PathBuf::from));
         // What cannot be joined again holds a colon, and PATH cannot have named that.
-        Some(Self { path: std::env::join_paths(folders).unwrap_or(path) })
+        Some(Self::in_folders(std::env::join_paths(folders).unwrap_or(path)))
     }
 
     /// The commands in these folders, given as PATH gives them.
     #[must_use]
     pub fn in_folders(path: impl Into<OsString>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), interrupt: None }
+    }
+
+    /// The same commands, each of them killed with its children once `interrupt` is true.
+    #[must_use]
+    pub fn interrupted_by(&self, interrupt: Arc<AtomicBool>) -> Self {
+        Self { path: self.path.clone(), interrupt: Some(interrupt) }
     }
 
     /// Where a command is.
@@ -78,11 +92,12 @@ impl Programs {
     /// Runs a command to its end, or kills it with its children after `limit`.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, ends with anything but 0, or does not end.
+    /// When it is not there, cannot be started, ends with anything but 0, does not end, or is interrupted.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
         let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
         let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
-        run(&program, arguments, limit).map_err(|failure| failure.of(argv.join(" "), limit))
+        let interrupt = self.interrupt.as_deref();
+        run(&program, arguments, limit, interrupt).map_err(|failure| failure.of(argv.join(" "), limit))
     }
 }
 
@@ -90,6 +105,7 @@ enum Failure {
     Start(std::io::Error),
     Status(std::process::ExitStatus, Vec<u8>),
     TimedOut,
+    Interrupted,
 }
 
 impl Failure {
@@ -98,11 +114,17 @@ impl Failure {
             Self::Start(cause) => Error::Start { argv, cause },
             Self::Status(status, stderr) => Error::Failed { argv, status, said: said(&stderr) },
             Self::TimedOut => Error::TimedOut { argv, limit },
+            Self::Interrupted => Error::Interrupted { argv },
         }
     }
 }
 
-fn run(program: &Path, arguments: &[&str], limit: Duration) -> Result<Output, Failure> {
+fn run(
+    program: &Path,
+    arguments: &[&str],
+    limit: Duration,
+    interrupt: Option<&AtomicBool>,
+) -> Result<Output, Failure> {
     let (stdout, stdout_of_child) = pipe().map_err(Failure::Start)?;
     let (stderr, stderr_of_child) = pipe().map_err(Failure::Start)?;
     let handle = duct::cmd(program, arguments)
@@ -126,10 +148,11 @@ fn run(program: &Path, arguments: &[&str], limit: Duration) -> Result<Output, Fa
         }
     };
     let (stdout, stderr) = (kept(stdout), kept(stderr));
-    let Some(ended) = handle.wait_timeout(limit).map_err(Failure::Start)? else {
+    let Some(ended) = wait(&handle, limit, interrupt).map_err(Failure::Start)? else {
         kill();
         handle.wait().map_err(Failure::Start)?;
-        return Err(Failure::TimedOut);
+        let interrupted = interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
+        return Err(if interrupted { Failure::Interrupted } else { Failure::TimedOut });
     };
     let output = stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
     let Ok((stdout, stderr)) = output else {
@@ -140,6 +163,23 @@ fn run(program: &Path, arguments: &[&str], limit: Duration) -> Result<Output, Fa
         return Err(Failure::Status(ended.status, stderr));
     }
     Ok(Output { stdout, stderr })
+}
+
+/// What ended, or `None` where it is to be killed.
+fn wait<'a>(
+    handle: &'a duct::Handle,
+    limit: Duration,
+    interrupt: Option<&AtomicBool>,
+) -> std::io::Result<Option<&'a std::process::Output>> {
+    let Some(interrupt) = interrupt else { return handle.wait_timeout(limit) };
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let ended = handle.wait_timeout(left.min(GLANCE))?;
+        if ended.is_some() || left.is_zero() || interrupt.load(Ordering::Relaxed) {
+            return Ok(ended);
+        }
+    }
 }
 
 /// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
@@ -201,6 +241,21 @@ mod tests {
             assert!(error.contains("was killed"), "{argv:?}: {error}");
             assert!(before.elapsed() < LONG, "{argv:?} was waited for");
         }
+    }
+
+    #[test]
+    fn a_command_ends_when_its_caller_is_interrupted() {
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let programs = here().interrupted_by(Arc::clone(&interrupt));
+        assert_eq!(programs.run(&["printf", "x"], LONG).unwrap().stdout, b"x");
+        let before = Instant::now();
+        thread::scope(|scope| {
+            let ran = scope.spawn(|| programs.run(&["timeout", "600", "sleep", "600"], LONG));
+            interrupt.store(true, Ordering::Relaxed);
+            let said = ran.join().unwrap().unwrap_err().to_string();
+            assert_eq!(said, "timeout 600 sleep 600 was killed: it was interrupted");
+        });
+        assert!(before.elapsed() < LONG, "it was waited for");
     }
 
     #[test]

@@ -154,6 +154,24 @@ fn containerd(machine: &Machine, kfd: &str) {
     assert_eq!(life, format!("{record}\n{kfd}\nleft:"), "{life}");
 }
 
+/// The checks of `doctor --canary`, where both drivers answer.
+#[track_caller]
+fn canary(machine: &Machine, version: &str) {
+    let step = machine.answer("canary");
+    let answer: Value =
+        serde_json::from_str(&step.stdout).unwrap_or_else(|error| panic!("{error}: {step:#?}"));
+    let checks = answer["checks"].as_array().unwrap().iter();
+    let checks = checks.filter(|check| check["name"] == "canary" && check["subject"] == "containerd");
+    let told: Vec<_> = checks.map(|check| (check["status"].as_str(), check["evidence"].as_str())).collect();
+    let kfd = format!("KFD answers inside with version {version}, asked for by AMD_VISIBLE_DEVICES=0");
+    let expected = [
+        kfd.as_str(),
+        "/dev/dri/renderD128 of GPU 0 opens inside",
+        "the device 226:191, which no GPU of this machine has, was not given, and is refused inside",
+    ];
+    assert_eq!(told, expected.map(|text| (Some("ok"), Some(text))), "{answer:#}\n{}", step.stderr);
+}
+
 /// By the kernel's own /sys/dev/char vgem's node is not the card's, whatever the CDI spec says.
 #[track_caller]
 fn node_check(machine: &Machine) {
@@ -170,6 +188,7 @@ fn real_driver_of_linux_6_1_answers_containers_of_the_policy_and_no_others() {
     if let Some(machine) = Machine::boot("bookworm", true) {
         hold(&machine, "kfd 1.11");
         containerd(&machine, "kfd 1.11");
+        canary(&machine, "1.11");
     }
 }
 

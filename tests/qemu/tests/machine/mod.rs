@@ -1,5 +1,7 @@
 //! What is in the machine: programs, bundles, a CDI spec and a policy that are made for the occasion.
 
+mod laid;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +58,7 @@ impl Machine {
         programs_into(&mut archive, &mut libraries, &rocworker, &wrapper, &build_ask(place.path()));
         if with_containerd {
             containerd_into(&mut archive, &mut libraries, &containerd);
+            laid::into(&mut archive);
         }
         kernel.modules_into(&mut archive, &["amdgpu", "vgem"]);
         configuration_into(&mut archive);

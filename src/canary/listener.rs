@@ -1,0 +1,90 @@
+//! Who answers at containerd's socket: the system's own, or Concourse's, which takes the same address.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use root::Root;
+
+/// The process that listens at a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listener {
+    /// Its program.
+    pub(super) program: PathBuf,
+    pub(super) of_concourse: bool,
+    arguments: Vec<String>,
+}
+
+/// Where a daemon reads its configuration unless it is told otherwise.
+const CONFIG: &str = "/etc/containerd/config.toml";
+
+/// Where containerd keeps what it knows of tasks, below its `root` and its `state`.
+const TASKS: &str = "io.containerd.runtime.v2.task";
+
+/// Where shims keep runc's state, whatever the daemon's `state` is (process.RuncRoot of containerd's runc shim).
+const RUNC: &str = "/run/containerd/runc";
+
+impl Listener {
+    /// `None`: nobody listens there.
+    pub(super) fn at(root: &Root, address: &Path) -> Result<Option<Self>, String> {
+        // A daemon that is gone leaves its socket.
+        let Ok(stream) = UnixStream::connect(root.shown(address)) else { return Ok(None) };
+        let peer = getsockopt(&stream, PeerCredentials)
+            .map_err(|errno| format!("who listens at {}: {}", address.display(), errno.desc()))?;
+        let program = root
+            .read_link(format!("/proc/{}/exe", peer.pid()))
+            .map_err(|error| format!("who listens at {}: {error}", address.display()))?;
+        let of_concourse = is_concourses(&program) || parent_is_concourse(root, peer.pid());
+        let line = root.read(format!("/proc/{}/cmdline", peer.pid()), 1 << 20).unwrap_or_default();
+        let arguments = String::from_utf8_lossy(&line).split('\0').map(str::to_owned).collect();
+        Ok(Some(Self { program, of_concourse, arguments }))
+    }
+
+    /// The folders that it and its shims make for a namespace, and do not remove with it.
+    pub(super) fn folders_of(&self, root: &Root, namespace: &str) -> [PathBuf; 3] {
+        let config = self.argument(&["--config", "-c"]).unwrap_or(CONFIG);
+        let text = root.read_text(config, 1 << 20).unwrap_or_default();
+        let document: Option<toml_edit::DocumentMut> = text.parse().ok();
+        let set = |key: &str, default: &str| {
+            let said = || document.as_ref()?.get(key)?.as_str();
+            PathBuf::from(self.argument(&[&format!("--{key}")]).or_else(said).unwrap_or(default))
+        };
+        let tasks = |folder: PathBuf| folder.join(TASKS).join(namespace);
+        [
+            tasks(set("root", "/var/lib/containerd")),
+            tasks(set("state", "/run/containerd")),
+            Path::new(RUNC).join(namespace),
+        ]
+    }
+
+    /// The value of a flag on its command line.
+    fn argument(&self, names: &[&str]) -> Option<&str> {
+        let mut arguments = self.arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            match argument.split_once('=') {
+                Some((name, value)) if names.contains(&name) => return Some(value),
+                None if names.contains(&argument) => return arguments.next(),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// A program of the same installation.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.program.with_file_name(name)
+    }
+}
+
+/// Concourse's own stands in its package: /usr/local/concourse/bin, /var/lib/concourse/bin.
+fn is_concourses(program: &Path) -> bool {
+    program.components().any(|part| part.as_os_str() == "concourse")
+}
+
+/// `concourse worker` starts it.
+fn parent_is_concourse(root: &Root, pid: i32) -> bool {
+    let status = root.read_text(format!("/proc/{pid}/status"), 64 << 10).unwrap_or_default();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let name = parent.and_then(|parent| root.read_text(format!("/proc/{}/comm", parent.trim()), 256).ok());
+    name.is_some_and(|name| name.trim() == "concourse")
+}

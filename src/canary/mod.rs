@@ -1,0 +1,165 @@
+//! `doctor --canary`: a short-lived container through each engine that is set up here, to see that what the other
+//! checks promise is so: KFD answers inside, a granted GPU's render node opens, another GPU's is refused.
+//!
+//! No image and no network: the container has this machine's /usr, read-only, and this very program, whose hidden
+//! command `probe` does the opens. What is made for it has names of its own, and is gone afterwards.
+
+mod answer;
+mod came;
+mod containerd;
+mod docker;
+mod kfd;
+mod listener;
+mod names;
+mod nest;
+mod podman;
+pub mod probe;
+mod question;
+mod verdict;
+mod way;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use allocation::policy::Policy;
+use nix::unistd::geteuid;
+use reconcile::command::{Error, Programs};
+use root::Root;
+
+pub use answer::Answer;
+
+use crate::config::Config;
+use crate::doctor::{About, Check};
+use crate::facts::Facts;
+use crate::program::Program;
+use came::Came;
+use nest::Nest;
+use question::Question;
+
+/// The concern that the checks belong to.
+pub const NAME: &str = "canary";
+
+/// What the wrapper may do.
+const POLICY: &str = "/etc/rocworker/wrapper.json";
+const POLICY_LIMIT: usize = 1 << 20;
+
+/// The engines, in the order in which they are tried.
+const ENGINES: [(&str, Try); 4] = [
+    ("podman", podman::try_it),
+    ("containerd", containerd::try_it),
+    ("docker", docker::try_it),
+    ("concourse", containerd::try_concourses),
+];
+
+type Try = fn(&Bird<'_>) -> Came;
+
+/// How long an engine may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// To run the container, from its creation to its end.
+    pub run: Duration,
+    /// To answer, or to remove one.
+    pub call: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { run: Duration::from_secs(60), call: Duration::from_secs(15) }
+    }
+}
+
+/// Somebody wanted it to end before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("doctor --canary was interrupted: the containers that it had started are removed")]
+pub struct Interrupted;
+
+/// What is asked of every engine, and what with.
+struct Bird<'a> {
+    root: &'a Root,
+    config: &'a Config,
+    /// What ends early once somebody wants it to.
+    programs: Programs,
+    /// What removes, and is not to be interrupted.
+    keepers: &'a Programs,
+    facts: &'a Facts,
+    limits: Limits,
+    nest: Nest<'a>,
+}
+
+/// Starts a container through each engine. `programs`: `None` beneath another Root than `/`. `interrupt`: becomes true
+/// when it is to end.
+///
+/// # Errors
+/// When it was interrupted.
+pub fn examine(
+    root: &Root,
+    config: &Config,
+    facts: &Facts,
+    programs: Option<&Programs>,
+    limits: Limits,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Vec<Check>, Interrupted> {
+    let keepers = match ready(config, facts, programs) {
+        Ok(programs) => programs,
+        Err(why) => return Ok(vec![About::all(NAME).skipped(why)]),
+    };
+    let nest = match Nest::build(root) {
+        Ok(nest) => nest,
+        Err(why) => return Ok(vec![About::all(NAME).warning(why, "put that right, then try again")]),
+    };
+    let programs = keepers.interrupted_by(Arc::clone(interrupt));
+    let bird = Bird { root, config, programs, keepers, facts, limits, nest };
+    let mut checks = Vec::new();
+    for (engine, try_it) in ENGINES {
+        checks.extend(try_it(&bird).checks(engine));
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(Interrupted);
+        }
+    }
+    if let Err(left) = bird.nest.remove() {
+        checks.push(About::all(NAME).warning(left, "remove it by hand"));
+    }
+    Ok(checks)
+}
+
+/// The commands, where a container can be started at all.
+fn ready<'a>(config: &Config, facts: &Facts, programs: Option<&'a Programs>) -> Result<&'a Programs, String> {
+    let programs = programs.ok_or("reads a Root: no container is started")?;
+    if !geteuid().is_root() {
+        return Err("starting a container through the machine's engines needs root".to_owned());
+    }
+    Question::of(config, facts, question::Granted::One, &[])?;
+    Ok(programs)
+}
+
+impl Bird<'_> {
+    /// The wrapper's program as engines are told of it.
+    fn wrapper(&self) -> Result<PathBuf, String> {
+        Program::find(self.root, None).map(|program| program.path)
+    }
+
+    /// The wrapper's policy, by which it decides; `None` where there is none.
+    fn policy(&self) -> Result<Option<Policy>, String> {
+        let text = match self.root.read_trusted(POLICY, POLICY_LIMIT) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        Policy::parse(&text).map(Some).map_err(|error| format!("{POLICY}: {error}"))
+    }
+
+    /// What a command came to, without its arguments, which are many and ours.
+    fn told(&self, error: &Error) -> String {
+        let program = |argv: &str| argv.split(' ').next().unwrap_or_default().to_owned();
+        match error {
+            Error::Failed { argv, status, said } => format!("{} ended with {status}{said}", program(argv)),
+            Error::TimedOut { argv, limit } => {
+                format!("{} was killed: after {} s it had not ended", program(argv), limit.as_secs())
+            }
+            Error::Start { argv, cause } => format!("cannot run {}: {cause}", program(argv)),
+            other => other.to_string(),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The concern `engines` beneath a Root: what stands in the files, before an apply, after it, and once somebody has
+//! changed it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use layout::Machine;
+use serde_json::Value;
+
+use super::{PROGRAM, assert_check, doctor_beneath, find, laid_out};
+
+fn put(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn with_docker() -> tempfile::TempDir {
+    let root = laid_out(&Machine::demo());
+    put(root.path(), "usr/sbin/dockerd", "stands for dockerd\n");
+    let package = "Package: docker.io\nStatus: install ok installed\nVersion: 26.1.5+dfsg1-9+b9\n";
+    put(root.path(), "var/lib/dpkg/status", package);
+    root
+}
+
+fn apply(root: &Path) {
+    let output = Command::new(PROGRAM).arg("--root").arg(root).arg("apply").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn of_docker(answer: &Value) -> Vec<&Value> {
+    let checks = answer["checks"].as_array().unwrap().iter();
+    checks.filter(|check| check["name"] == "engines" && check["subject"] == "docker").collect()
+}
+
+#[test]
+fn docker_is_as_meant_after_an_apply_and_until_somebody_changes_it() {
+    let root = with_docker();
+    let (_, answer) = doctor_beneath(root.path());
+    let missing = find(&answer, "engines", "docker");
+    assert_check(missing, "failed", "runc-amd-wrapper is neither at", "rocworker apply");
+
+    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    let (_, answer) = doctor_beneath(root.path());
+    let [before, running] = of_docker(&answer)[..] else { panic!("{answer:#}") };
+    assert_check(before, "failed", "/etc/docker/daemon.json is not as it was meant", "rocworker apply");
+    assert_check(running, "skipped", "reads a Root", "");
+
+    apply(root.path());
+    let (_, answer) = doctor_beneath(root.path());
+    assert_check(of_docker(&answer)[0], "ok", "/etc/docker/daemon.json says what was meant", "");
+
+    put(root.path(), "etc/docker/daemon.json", "{\"features\": {\"cdi\": false}}\n");
+    let (code, answer) = doctor_beneath(root.path());
+    let [off, changed, ..] = of_docker(&answer)[..] else { panic!("{answer:#}") };
+    assert_check(off, "failed", "features.cdi is false", "put that right");
+    assert_check(changed, "failed", "/etc/docker/daemon.json is not as it was meant", "rocworker apply");
+    assert_eq!(code, 3);
+}
+
+#[test]
+fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
+    let root = laid_out(&Machine::demo());
+    let (_, answer) = doctor_beneath(root.path());
+    assert_check(find(&answer, "engines", "docker"), "skipped", "not installed", "");
+    assert_check(find(&answer, "engines", "concourse"), "skipped", "no worker", "");
+    assert_check(find(&answer, "engines", "containerd"), "skipped", "not installed", "");
+    let never = "docker: {configure: never}\ncontainerd: {configure: never}\nconcourse: {configure: never}\n";
+    fs::create_dir_all(root.path().join("etc/rocworker")).unwrap();
+    fs::write(root.path().join("etc/rocworker/config.yaml"), never).unwrap();
+    let (_, answer) = doctor_beneath(root.path());
+    for engine in ["docker", "containerd", "concourse"] {
+        let why = format!("leaves it alone ({engine}.configure: never)");
+        assert_check(find(&answer, "engines", engine), "skipped", &why, "");
+    }
+}

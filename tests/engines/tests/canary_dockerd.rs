@@ -1,0 +1,151 @@
+//! `doctor --canary` through real dockerd, and what doctor says of its configuration.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use engines::engine::{CONTAINERD_1_6, Engine};
+use engines::host::{Host, Said};
+use engines::machine::{self, ASKED};
+use layout::Machine;
+use serde_json::Value;
+use support::real;
+
+const PATH: &str = "/usr/sbin:/usr/bin";
+/// Where the package puts it (src/program.rs).
+const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
+const SOCKET: &str = "unix:///stage/docker.sock";
+
+struct Dockerd {
+    host: Host,
+    daemon: Child,
+}
+
+impl Dockerd {
+    /// The dockerd of the suite that this containerd is of, with our runtime in its daemon.json.
+    fn start(engine: &Engine, runtime: &str) -> Option<Self> {
+        let program = real::require_root_and_built("ROCWORKER_PROGRAM", &["unshare"])?;
+        let unpacked = engine.unpacked()?;
+        let stage = machine::stage(&Machine::demo(), ASKED);
+        fs::copy(program, stage.folder().join("rocworker")).unwrap();
+        let config = format!("{{\"runtimes\": {{\"amd\": {{\"path\": \"{runtime}\"}}}}}}\n");
+        fs::write(stage.folder().join("daemon.json"), config).unwrap();
+        let host = Host::set(stage, &unpacked);
+        host.busybox(&["mkdir", "-p", "/usr/lib/rocworker", "/etc/docker"]).well();
+        host.busybox(&["cp", "/opt/rocworker/shim/runc", WRAPPER]).well();
+        host.busybox(&["cp", "/stage/daemon.json", "/etc/docker/daemon.json"]).well();
+        let cgroup = format!("--cgroup-parent=/{}", host.cgroup());
+        let argv = [
+            "/usr/sbin/dockerd",
+            "--host",
+            SOCKET,
+            "--data-root=/stage/docker",
+            "--storage-driver=vfs",
+            "--bridge=none",
+            "--iptables=false",
+            "--ip6tables=false",
+            "--ip-forward=false",
+            &cgroup,
+        ];
+        let dockerd = host.command(PATH, &argv);
+        // It shall not see this machine's network.
+        let mut daemon = Command::new("/usr/bin/unshare");
+        daemon.arg("--net").arg(dockerd.get_program()).args(dockerd.get_args());
+        daemon.env_clear().env("PATH", PATH).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut daemon = daemon.spawn().unwrap();
+        let mut log = BufReader::new(daemon.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("API listen on") {
+            assert!(log.read_line(&mut said).unwrap() > 0, "dockerd ended: {said}");
+        }
+        // Read on, so that it never waits for a reader.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Some(Self { host, daemon })
+    }
+
+    fn call(&self, argv: &[&str]) -> Said {
+        self.host.command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
+    }
+
+    /// Status, evidence and remedy of a concern's checks of docker.
+    #[track_caller]
+    fn checks(&self, concern: &str) -> Vec<[String; 3]> {
+        let said = self.call(&["/stage/rocworker", "--output", "json", "doctor", "--canary"]);
+        let answer: Value =
+            serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        let checks = answer["checks"].as_array().unwrap().iter();
+        let checks = checks.filter(|check| check["name"] == concern && check["subject"] == "docker");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        checks.map(|check| ["status", "evidence", "remedy"].map(|key| text(&check[key]))).collect()
+    }
+
+    #[track_caller]
+    fn assert_nothing_is_left(&self) {
+        for argv in
+            [&["ps", "--all", "--quiet"][..], &["images", "--all", "--quiet"], &["volume", "ls", "-q"]]
+        {
+            assert_eq!(self.call(&[&["/usr/bin/docker"], argv].concat()).well(), "", "{argv:?}");
+        }
+        let left = self.host.names_in("/run/rocworker");
+        assert!(!left.iter().any(|name| name.contains("canary")), "{left:?}");
+        assert_eq!(self.host.records(), [""; 0]);
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        // dockerd and what it started end with the host's process namespace.
+        self.daemon.kill().unwrap();
+        self.daemon.wait().unwrap();
+    }
+}
+
+#[test]
+fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_and_no_other() {
+    let Some(docker) = Dockerd::start(&CONTAINERD_1_6, WRAPPER) else { return };
+    let told: Vec<[String; 2]> =
+        docker.checks("canary").into_iter().map(|[status, evidence, _]| [status, evidence]).collect();
+    let none = "no driver answers inside (ENXIO, No such device or address)";
+    // As tests/real_canary.rs has it of the same machine.
+    let expected = [
+        [
+            "warning".to_owned(),
+            format!(
+                "/dev/kfd is let through, and {none}, asked for by AMD_VISIBLE_DEVICES=0 of the runtime amd"
+            ),
+        ],
+        ["warning".to_owned(), format!("/dev/dri/renderD129 of GPU 0 is let through, and {none}")],
+        ["ok".to_owned(), "the device 226:130, GPU 1's, was not given, and is refused inside".to_owned()],
+    ];
+    assert_eq!(told, expected);
+    docker.assert_nothing_is_left();
+    let effective = format!("dockerd runs {WRAPPER} for the runtime amd");
+    let engines = docker.checks("engines");
+    assert!(
+        engines.iter().any(|[status, evidence, _]| status == "ok" && *evidence == effective),
+        "{engines:?}"
+    );
+}
+
+#[test]
+fn real_a_canary_through_docker_with_plain_runc_for_our_runtime_fails_and_says_what_to_do() {
+    let Some(docker) = Dockerd::start(&CONTAINERD_1_6, "/usr/sbin/runc") else { return };
+    let checks = docker.checks("canary");
+    let statuses: Vec<&str> = checks.iter().map(|[status, ..]| status.as_str()).collect();
+    assert_eq!(statuses, ["failed", "failed", "ok"], "{checks:?}");
+    assert!(checks[0][1].contains("does not open inside (ENOENT"), "{checks:?}");
+    assert!(checks[0][2].contains("rocworker apply"), "{checks:?}");
+    docker.assert_nothing_is_left();
+    let engines = docker.checks("engines");
+    let another = format!("dockerd runs /usr/sbin/runc for the runtime amd, not {WRAPPER}");
+    assert!(
+        engines.iter().any(|[status, evidence, _]| status == "failed" && *evidence == another),
+        "{engines:?}"
+    );
+}
