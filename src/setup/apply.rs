@@ -46,7 +46,7 @@ impl Setup<'_> {
         let remembered = Memory::read(self.root)?;
         let premises = self.premises(&remembered);
         let planned = self.planned(&premises, None)?;
-        let owed = !Store::new(self.root).receipt()?.pending.is_empty();
+        let owed = Store::new(self.root).receipt()?.is_unfinished();
         let memory = self.memory(&remembered, &premises)?;
         if let Some(saved) = saved {
             expect(saved, &planned.plan)?;

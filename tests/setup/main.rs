@@ -2,9 +2,13 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, and lays out files"
+    reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
 mod apply;
 mod laid;
+mod program;
+mod real_kills;
+mod starts;

@@ -18,6 +18,10 @@ pub struct Receipt {
     pub folders: Vec<PathBuf>,
     /// What a change has made necessary and nobody has done yet.
     pub pending: Vec<Pending>,
+    /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
+    /// that ends by itself leaves none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writing: Option<PathBuf>,
 }
 
 /// One path.
@@ -78,7 +82,13 @@ pub struct Pending {
 
 impl Default for Receipt {
     fn default() -> Self {
-        Self { schema_version: VERSION, entries: Vec::new(), folders: Vec::new(), pending: Vec::new() }
+        Self {
+            schema_version: VERSION,
+            entries: Vec::new(),
+            folders: Vec::new(),
+            pending: Vec::new(),
+            writing: None,
+        }
     }
 }
 
@@ -92,6 +102,22 @@ impl Receipt {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
+    }
+
+    /// Whether a run was killed in the middle, or has left something to be done.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.writing.is_some() || !self.pending.is_empty()
+    }
+
+    /// What stands at a path is the newest state of ours: the one before it is ours no longer, and counts as
+    /// somebody's doing when it comes back.
+    pub(crate) fn forget_older(&mut self, path: &Path) {
+        let entry = self.entries.iter_mut().find(|entry| entry.path == path);
+        if let Some(Ours::Owned { states } | Ours::Edited { states, .. }) = entry.map(|entry| &mut entry.ours)
+        {
+            states.truncate(1);
+        }
     }
 
     pub(crate) fn put(&mut self, entry: Entry) {

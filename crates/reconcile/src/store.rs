@@ -100,6 +100,13 @@ impl<'a> Store<'a> {
         Ok(bytes)
     }
 
+    /// Takes away what killed runs left of our own files.
+    pub(crate) fn sweep_own(&self) {
+        for path in [RECEIPT, crate::history::PATH] {
+            self.root.sweep(path);
+        }
+    }
+
     /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
     pub(crate) fn sweep(&self, receipt: &Receipt) {
         let named = |name: &str| {

@@ -38,7 +38,13 @@ impl<'a> Work<'a> {
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
         let store = Store::new(root);
         let lock = store.lock()?;
-        Ok(Self { root, store, receipt: store.receipt()?, unsaved: false, _lock: lock })
+        let mut receipt = store.receipt()?;
+        let killed_at = receipt.writing.take();
+        if let Some(path) = &killed_at {
+            root.sweep(path);
+        }
+        store.sweep_own();
+        Ok(Self { root, store, receipt, unsaved: killed_at.is_some(), _lock: lock })
     }
 
     #[must_use]
@@ -84,6 +90,7 @@ impl<'a> Work<'a> {
             }
         }
         self.remove_folders()?;
+        self.unsaved |= self.receipt.writing.take().is_some();
         self.save()?;
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
@@ -106,6 +113,7 @@ impl<'a> Work<'a> {
         if let Some(bytes) = &change.keep {
             self.store.keep(bytes)?;
         }
+        let until_now = self.receipt.clone();
         if let After::Held(entry) = &change.after {
             self.receipt.put((**entry).clone());
         }
@@ -113,15 +121,23 @@ impl<'a> Work<'a> {
             self.receipt.add_folders(self.root.missing_folders(&change.path));
         }
         self.receipt.owe(&change.effects, now);
+        self.receipt.writing = Some(change.path.clone());
         self.unsaved = true;
         self.save()?;
         if let Err(error) = self.bring_about(&change.path, &change.from, &change.target) {
+            let is_untouched = Found::look(self.root, &change.path).is_ok_and(|it| it.state() == change.from);
+            if is_untouched {
+                // Nothing of it is ours, and nothing has to be restarted for it. Folders on the way may be there.
+                let folders = std::mem::take(&mut self.receipt.folders);
+                self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
+            }
             return Ok(Err(error.to_string()));
         }
-        if change.after == After::Dropped {
-            self.receipt.drop_entry(&change.path);
-            self.unsaved = true;
+        match change.after {
+            After::Dropped => self.receipt.drop_entry(&change.path),
+            After::Held(_) => self.receipt.forget_older(&change.path),
         }
+        self.unsaved = true;
         Ok(Ok(()))
     }
 

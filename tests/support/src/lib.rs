@@ -10,6 +10,8 @@
 
 pub mod captures;
 pub mod detect;
+pub mod killed;
 pub mod real;
 pub mod rootfs;
 pub mod stage;
+pub mod tree;
