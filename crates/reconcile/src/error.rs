@@ -12,6 +12,12 @@ pub enum Error {
     )]
     Damaged { path: PathBuf, problem: String },
     #[error(
+        "{} cannot be read: {problem}; it holds what stood there before rocworker came, so the path stays as it is: \
+         restore it from a backup, or put the path right by hand, then rocworker undo --force",
+        path.display()
+    )]
+    Lost { path: PathBuf, problem: String },
+    #[error(
         "{} has schema_version {found}, which a newer rocworker wrote; this one reads up to {known}: install the newer \
          one again, and undo with it before going back",
         path.display()

@@ -57,6 +57,9 @@ pub enum Ours {
     Node {
         mode: u32,
         gid: u32,
+        /// Mode and group that we gave it before these, for a run that was killed between the two.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        older: Option<(u32, u32)>,
     },
 }
 
@@ -76,8 +79,17 @@ pub struct Pending {
     /// Seconds since 1970.
     pub since: u64,
     /// The unit was told to end once its work is done; then it is to be started.
-    #[serde(default)]
-    pub draining: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// Which run of a unit was told to end once its work is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// systemd's InvocationID; empty where it tells none.
+    pub invocation: String,
+    /// Whether the signal was sent for sure: it is kept before and after.
+    pub sent: bool,
 }
 
 impl Default for Receipt {
@@ -114,9 +126,10 @@ impl Receipt {
     /// somebody's doing when it comes back.
     pub(crate) fn forget_older(&mut self, path: &Path) {
         let entry = self.entries.iter_mut().find(|entry| entry.path == path);
-        if let Some(Ours::Owned { states } | Ours::Edited { states, .. }) = entry.map(|entry| &mut entry.ours)
-        {
-            states.truncate(1);
+        match entry.map(|entry| &mut entry.ours) {
+            Some(Ours::Owned { states } | Ours::Edited { states, .. }) => states.truncate(1),
+            Some(Ours::Node { older, .. }) => *older = None,
+            None => {}
         }
     }
 
@@ -139,13 +152,14 @@ impl Receipt {
         }
     }
 
-    /// Remembers effects until they are done.
+    /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
+    /// 1970.
     pub(crate) fn owe(&mut self, effects: &[Effect], now: u64) {
         for effect in effects {
             match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
                 Some(pending) => pending.since = now,
                 None => {
-                    self.pending.push(Pending { effect: effect.clone(), since: now, draining: false });
+                    self.pending.push(Pending { effect: effect.clone(), since: now, told: None });
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! Carrying a plan out: the receipt first, then the machine, one path at a time.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::{Attributes, Lock, Root};
 
-use crate::plan::{After, Change, Finding, Plan, Target};
+use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
 use crate::state::{Found, State};
 use crate::store::Store;
@@ -82,11 +83,22 @@ impl<'a> Work<'a> {
             self.receipt.drop_entry(path);
             self.unsaved = true;
         }
+        let mut standing = Standing::default();
         for change in &plan.changes {
             told(change);
-            match self.make(change, now)? {
+            let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
+            let made = match held {
+                Some(text) => Err(text),
+                None => self.make(change, now)?,
+            };
+            match made {
                 Ok(()) => carried.done.push(change.path.clone()),
-                Err(text) => carried.failed.push(Finding { path: change.path.clone(), text }),
+                Err(text) => {
+                    if let Ok(found) = Found::look(self.root, &change.path) {
+                        standing.add(&change.path, found.bytes().to_vec());
+                    }
+                    carried.failed.push(Finding { path: change.path.clone(), text });
+                }
             }
         }
         self.remove_folders()?;
@@ -133,6 +145,8 @@ impl<'a> Work<'a> {
             }
             return Ok(Err(error.to_string()));
         }
+        // Who has restarted a unit between the plan and the write has not restarted it with this.
+        self.receipt.owe(&change.effects, clock().max(now));
         match change.after {
             After::Dropped => self.receipt.drop_entry(&change.path),
             After::Held(_) => self.receipt.forget_older(&change.path),
@@ -144,11 +158,12 @@ impl<'a> Work<'a> {
     fn bring_about(&self, path: &Path, from: &State, target: &Target) -> Result<(), root::Error> {
         match target {
             Target::File { bytes, mode, owner } => {
-                // A file is never written over a link: one that is ours goes first.
+                let how = Attributes { mode: *mode, owner: *owner };
                 if matches!(from, State::Link { .. }) {
-                    self.root.remove(path)?;
+                    self.root.replace_link(path, bytes, how)?;
+                } else {
+                    self.root.write(path, bytes, how)?;
                 }
-                self.root.write(path, bytes, Attributes { mode: *mode, owner: *owner })?;
             }
             Target::Link { target } => {
                 self.root.write_link(path, target)?;
@@ -210,4 +225,9 @@ impl<'a> Work<'a> {
         }
         Ok(())
     }
+}
+
+/// Seconds since 1970.
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

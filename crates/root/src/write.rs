@@ -40,13 +40,31 @@ impl Root {
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
-        let path = path.as_ref();
+        self.put(path.as_ref(), bytes, how, false)
+    }
+
+    /// Puts a file in place of the symbolic link that stands there, as [`Root::write`] does in place of a file: at no
+    /// time is nothing there. What the link points at stays as it is.
+    ///
+    /// # Errors
+    /// As [`Root::write`].
+    pub fn replace_link(
+        &self,
+        path: impl AsRef<Path>,
+        bytes: &[u8],
+        how: Attributes,
+    ) -> Result<Written, Error> {
+        self.put(path.as_ref(), bytes, how, true)
+    }
+
+    fn put(&self, path: &Path, bytes: &[u8], how: Attributes, over_link: bool) -> Result<Written, Error> {
         let failed = |action, errno| Error::io(action, self.shown(path), errno);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(failed("write", Errno::EISDIR));
         };
         let folder = self.folder_for_writing(parent)?;
-        if self.already_right(&folder, path, bytes, how)? {
+        let is_link = || self.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
+        if !(over_link && is_link()) && self.already_right(&folder, path, bytes, how)? {
             return Ok(Written::Unchanged);
         }
         self.sweep(path);

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Everything beneath some folders of a top folder, by its path beneath the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Tree {
         }
     }
 
-    /// Puts it back, and nothing else beneath these folders. Only folders, files and links are.
+    /// Puts it back, and nothing else beneath these folders.
     ///
     /// # Panics
     /// Where something cannot be written.
@@ -67,6 +68,10 @@ impl Tree {
             let path = top.join(path);
             match entry.mode & 0o170_000 {
                 0o040_000 => fs::create_dir(&path).unwrap(),
+                // A null device by any name: what a test gives and takes is its mode and owner.
+                0o020_000 => assert!(
+                    Command::new("mknod").arg(&path).args(["c", "1", "3"]).status().unwrap().success()
+                ),
                 0o120_000 => symlink(OsStr::from_bytes(&entry.bytes), &path).unwrap(),
                 _ => fs::write(&path, &entry.bytes).unwrap(),
             }
