@@ -88,7 +88,7 @@ impl Plan {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {
                     let verdict = revert::plan(&store, entry, &found, force)?;
-                    standing.unless_named(&entry.path, &found, verdict, force)
+                    standing.unless_named(root, &entry.path, &found, verdict, force)
                 }
                 Err(error) => Verdict::Left(error.to_string()),
             };

@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use root::Root;
+
 use super::{Target, Verb, Verdict};
-use crate::state::Found;
+use crate::State;
+use crate::state::{Found, LIMIT};
 
 /// Files that stay and in which something of ours may stand.
 #[derive(Debug, Default)]
@@ -26,13 +29,19 @@ impl Standing {
     /// The verdict on an entry, in the light of those before it.
     pub(super) fn unless_named(
         &mut self,
+        root: &Root,
         path: &Path,
         found: &Found,
         verdict: Verdict,
         force: bool,
     ) -> Verdict {
         match &verdict {
-            Verdict::Left(_) | Verdict::GoneBut(_) => self.add(path, found.bytes().to_vec()),
+            Verdict::Left(_) | Verdict::GoneBut(_) => {
+                // What a link leads to, too: somebody may have moved the file there.
+                let behind = || root.read(path, LIMIT).unwrap_or_default();
+                let is_link = matches!(found, Found::Else(State::Link { .. }));
+                self.add(path, if is_link { behind() } else { found.bytes().to_vec() });
+            }
             Verdict::Change(change) => match &change.target {
                 // Keys of ours that somebody has changed stay in it.
                 Target::File { bytes, .. } if change.change == Verb::Edit => self.add(path, bytes.clone()),
