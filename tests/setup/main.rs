@@ -9,6 +9,11 @@
 
 mod apply;
 mod laid;
+mod places;
 mod program;
+mod races;
+mod real_disks;
 mod real_kills;
+mod real_order;
+mod receipts;
 mod starts;

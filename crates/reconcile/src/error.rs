@@ -5,6 +5,8 @@ use std::path::PathBuf;
 pub enum Error {
     #[error(transparent)]
     Root(#[from] root::Error),
+    #[error("{0}: only root reads it, and nobody else can tell what is rocworker's here: run it as root")]
+    Denied(root::Error),
     #[error(
         "{} cannot be read: {problem}; it tells what rocworker changed, so nothing is changed now: restore it from a \
          backup, or move it away and take back by hand what `rocworker history` lists",

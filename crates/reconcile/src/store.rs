@@ -56,6 +56,7 @@ impl<'a> Store<'a> {
         let text = match self.root.read_trusted(RECEIPT, LIMIT) {
             Ok(text) => text,
             Err(error) if error.is_not_found() => return Ok(Receipt::default()),
+            Err(error) if error.is_denied() => return Err(Error::Denied(error)),
             Err(error) => return Err(error.into()),
         };
         let path = || self.root.shown(RECEIPT);
