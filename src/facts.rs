@@ -3,7 +3,7 @@
 use amdgpu::{Gpu, Machine};
 use root::Root;
 
-use crate::host::Around;
+use crate::host::{self, Around};
 use crate::memory::Chosen;
 
 /// What is true of a machine now.
@@ -12,6 +12,8 @@ pub struct Facts {
     pub machine: Machine,
     /// The container or virtual machine that this is.
     pub virtualization: Option<Around>,
+    /// Whether systemd is the first process.
+    pub systemd: bool,
     /// What the words of the configuration meant when they were first applied.
     pub chosen: Chosen,
 }
@@ -20,8 +22,12 @@ impl Facts {
     /// Reads the machine beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let (machine, virtualization) = (Machine::read(root), Around::read(root));
-        Self { machine, virtualization, chosen: Chosen::default() }
+        Self {
+            machine: Machine::read(root),
+            virtualization: Around::read(root),
+            systemd: host::runs_systemd(root),
+            chosen: Chosen::default(),
+        }
     }
 
     /// The same, with what is remembered of an earlier apply.

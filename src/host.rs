@@ -26,6 +26,12 @@ impl Around {
     }
 }
 
+/// Whether systemd is the first process, by the folder that sd_booted(3) looks for.
+#[must_use]
+pub fn runs_systemd(root: &Root) -> bool {
+    root.exists("/run/systemd/system")
+}
+
 fn container(root: &Root) -> Option<String> {
     // What LXD and Incus put into their guests for talking to the host.
     for (folder, name) in [("/dev/lxd", "lxd"), ("/dev/incus", "incus")] {

@@ -10,6 +10,7 @@ use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
 use crate::engines::Known;
+use crate::render::Sums;
 
 const PATH: &str = "/var/lib/rocworker/memory.json";
 const LIMIT: usize = 4 << 20;
@@ -24,6 +25,9 @@ pub struct Memory {
     /// Versions of programs, by path.
     #[serde(default)]
     pub versions: BTreeMap<PathBuf, Known>,
+    /// Beside which built-in template each override was first seen.
+    #[serde(default)]
+    pub overrides: BTreeMap<String, Sums>,
 }
 
 /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
@@ -51,7 +55,12 @@ pub enum Error {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { schema_version: VERSION, chosen: Chosen::default(), versions: BTreeMap::new() }
+        Self {
+            schema_version: VERSION,
+            chosen: Chosen::default(),
+            versions: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! Everything that a plan stands on, read once: the machine, its engines, and what of rocworker is there.
 
+use std::path::Path;
+
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
 use crate::config::Config;
+use crate::engines::{Concourse, Docker, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
+use crate::render::Templates;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -17,17 +21,30 @@ pub struct Premises {
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
+    pub templates: Templates,
+    pub docker: Docker,
+    pub concourse: Concourse,
 }
 
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
+    /// `versions`: what is known of the engines' programs, which may learn more.
     #[must_use]
-    pub fn read(root: &Root, config: &Config, facts: Facts, beside: Option<&std::path::Path>) -> Self {
+    pub fn read(
+        root: &Root,
+        config: &Config,
+        facts: Facts,
+        beside: Option<&Path>,
+        versions: &mut Versions<'_>,
+    ) -> Self {
         Self {
             facts,
             groups: Groups::read(root),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
+            templates: Templates::read(root),
+            docker: Docker::read(root, &config.docker.config, versions),
+            concourse: Concourse::read(root, versions),
         }
     }
 }

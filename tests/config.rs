@@ -102,6 +102,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("wrapper:\n  runtime: runc\n", 2, "runc is not an absolute path"),
         ("containerd:\n  runtime: amd\nwrapper:\n  runtime: runc\n", 4, "runc is not an absolute path"),
         ("wrapper:\n  folders: [srv]\n", 2, "srv is not an absolute path"),
+        ("wrapper:\n  folders: [/]\n", 2, "/ is not an absolute path beneath /"),
+        ("wrapper:\n  edits:\n    memlock: 0\n", 3, "0 is not a size"),
         ("wrapper:\n  edits:\n    shm-size: 8GB\n", 3, "\"8GB\" is not a size such as 512M"),
         ("wrapper:\n  edits:\n    shm-size: unlimited\n", 3, "memory has an end"),
         (

@@ -1,7 +1,7 @@
 //! `config.json`: read, and edited where it stands.
 
 use allocation::{
-    bundle::{Bundle, Error},
+    bundle::{Bundle, Error, Injection},
     container,
     request::Request,
 };
@@ -23,9 +23,11 @@ pub fn check(data: &[u8]) {
     }
     container::is_kubernetes(bundle.annotation_keys());
     container::is_concourse_resource(bundle.env());
+    let rootfs = bundle.rootfs();
     let as_read = as_go_decodes(text);
     let places = Places::of_bundle(&as_read);
     assert_eq!(bundle.doubt().is_some(), places.in_doubt, "{:?} of {text}", bundle.doubt());
+    assert_eq!(rootfs.as_deref(), places.rootfs.as_deref(), "{text}");
     let namespace = bundle.user_namespace();
     let (devices, cgroups_path) = (bundle.devices(), bundle.cgroups_path());
     for error in [namespace.as_ref().err(), devices.as_ref().err(), cgroups_path.as_ref().err()] {
@@ -42,7 +44,9 @@ pub fn check(data: &[u8]) {
     let can_be_edited = places.can_be_looked_into(&injection);
     // serde_json takes no number that is no f64 into a tree.
     let tree = serde_json::from_str::<Value>(&as_read).ok();
-    let expected = tree.map(|tree| reference::edit(tree, &injection));
+    // Folders alone are left out where the list cannot be read.
+    let folders = if places.mounts_can_be_read() { injection.folders } else { &[] };
+    let expected = tree.map(|tree| reference::edit(tree, &Injection { folders, ..injection.clone() }));
     let injected = match injected {
         Ok(injected) => injected,
         Err(error) => {
@@ -55,7 +59,7 @@ pub fn check(data: &[u8]) {
     let after = injected.as_deref().unwrap_or(text);
     let again = Bundle::parse(after).expect("what was injected reads again").inject(&injection);
     assert_eq!(again, Ok(None), "a second injection into\n{after}");
-    tokens::assert_kept(text, after, &injection.env);
+    tokens::assert_kept(text, after, &injection);
     if let Some(expected) = expected {
         let expected = expected.unwrap_or_else(|refused| {
             panic!("edited, though {}:\n{text}\n{after}", refused.0);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use allocation::{
     Render,
-    bundle::{Bundle, Error, Injection, Node},
+    bundle::{Bundle, Error, Injection, Node, ProcessEdits},
     cdi::{Device, Edits, Grant, Outline, Spec},
     policy::Policy,
     request::Request,
@@ -129,10 +129,14 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
     });
     let injection = Injection {
         nodes: nodes.collect(),
-        gids: grant.additional_gids.clone(),
-        env: grant.env.clone(),
+        process: ProcessEdits {
+            gids: grant.additional_gids.clone(),
+            env: grant.env.clone(),
+            ..ProcessEdits::default()
+        },
         mounts: grant.mounts.clone(),
         hooks: grant.hooks.clone(),
+        ..Injection::default()
     };
     let inject = |text: &str| Bundle::parse(text).expect("a bundle").inject(&injection);
     match inject(r#"{"process":{}}"#) {

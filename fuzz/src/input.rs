@@ -5,6 +5,8 @@ use std::{borrow::Cow, sync::LazyLock};
 use allocation::{
     bundle::{Injection, Node},
     cdi::{Hook, Mount},
+    folder::Folder,
+    policy::UNLIMITED,
 };
 
 const NODE: Node<'static> = Node {
@@ -60,6 +62,19 @@ static HOOKS: LazyLock<[Hook<'static>; 3]> = LazyLock::new(|| {
     ]
 });
 
+/// Among them one beneath another, and one where a device brings a mount.
+static FOLDERS: LazyLock<[Folder; 5]> = LazyLock::new(|| {
+    let folder = |parent, name| Folder::beneath(parent, name).expect("not hidden");
+    let flagged = Folder { kept: vec!["nosuid", "nodev"], ..folder("/srv", "b") };
+    [
+        folder("/srv", "a_rw"),
+        flagged,
+        folder("/srv/a_rw", "\"\u{1}é"),
+        folder("/opt", "ro\"cm"),
+        folder("/dev", "shm"),
+    ]
+});
+
 /// The most that one injection has: more adds nothing but time.
 const LONGEST: usize = 12;
 
@@ -71,10 +86,17 @@ pub(crate) fn read(data: &[u8]) -> Option<(Injection<'static>, &str)> {
     for choice in data[..end].iter().take(LONGEST).map(|byte| usize::from(byte & 0x1f)) {
         match choice {
             0..8 => injection.nodes.push(NODES[choice]),
-            8..12 => injection.gids.push(GIDS[choice - 8]),
-            12..18 => injection.env.push(ENV[choice - 12]),
+            8..12 => injection.process.gids.push(GIDS[choice - 8]),
+            12..18 => injection.process.env.push(ENV[choice - 12]),
             18..21 => injection.mounts.push(&MOUNTS[choice - 18]),
             21..24 => injection.hooks.push(&HOOKS[choice - 21]),
+            24 => injection.shm_bytes = Some(8 << 30),
+            25 => injection.process.memlock_bytes = Some(1 << 30),
+            26 => injection.process.memlock_bytes = Some(UNLIMITED),
+            27 => injection.process.env_unless_set = Some("A=3"),
+            28 => injection.folders = &FOLDERS[..1],
+            29 => injection.folders = &FOLDERS[1..3],
+            30 => injection.folders = &FOLDERS[..],
             _ => {}
         }
     }

@@ -10,17 +10,19 @@ use crate::{
     reference, tokens,
 };
 
-/// An injection, of which the gids and the environment count, and a process object: see `input::read`.
+/// An injection, of which the edits of the process count, and a process object: see `input::read`.
 pub fn check(data: &[u8]) {
     let Some((mut injection, text)) = input::read(data) else { return };
     injection.nodes.clear();
     injection.mounts.clear();
     injection.hooks.clear();
-    let (gids, env) = (&injection.gids, &injection.env);
+    injection.shm_bytes = None;
+    injection.folders = &[];
+    let edits = &injection.process;
     let as_read = as_go_decodes(text);
     let can_be_edited =
         Places::of_process(&as_read).is_some_and(|places| places.can_be_looked_into(&injection));
-    let injected = match process::inject(text, gids, env) {
+    let injected = match process::inject(text, edits) {
         Ok(injected) => injected,
         Err(error) => {
             assert!(!can_be_edited || !is_shallow(text), "not edited: {error}\n{text}");
@@ -29,10 +31,10 @@ pub fn check(data: &[u8]) {
     };
     assert!(can_be_edited, "edited, though nobody can say what it means:\n{text}");
     let after = injected.as_deref().unwrap_or(text);
-    assert_eq!(process::inject(after, gids, env), Ok(None), "a second injection into\n{after}");
-    tokens::assert_kept(text, after, env);
+    assert_eq!(process::inject(after, edits), Ok(None), "a second injection into\n{after}");
+    tokens::assert_kept(text, after, &injection);
     if let Ok(mut tree) = serde_json::from_str::<Value>(&as_read) {
-        reference::edit_process(&mut tree, gids, env).expect("edited");
+        reference::edit_process(&mut tree, edits).expect("edited");
         let after: Value = serde_json::from_str(&as_go_decodes(after)).expect("JSON");
         assert_eq!(after, tree, "\n{text}\n{after}");
     }

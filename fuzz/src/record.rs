@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
     assert!(written.ends_with("}\n") && written.lines().count() == 1, "one line: {written}");
     let (before, after) = (tree(text), tree(&written));
     assert!(before.is_object(), "read, though it is no object: {text}");
-    for key in ["schema_version", "id", "root", "gids", "env"] {
+    for key in ["schema_version", "id", "root", "gids", "env", "env_unless_set", "memlock_bytes"] {
         assert_eq!(before[key], after[key], "{key}");
     }
     assert_eq!(fields(&before["creator"], &["pid", "start_time", "boot_id"]), values(&after["creator"]));

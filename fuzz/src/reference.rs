@@ -1,9 +1,9 @@
 //! The edit of a bundle once more, on a tree of values, with the text read as Go's decoder reads it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use allocation::{
-    bundle::{Injection, Node},
+    bundle::{Injection, Node, ProcessEdits},
     cdi::{Hook, Mount},
 };
 use serde_json::{Map, Value, json};
@@ -21,10 +21,14 @@ pub(crate) fn edit(mut bundle: Value, injection: &Injection<'_>) -> Result<Value
     let root = bundle.as_object_mut().ok_or(Refused("no object".into()))?;
     if let Some(process) = get(root, "process")? {
         let mut process = process.clone();
-        edit_process(&mut process, &injection.gids, &injection.env)?;
+        edit_process(&mut process, &injection.process)?;
         *slot(root, "process", Value::Null)? = process;
     }
     edit_linux(root, &injection.nodes)?;
+    let before = match get(root, "mounts")? {
+        Some(list) => list.as_array().cloned().ok_or(Refused("mounts".into()))?,
+        None => Vec::new(),
+    };
     for mount in &injection.mounts {
         let present = match get(root, "mounts")? {
             Some(list) => list_of_objects(list)?,
@@ -38,14 +42,71 @@ pub(crate) fn edit(mut bundle: Value, injection: &Injection<'_>) -> Result<Value
             append(slot(root, "mounts", json!([]))?, mount_value(mount))?;
         }
     }
+    if let Some(bytes) = injection.shm_bytes {
+        edit_shm(root, &before, &format!("size={bytes}"))?;
+    }
+    for folder in injection.folders {
+        let mut covers = false;
+        let brought =
+            injection.mounts.iter().map(|mount| Ok((&*mount.container_path, Some(&*mount.host_path))));
+        let present = before.iter().map(|mount| {
+            let mount = mount.as_object().ok_or(Refused("no mount".into()))?;
+            Ok((text(mount, "destination")?.unwrap_or_default(), text(mount, "source")?))
+        });
+        for there in brought.chain(present) {
+            let (destination, source) = there?;
+            let (destination, place) = (Path::new("/").join(normal(destination)), Path::new(&folder.path));
+            let is_the_hosts =
+                source.map(Path::new).is_some_and(|source| source.as_os_str() == destination.as_os_str());
+            covers |= destination.starts_with(place)
+                || place.starts_with(&destination) && destination != Path::new("/") && !is_the_hosts;
+        }
+        if !covers {
+            let mut options = vec!["rbind", if folder.writable { "rw" } else { "ro" }];
+            options.extend(folder.kept.iter().filter(|_| !folder.writable));
+            let mount = json!({"destination": folder.path, "type": "bind", "source": folder.path, "options": options});
+            append(slot(root, "mounts", json!([]))?, mount)?;
+        }
+    }
     for hook in &injection.hooks {
         edit_hooks(root, hook)?;
     }
     Ok(bundle)
 }
 
-/// A process object with these gids and entries of the environment.
-pub(crate) fn edit_process(process: &mut Value, gids: &[u32], env: &[&str]) -> Result<(), Refused> {
+/// The last one of those that were there before is the one that is seen.
+fn edit_shm(root: &mut Map<String, Value>, before: &[Value], size: &str) -> Result<(), Refused> {
+    let is_shm = |mount: &Value| {
+        let destination = mount.as_object().and_then(|mount| text(mount, "destination").ok().flatten());
+        destination.is_some_and(|destination| normal(destination) == "dev/shm")
+    };
+    let Some(at) = before.iter().rposition(is_shm) else {
+        let options = ["nosuid", "noexec", "nodev", "mode=1777", size];
+        let mount = json!({"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": options});
+        return append(slot(root, "mounts", json!([]))?, mount);
+    };
+    let mount = slot(root, "mounts", json!([]))?.get_mut(at).and_then(Value::as_object_mut);
+    let mount = mount.ok_or(Refused("no mount".into()))?;
+    if text(mount, "type")? != Some("tmpfs") {
+        return Ok(());
+    }
+    let options = slot(mount, "options", json!([]))?.as_array_mut().ok_or(Refused("options".into()))?;
+    let mut sizes = options
+        .iter_mut()
+        .filter(|option| option.as_str().is_some_and(|o| o.starts_with("size=")))
+        .peekable();
+    if sizes.peek().is_none() {
+        drop(sizes);
+        options.push(json!(size));
+        return Ok(());
+    }
+    sizes.for_each(|option| *option = json!(size));
+    Ok(())
+}
+
+/// A process object with these edits.
+pub(crate) fn edit_process(process: &mut Value, edits: &ProcessEdits<'_>) -> Result<(), Refused> {
+    let ProcessEdits { gids, env, env_unless_set, memlock_bytes } = edits;
     let process = process.as_object_mut().ok_or(Refused("process is no object".into()))?;
     for gid in gids {
         let gid = json!(gid);
@@ -80,6 +141,43 @@ pub(crate) fn edit_process(process: &mut Value, gids: &[u32], env: &[&str]) -> R
         if !found {
             append(slot(process, "env", json!([]))?, json!(entry))?;
         }
+    }
+    if let Some(entry) = env_unless_set {
+        let name = entry.split('=').next();
+        let there = match get(process, "env")? {
+            Some(list) => list.as_array().ok_or(Refused("env".into()))?.clone(),
+            None => Vec::new(),
+        };
+        if !there.iter().any(|other| other.as_str().is_some_and(|other| other.split('=').next() == name)) {
+            append(slot(process, "env", json!([]))?, json!(entry))?;
+        }
+    }
+    match memlock_bytes {
+        Some(bytes) => raise(process, *bytes),
+        None => Ok(()),
+    }
+}
+
+fn raise(process: &mut Map<String, Value>, bytes: u64) -> Result<(), Refused> {
+    let mut found = false;
+    if get(process, "rlimits")?.is_some() {
+        let list = slot(process, "rlimits", json!([]))?.as_array_mut().ok_or(Refused("rlimits".into()))?;
+        for rlimit in list {
+            let rlimit = rlimit.as_object_mut().ok_or(Refused("no rlimit".into()))?;
+            if text(rlimit, "type")? != Some("RLIMIT_MEMLOCK") {
+                continue;
+            }
+            found = true;
+            for limit in ["hard", "soft"] {
+                let limit = slot(rlimit, limit, Value::Null)?;
+                let now = limit.as_u64().ok_or(Refused("no limit".into()))?;
+                *limit = json!(now.max(bytes));
+            }
+        }
+    }
+    if !found {
+        let rlimit = json!({"type": "RLIMIT_MEMLOCK", "hard": bytes, "soft": bytes});
+        append(slot(process, "rlimits", json!([]))?, rlimit)?;
     }
     Ok(())
 }

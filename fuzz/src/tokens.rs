@@ -1,18 +1,21 @@
 //! What an edit may do to a text, token by token, space included.
 
+use allocation::bundle::Injection;
+
 use crate::json::as_go_decodes;
 
 /// Fails unless every token of the text is still there, in its order. Only a null may have given way to a list or
-/// an object, and only an entry of the environment to another one of its name.
-pub(crate) fn assert_kept(before: &str, after: &str, env: &[&str]) {
+/// an object, only an entry of the environment to another one of its name, only a limit to another number, and only a
+/// size to another one: which, is for the reference to say.
+pub(crate) fn assert_kept(before: &str, after: &str, injection: &Injection<'_>) {
     let mut after_tokens = tokens(after).into_iter();
-    for token in tokens(before).into_iter().filter(|token| !may_go(token, env)) {
+    for token in tokens(before).into_iter().filter(|token| !may_go(token, injection)) {
         assert!(after_tokens.any(|other| other == token), "{token:?} of\n{before}\nis not kept in\n{after}");
     }
 }
 
-fn may_go(token: &str, env: &[&str]) -> bool {
-    if token == "null" {
+fn may_go(token: &str, injection: &Injection<'_>) -> bool {
+    if token == "null" || injection.process.memlock_bytes.is_some() && token.parse::<u64>().is_ok() {
         return true;
     }
     let name = |entry: &str| entry.split('=').next().unwrap_or_default().to_owned();
@@ -20,7 +23,8 @@ fn may_go(token: &str, env: &[&str]) -> bool {
         return false;
     }
     let read: String = serde_json::from_str(&as_go_decodes(token)).expect("a string");
-    env.iter().any(|entry| name(entry) == name(&read))
+    injection.shm_bytes.is_some() && read.starts_with("size=")
+        || injection.process.env.iter().any(|entry| name(entry) == name(&read))
 }
 
 /// The tokens of a text that is JSON: strings with their quotation marks, runs of space, of letters and digits,

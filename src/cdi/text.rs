@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use allocation::cdi::{self, Edits};
 
-use crate::render;
+use crate::render::{self, Templates};
 use crate::worker::cdi::{Node, Spec};
 
 /// What came out of the template is not what should be written.
@@ -10,12 +10,12 @@ use crate::worker::cdi::{Node, Spec};
 pub enum Error {
     #[error(transparent)]
     Render(#[from] render::Error),
-    #[error("template {} gives a spec that cannot be read again: {cause}", render::CDI)]
-    Parse { cause: cdi::Error },
-    #[error("template {} gives a spec that is not valid CDI: {fault}", render::CDI)]
-    Invalid { fault: cdi::Fault },
-    #[error("template {} gives another spec than it was asked for: {difference}", render::CDI)]
-    Different { difference: String },
+    #[error("{place} gives a spec that cannot be read again: {cause}")]
+    Parse { place: String, cause: cdi::Error },
+    #[error("{place} gives a spec that is not valid CDI: {fault}")]
+    Invalid { place: String, fault: cdi::Fault },
+    #[error("{place} gives another spec than it was asked for: {difference}")]
+    Different { place: String, difference: String },
 }
 
 /// The spec's text, from its template: parsed again, valid CDI, and naming the devices and nodes that it was
@@ -23,13 +23,14 @@ pub enum Error {
 ///
 /// # Errors
 /// When the template does not give that.
-pub fn text(spec: &Spec) -> Result<String, Error> {
-    let text = render::render(render::CDI, spec)?;
-    let parsed = cdi::Spec::parse(&text).map_err(|cause| Error::Parse { cause })?;
+pub fn text(templates: &Templates, spec: &Spec) -> Result<String, Error> {
+    let place = || templates.place(render::CDI);
+    let text = templates.render(render::CDI, spec)?;
+    let parsed = cdi::Spec::parse(&text).map_err(|cause| Error::Parse { place: place(), cause })?;
     if let Some(fault) = parsed.faults().into_iter().next() {
-        return Err(Error::Invalid { fault });
+        return Err(Error::Invalid { place: place(), fault });
     }
-    compare(spec, &parsed).map_err(|difference| Error::Different { difference })?;
+    compare(spec, &parsed).map_err(|difference| Error::Different { place: place(), difference })?;
     Ok(text)
 }
 

@@ -76,7 +76,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Done);
         }
     };
-    let text = cdi::text(&spec)?;
+    let text = cdi::text(&session.templates(), &spec)?;
     let (shown, written) = match file {
         Some(path) if path == Path::new("-") => {
             print_text(&text)?;

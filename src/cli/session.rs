@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
+use crate::render::Templates;
 use crate::setup::Setup;
 use crate::worker::selection::Selection;
 
@@ -68,6 +69,15 @@ impl Session {
     /// The machine, and what the configuration's words meant when they were first applied.
     pub(crate) fn facts(&self) -> anyhow::Result<Facts> {
         Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.chosen))
+    }
+
+    /// The templates, the operator's own among them.
+    pub(crate) fn templates(&self) -> Templates {
+        let templates = Templates::read(&self.root);
+        for path in templates.unknown() {
+            tracing::warn!("{} overrides no template: none has this name", path.display());
+        }
+        templates
     }
 
     /// A GPU that was asked for and cannot be used is no error, and no secret either.

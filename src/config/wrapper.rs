@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use allocation::policy::LONGEST_WAIT_S;
+use allocation::policy::{LONGEST_WAIT_S, is_gfx_version};
 use serde::Deserialize;
 
 use super::size::Size;
@@ -103,17 +103,15 @@ impl WrapperDocument {
             let problem = format!("wait-limit-s is more than the {LONGEST_WAIT_S} s that a create may wait");
             return Err(source.wrong("wrapper.wait-limit-s", None, problem));
         }
-        let named = self.runtime.iter().map(|path| ("runtime", path));
-        for (key, path) in named.chain(self.folders.iter().flatten().map(|path| ("folders", path))) {
-            // A parent of folders may stand at the top: /srv.
-            let inside = if key == "folders" { path.join("x") } else { path.clone() };
-            path::plain(&inside).map_err(|_| {
-                source.wrong(
-                    &format!("wrapper.{key}"),
-                    None,
-                    format!("{key}: {} is not an absolute path", path.display()),
-                )
-            })?;
+        if let Some(path) = self.runtime.as_ref().filter(|path| path::plain(path).is_err()) {
+            let problem = format!("runtime: {} is not an absolute path", path.display());
+            return Err(source.wrong("wrapper.runtime", None, problem));
+        }
+        // A folder of folders may stand at the top: /srv.
+        let is_folder = |path: &PathBuf| path.parent().is_some() && path::plain(&path.join("x")).is_ok();
+        if let Some(path) = self.folders.iter().flatten().find(|path| !is_folder(path)) {
+            let problem = format!("folders: {} is not an absolute path beneath /", path.display());
+            return Err(source.wrong("wrapper.folders", None, problem));
         }
         let edits = self.edits.unwrap_or_default().check(source)?;
         Ok(Wrapper {
@@ -145,7 +143,7 @@ impl EditsDocument {
         });
         let gfx_override = self.hsa_override_gfx_version.unwrap_or_default();
         for (gfx, version) in &gfx_override {
-            if !is_gfx(gfx) || !is_version(version) {
+            if !is_gfx(gfx) || !is_gfx_version(version) {
                 let problem = format!(
                     "hsa-override-gfx-version: {gfx}: {version:?} is not an architecture and a version such as \
                      gfx1103: \"11.0.0\""
@@ -160,10 +158,4 @@ impl EditsDocument {
 fn is_gfx(word: &str) -> bool {
     word.strip_prefix("gfx")
         .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_hexdigit()))
-}
-
-/// Three numbers, as the HSA runtime reads them.
-fn is_version(word: &str) -> bool {
-    word.split('.').count() == 3
-        && word.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use allocation::bundle::{Bundle, Injection, Node};
+use allocation::bundle::{Bundle, Injection, Node, ProcessEdits};
 use allocation::cdi::Outline;
 use allocation::gids::{Supplement, supplement};
 use allocation::policy::{Ask, Policy, Setting};
@@ -49,6 +49,7 @@ pub fn wrapped(root: &Root, spec: &str, bundle: &str) -> anyhow::Result<Option<S
             access: wanted.access(),
         });
     }
-    let injection = Injection { nodes, gids: gids.into_iter().collect(), ..Injection::default() };
+    let process = ProcessEdits { gids: gids.into_iter().collect(), ..ProcessEdits::default() };
+    let injection = Injection { nodes, process, ..Injection::default() };
     Ok(bundle.inject(&injection)?)
 }

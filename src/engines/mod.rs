@@ -1,5 +1,11 @@
 //! The container engines of a machine: which are there, of which version, and how they are configured now.
 
+pub mod concourse;
+pub mod docker;
+pub mod env_file;
+pub mod unit;
 mod version;
 
+pub use concourse::Concourse;
+pub use docker::Docker;
 pub use version::{Known, Version, Versions};

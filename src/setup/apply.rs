@@ -44,10 +44,9 @@ impl Setup<'_> {
     pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
         // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
         let remembered = Memory::read(self.root)?;
-        let premises = self.premises(&remembered);
-        let planned = self.planned(&premises, None)?;
+        let (premises, memory) = self.premises(&remembered)?;
+        let planned = self.planned(&remembered, &premises)?;
         let owed = Store::new(self.root).receipt()?.is_unfinished();
-        let memory = self.memory(&remembered, &premises)?;
         if let Some(saved) = saved {
             expect(saved, &planned.plan)?;
         }
@@ -67,12 +66,11 @@ impl Setup<'_> {
     fn apply_locked(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
         let mut work = Work::begin(self.root)?;
         let remembered = Memory::read(self.root)?;
-        let premises = self.premises(&remembered);
+        let (premises, memory) = self.premises(&remembered)?;
         let all = work.plan(&desired(self.config, &premises)?, None, false, self.now.seconds())?;
         if let Some(saved) = saved {
             expect(saved, &all)?;
         }
-        let memory = self.memory(&remembered, &premises)?;
         memory.write(self.root)?;
 
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
@@ -84,12 +82,13 @@ impl Setup<'_> {
         applied.effects = work.settle(self.root, &self.services(), udev)?;
 
         // What the first stage did may have changed what is true.
-        let premises = if applied.changes.is_empty() { premises } else { self.premises(&memory) };
+        let premises = if applied.changes.is_empty() { premises } else { self.premises(&memory)?.0 };
         let wanted = desired(self.config, &premises)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
         applied.notes = wanted.notes;
+        applied.notes.extend(self.stale(&remembered, &premises));
         self.remember("apply", &applied.changes)?;
         Ok(applied)
     }

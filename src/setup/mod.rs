@@ -10,7 +10,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{Restarts, Services};
+use reconcile::{Note, Restarts, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -21,10 +21,12 @@ pub use status::{ChosenNow, Status};
 pub use undo::Undone;
 
 use crate::config::{self, Config, Restart};
+use crate::engines::Versions;
 use crate::facts::Facts;
 use crate::memory::{self, Memory};
 use crate::moment::Moment;
 use crate::premises::Premises;
+use crate::render::judge;
 use crate::worker::desired;
 use crate::worker::selection::choose;
 
@@ -66,17 +68,31 @@ impl From<config::Error> for Error {
 }
 
 impl Setup<'_> {
-    /// What the plan stands on, as the machine is now.
-    fn premises(&self, memory: &Memory) -> Premises {
+    /// What the plan stands on, as the machine is now, and what will be remembered of it.
+    fn premises(&self, memory: &Memory) -> Result<(Premises, Memory), config::Error> {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
-        Premises::read(self.root, self.config, facts, self.beside)
-    }
-
-    /// What will be remembered of these premises.
-    fn memory(&self, memory: &Memory, premises: &Premises) -> Result<Memory, config::Error> {
+        let mut versions = Versions::new(self.root, self.programs, memory.versions.clone());
+        let premises = Premises::read(self.root, self.config, facts, self.beside, &mut versions);
         let mut memory = memory.clone();
         memory.chosen = choose(self.config, &premises.facts)?;
-        Ok(memory)
+        memory.versions = versions.known().clone();
+        memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
+        Ok((premises, memory))
+    }
+
+    /// What is to be said of the operator's templates.
+    fn stale(&self, remembered: &Memory, premises: &Premises) -> Vec<Note> {
+        let stale = judge(&remembered.overrides, &premises.templates.sums());
+        let note = |name: &String| Note {
+            about: "templates".to_owned(),
+            text: format!(
+                "{} was made beside an older template than this version carries, and may lack what is new: compare it \
+                 with the new one, and edit it",
+                premises.templates.place(name)
+            ),
+            problem: false,
+        };
+        stale.names.iter().map(note).collect()
     }
 
     fn services(&self) -> Services<'_> {

@@ -95,14 +95,15 @@ impl Setup<'_> {
     /// When the configuration or what is ours cannot be read, or names what is not there.
     pub fn plan(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
-        let premises = self.premises(&memory);
-        self.planned(&premises, None)
+        let (premises, _) = self.premises(&memory)?;
+        self.planned(&memory, &premises)
     }
 
-    pub(super) fn planned(&self, premises: &Premises, stage: Option<Stage>) -> Result<Planned, Error> {
-        let desired = desired(self.config, premises)?;
+    pub(super) fn planned(&self, memory: &Memory, premises: &Premises) -> Result<Planned, Error> {
+        let mut desired = desired(self.config, premises)?;
+        desired.notes.extend(self.stale(memory, premises));
         let receipt = Store::new(self.root).receipt()?;
-        let plan = Plan::make(self.root, &desired, &receipt, stage, false, self.now.seconds())?;
+        let plan = Plan::make(self.root, &desired, &receipt, None, false, self.now.seconds())?;
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));

@@ -19,13 +19,14 @@ impl Setup<'_> {
     /// When it cannot be brought about, or the receipt cannot be kept.
     pub fn bring_about(&self, command: &str, action: &Action) -> Result<Written, Error> {
         let now = self.now.seconds();
-        let unlocked = Plan::of(self.root, [action], &Store::new(self.root).receipt()?, now)?;
+        let unlocked =
+            Plan::of(self.root, [action], &Store::new(self.root).receipt()?.forgiving(&action.path), now)?;
         self.refuse(&unlocked)?;
         if unlocked.is_empty() {
             return Ok(Written::Unchanged);
         }
         let mut work = Work::begin(self.root)?;
-        let plan = Plan::of(self.root, [action], work.receipt(), now)?;
+        let plan = Plan::of(self.root, [action], &work.receipt().clone().forgiving(&action.path), now)?;
         self.refuse(&plan)?;
         let carried = work.carry_out(&plan, now, &mut |_| {})?;
         if let Some(failed) = carried.failed.first() {
@@ -36,7 +37,7 @@ impl Setup<'_> {
     }
 
     fn refuse(&self, plan: &Plan) -> Result<(), Refused> {
-        let finding = plan.blocked.iter().chain(&plan.contested).next();
+        let finding = plan.blocked.first();
         finding.map_or(Ok(()), |finding| Err(self.refused(finding)))
     }
 

@@ -52,8 +52,8 @@ impl Setup<'_> {
     /// As [`Setup::plan`].
     pub fn status(&self) -> Result<Status, Error> {
         let memory = Memory::read(self.root)?;
-        let premises = self.premises(&memory);
-        let planned = self.planned(&premises, None)?;
+        let (premises, _) = self.premises(&memory)?;
+        let planned = self.planned(&memory, &premises)?;
         let receipt = Store::new(self.root).receipt()?;
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),

@@ -1,10 +1,13 @@
 //! What should be on a worker: each concern's part, in the order in which one names the other.
 
+use std::path::Path;
+
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
 use super::selection::{Selection, is_off, select};
+use super::{concourse, docker, host, policy};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -17,6 +20,10 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    #[error(transparent)]
+    Policy(#[from] policy::Error),
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same premises give the same answer.
@@ -30,11 +37,54 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             "rocworker",
             "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
         );
+        desired.extend(worker(config, premises, &select(config, &premises.facts)?, None));
         return Ok(desired);
     }
+    for path in premises.templates.unknown() {
+        let path = path.display();
+        desired.note("templates", format!("{path} overrides no template: none has this name"));
+    }
+    desired.extend(host::actions(
+        config,
+        &premises.facts,
+        &premises.templates,
+        premises.groups.gid(host::GROUP),
+    )?);
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
-    let Wanted::Spec(spec) = wanted(config, &selection, &premises.facts.machine) else {
+    if premises.facts.amd().next().is_none() {
+        desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        desired.extend(worker(config, premises, &selection, None));
+        return Ok(desired);
+    }
+    desired.extend(spec(config, premises, &selection)?);
+    match &premises.wrapper {
+        // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
+        Ok(program) => desired.extend(runtime(config, premises, &selection, program)?),
+        Err(why) => {
+            desired.problem("wrapper", why.clone());
+            desired.extend(worker(config, premises, &selection, None));
+        }
+    }
+    Ok(desired)
+}
+
+/// The Concourse worker's part. Its own tags are set without a GPU, too.
+fn worker(
+    config: &Config,
+    premises: &Premises,
+    selection: &Selection<'_>,
+    program: Option<&Program>,
+) -> Desired {
+    let wrapper = program.map(|program| program.path.as_path());
+    let shim = Path::new(concourse::SHIM_FOLDER);
+    concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
+}
+
+/// What engines read to find the GPUs; nothing when a container can be given none.
+fn spec(config: &Config, premises: &Premises, selection: &Selection<'_>) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    let Wanted::Spec(spec) = wanted(config, selection, &premises.facts.machine) else {
         desired.note(
             "gpu",
             "a container can be given none of this machine's GPUs, and rocworker doctor says why: engines are told of \
@@ -42,15 +92,29 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         );
         return Ok(desired);
     };
-    if let Err(error) = &premises.cdi_place {
-        desired.problem("cdi", error.to_string());
-    } else {
-        desired.push(spec_file(config, cdi::text(&spec)?));
+    match &premises.cdi_place {
+        Ok(()) => desired.push(spec_file(config, cdi::text(&premises.templates, &spec)?)),
+        Err(error) => desired.problem("cdi", error.to_string()),
     }
-    match &premises.wrapper {
-        Ok(program) => desired.extend(wrapper(program)),
-        Err(why) => desired.problem("wrapper", why.clone()),
-    }
+    Ok(desired)
+}
+
+/// The wrapper, its policy, and the engines that run it.
+fn runtime(
+    config: &Config,
+    premises: &Premises,
+    selection: &Selection<'_>,
+    program: &Program,
+) -> Result<Desired, Error> {
+    let mut desired = wrapper(program);
+    let set_up = concourse::is_set_up(config, &premises.concourse);
+    let mut policy = policy::policy(config, selection, set_up.is_some());
+    // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+    let real_runc = set_up.and_then(|worker| worker.real_runc()).map(Path::to_owned);
+    policy.runtime = policy.runtime.or(real_runc);
+    desired.push(policy::action(policy::text(&premises.templates, &policy)?));
+    desired.extend(docker::actions(config, &premises.docker, &program.path));
+    desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }
 

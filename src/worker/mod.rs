@@ -2,6 +2,10 @@
 //! for byte.
 
 pub mod cdi;
+pub mod concourse;
 pub mod desired;
+pub mod docker;
+pub mod host;
+pub mod policy;
 pub mod selection;
 pub mod tags;

@@ -19,6 +19,7 @@ mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod document;
+pub mod folder;
 pub mod gids;
 pub mod glance;
 mod json;

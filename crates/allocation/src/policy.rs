@@ -3,7 +3,11 @@
 //! The file belongs to root and is written by rocworker from its config. This is its parser; whether the
 //! file can be trusted at all (its owner, its mode) is for the caller to see first.
 
+mod edits;
+
 use std::fmt;
+
+pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
 use crate::{
     Misread, PciAddress, Quoted, Render,
@@ -62,6 +66,10 @@ pub struct Policy {
     pub wait_limit_s: u32,
     /// How long a container must have been idle before its lease can be taken back, in seconds; None: never.
     pub idle_grace_s: Option<u32>,
+    /// Absolute paths: each folder directly beneath one of them is every container's. See
+    /// [`crate::folder::Folder::beneath`].
+    pub folders: Vec<String>,
+    pub edits: Edits,
 }
 
 /// The kind of container that asks, as far as a policy looks at it.
@@ -93,8 +101,6 @@ pub enum Error {
     NoVersion,
     /// Written by a newer version.
     Newer(u64),
-    /// Something that this version can read, but not do yet.
-    Later { key: &'static str, value: String },
     /// A value that makes no sense.
     Invalid { key: String, problem: String },
 }
@@ -111,9 +117,6 @@ impl fmt::Display for Error {
                 "schema_version {version} belongs to a newer version (this one reads {SCHEMA_VERSION}): update \
                  runc-amd-wrapper, or let this version of rocworker write the policy again"
             ),
-            Self::Later { key, value } => {
-                write!(f, "{key}: {value} comes with a later version; this one cannot do it")
-            }
             Self::Invalid { key, problem } => write!(f, "{key}: {problem}"),
         }
     }
@@ -132,10 +135,8 @@ struct File {
     gpus: Option<Vec<FileGpu>>,
     wait_limit_s: Option<u32>,
     idle_grace_s: Option<u32>,
-    /// How many: none can be mounted yet.
-    folders: Option<usize>,
-    /// By name: none can be made yet.
-    edits: Option<Vec<String>>,
+    folders: Vec<String>,
+    edits: Option<Edits>,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -157,17 +158,8 @@ keyed!(File, required [], |file, scanner| {
     "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
     "wait_limit_s" => file.wait_limit_s = scanner.optional(Scanner::integer)?,
     "idle_grace_s" => file.idle_grace_s = scanner.optional(Scanner::integer)?,
-    "folders" => file.folders = scanner.optional(|scanner| {
-        scanner.list(|scanner| scanner.skip().map(drop)).map(|folders| folders.len())
-    })?,
-    "edits" => file.edits = scanner.optional(|scanner| {
-        let mut names = Vec::new();
-        scanner.object_of(|scanner, key| {
-            names.push(key.decode().into_owned());
-            scanner.skip().map(drop)
-        })?;
-        Ok(names)
-    })?,
+    "folders" => file.folders = scanner.list(parent)?,
+    "edits" => file.edits = scanner.optional(object)?,
 }, |_file, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
 
 keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
@@ -207,6 +199,22 @@ fn sharing(scanner: &mut Scanner<'_>) -> Result<Sharing, Fault> {
     })
 }
 
+/// A path that is to be written in one way only: without doubled slashes and one at its end. `/` is none: every folder of
+/// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
+fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+    scanner.named("an absolute path like \"/srv\"", |path| {
+        let mut plain = String::new();
+        for part in path.strip_prefix('/')?.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => return None,
+                part => plain.extend(["/", part]),
+            }
+        }
+        (!plain.is_empty()).then_some(plain)
+    })
+}
+
 /// A hive is named by the number that KFD gives it, which some write as a number and some as text.
 fn hive(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     match scanner.peek()? {
@@ -220,7 +228,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, is of a newer version, or wants what comes later.
+    /// It is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let file: File = match whole(text) {
             Ok(file) => file,
@@ -243,7 +251,7 @@ impl Policy {
         file.into_policy()
     }
 
-    /// Whether the policy says nothing about GPUs: then the wrapper is plain runc.
+    /// Whether the policy says nothing about GPUs: then the wrapper is plain runc but for [`Policy::folders`].
     #[must_use]
     pub fn says_nothing(&self) -> bool {
         self.requests.is_none() && self.default == Default::None
@@ -291,7 +299,6 @@ impl Policy {
 
 impl File {
     fn into_policy(self) -> Result<Policy, Error> {
-        let later = |key, value: &str| Err(Error::Later { key, value: value.to_owned() });
         if self.sharing == Some(Sharing::Exclusive) && self.default == Some(Default::All) {
             return Err(invalid(
                 "default",
@@ -305,12 +312,6 @@ impl File {
                 &format!("{seconds} is more than the {LONGEST_WAIT_S} that a create may wait"),
             ));
         }
-        if self.folders.is_some_and(|folders| folders > 0) {
-            return later("folders", "mounting folders");
-        }
-        if let Some(edit) = self.edits.as_ref().and_then(|edits| edits.first()) {
-            return later("edits", &format!("the edit {}", Quoted(edit)));
-        }
         if let Some(runtime) = self.runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
             return Err(invalid("runtime", &format!("{} is not an absolute path", Quoted(runtime))));
         }
@@ -322,6 +323,8 @@ impl File {
             gpus: self.gpus.map(gpus).transpose()?,
             wait_limit_s: self.wait_limit_s.unwrap_or(0),
             idle_grace_s: self.idle_grace_s,
+            folders: self.folders,
+            edits: self.edits.unwrap_or_default(),
         })
     }
 }
@@ -345,9 +348,10 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
                 &format!("two have the uuid of the GPU {index}, which is then no name"),
             ));
         }
-        gpus.push(Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
+        // The library's sorts are three to six KB of code for each type. The file is mostly in order.
+        let at = gpus.partition_point(|gpu| gpu.index < index);
+        gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
     }
-    gpus.sort_by_key(|gpu| gpu.index);
     Ok(gpus)
 }
 

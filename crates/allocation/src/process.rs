@@ -1,18 +1,17 @@
 //! The process object of `runc exec --process FILE`.
 
 use crate::{
-    bundle::{Doubt, Error, Process},
+    bundle::{Doubt, Error, Process, ProcessEdits},
     json::Scanner,
     splice::{Brackets, Place, Splices},
 };
 
-/// Writes additional gids and environment into a process object, as [`crate::bundle::Bundle::inject`] does
-/// in a bundle's `process`, since runc takes this object in place of that one. `gids` are ids inside the
-/// container. None: nothing changes.
+/// Makes the edits in a process object, as [`crate::bundle::Bundle::inject`] does in a bundle's `process`, since
+/// runc takes this object in place of that one. None: nothing changes.
 ///
 /// # Errors
 /// The text is not one JSON object, or a key that would be edited stands twice or has the wrong type.
-pub fn inject(text: &str, gids: &[u32], env: &[&str]) -> Result<Option<String>, Error> {
+pub fn inject(text: &str, edits: &ProcessEdits<'_>) -> Result<Option<String>, Error> {
     let mut scanner = Scanner::new(text);
     let mut doubt = Doubt::default();
     let mut process = Process::default();
@@ -25,7 +24,7 @@ pub fn inject(text: &str, gids: &[u32], env: &[&str]) -> Result<Option<String>, 
         return Err(error);
     }
     let mut splices = Splices::default();
-    let members = process.extend(text, gids, env, &mut splices, "")?;
+    let members = process.extend(text, root, edits, &mut splices, "")?;
     splices.extend(Place::Here(root), Brackets::Object, members.0);
     Ok(splices.edited(text).map(|edited| edited.to_string()))
 }

@@ -4,17 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::ProcessEdits;
 use crate::document::{self, Document};
 use crate::{PciAddress, Render, selection::Gpu};
 
-/// The schema version of the records that this version writes.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The newest schema version of records that this version reads and writes.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What one container was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`SCHEMA_VERSION`].
+    /// See [`version_of`].
     pub schema_version: u32,
     /// The container's id, as runc got it.
     pub id: String,
@@ -25,7 +26,20 @@ pub struct Record {
     pub gids: Vec<u32>,
     /// Environment that was added, `KEY=VALUE`.
     pub env: Vec<String>,
+    /// `KEY=VALUE`, for a process that does not set the variable itself. From version 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_unless_set: Option<String>,
+    /// The least that a process may lock in memory, in bytes. From version 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memlock_bytes: Option<u64>,
     pub creator: Creator,
+}
+
+/// The schema version of a record with these edits of processes: the oldest that can hold them, so that an older
+/// wrapper can read what it can act on.
+#[must_use]
+pub fn version_of(edits: &ProcessEdits<'_>) -> u32 {
+    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { SCHEMA_VERSION }
 }
 
 /// A GPU as a record names it: by what stays the same when indexes are given anew.
@@ -86,6 +100,17 @@ impl Document for Record {
 }
 
 impl Record {
+    /// What a process that is started in the container is given.
+    #[must_use]
+    pub fn process_edits(&self) -> ProcessEdits<'_> {
+        ProcessEdits {
+            gids: self.gids.clone(),
+            env: self.env.iter().map(String::as_str).collect(),
+            env_unless_set: self.env_unless_set.as_deref(),
+            memlock_bytes: self.memlock_bytes,
+        }
+    }
+
     /// Reads a record.
     ///
     /// # Errors

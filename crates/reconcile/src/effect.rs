@@ -1,4 +1,5 @@
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum Effect {
-    /// udev reads its rules again and applies them to the devices of these subsystems.
-    Udev { subsystems: Vec<String> },
+    /// udev reads its rules again and applies them to these devices of /sys, as if each had just come. One that is not
+    /// there any more is passed over.
+    Udev { devices: Vec<PathBuf> },
     /// systemd reads its units again.
     SystemdReload,
     /// A unit reads its configuration again, and goes on.
@@ -25,9 +27,10 @@ pub enum Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udev { subsystems } => {
-                write!(f, "apply udev's rules to {} again", subsystems.join(" and "))
-            }
+            Self::Udev { devices } => match devices.as_slice() {
+                [device] => write!(f, "apply udev's rules to {} again", device.display()),
+                devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
+            },
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
             Self::Restart { unit, drain: None } => write!(f, "systemctl restart {unit}"),

@@ -133,6 +133,15 @@ impl Receipt {
         }
     }
 
+    /// The same, as if a path had never been repaired: somebody asks for it by name.
+    #[must_use]
+    pub fn forgiving(mut self, path: &Path) -> Self {
+        for entry in self.entries.iter_mut().filter(|entry| entry.path == path) {
+            entry.repairs = Repairs::default();
+        }
+        self
+    }
+
     pub(crate) fn put(&mut self, entry: Entry) {
         match self.entries.iter_mut().find(|known| known.path == entry.path) {
             Some(known) => *known = entry,

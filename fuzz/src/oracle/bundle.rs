@@ -21,8 +21,11 @@ pub(crate) struct Places<'a> {
     pub(crate) in_doubt: bool,
     pub(crate) env: Vec<String>,
     pub(crate) annotation_keys: Vec<String>,
+    pub(crate) rootfs: Option<String>,
     has_process: bool,
     gids: Option<&'a str>,
+    rlimits: Option<&'a str>,
+    rlimits_in_doubt: bool,
     devices: Option<&'a str>,
     rules: Option<&'a str>,
     namespaces: Option<&'a str>,
@@ -54,6 +57,7 @@ impl<'a> Places<'a> {
             let paths = linux.iter().filter(|(key, value)| is_field(key, "cgroupsPath") && *value != "null");
             places.cgroups_path = paths.map(|(_, value)| *value).next_back();
         }
+        places.rootfs = rootfs(&root).flatten();
         places.mounts = places.field(&root, "mounts", '[');
         places.hooks = places.field(&root, "hooks", '{');
         let annotations = places.object(&root, "annotations").unwrap_or_default();
@@ -79,6 +83,10 @@ impl<'a> Places<'a> {
         if let Some(user) = self.object(process, "user") {
             self.gids = self.field(&user, "additionalGids", '[');
         }
+        // Only who raises one looks at them.
+        let mut of_limits = Self::default();
+        self.rlimits = of_limits.field(process, "rlimits", '[');
+        self.rlimits_in_doubt = of_limits.in_doubt;
     }
 
     fn object(&mut self, of: &Members<'a>, name: &str) -> Option<Members<'a>> {
@@ -124,12 +132,20 @@ impl<'a> Places<'a> {
 
     /// Whether what has to be looked into for this injection can be read.
     pub(crate) fn can_be_looked_into(&self, injection: &Injection<'_>) -> bool {
-        let gids = !self.has_process || injection.gids.is_empty() || list(self.gids, value::<u32>).is_some();
+        let process = &injection.process;
+        let gids = !self.has_process || process.gids.is_empty() || list(self.gids, value::<u32>).is_some();
+        let can_be_raised =
+            || !self.rlimits_in_doubt && entries::<Rlimit>(self.rlimits, &["type", "hard", "soft"]).is_some();
+        let rlimits = !self.has_process || process.memlock_bytes.is_none() || can_be_raised();
         let rules = || entries::<Rule>(self.rules, &["allow", "type", "major", "minor", "access"]);
         let nodes = injection.nodes.is_empty() || self.devices().is_some() && rules().is_some();
-        let keys = &["destination", "type", "source", "options"];
-        let mounts = injection.mounts.is_empty() || entries::<Mount>(self.mounts, keys).is_some();
-        !self.in_doubt && gids && nodes && mounts && self.can_take_hooks(injection)
+        let mounts =
+            injection.mounts.is_empty() && injection.shm_bytes.is_none() || self.mounts_can_be_read();
+        !self.in_doubt && gids && rlimits && nodes && mounts && self.can_take_hooks(injection)
+    }
+
+    pub(crate) fn mounts_can_be_read(&self) -> bool {
+        entries::<Mount>(self.mounts, &["destination", "type", "source", "options"]).is_some()
     }
 
     fn can_take_hooks(&self, injection: &Injection<'_>) -> bool {
@@ -148,6 +164,17 @@ impl<'a> Places<'a> {
         };
         !hooks.in_doubt && injection.hooks.iter().all(|hook| can_take(&hook.name))
     }
+}
+
+/// The last path of any root; the outer None where one of them is no object, or a path in it no text.
+fn rootfs(root: &Members<'_>) -> Option<Option<String>> {
+    let mut last = None;
+    for (_, of) in root.iter().filter(|(key, _)| is_field(key, "root")) {
+        for (_, path) in members(of)?.iter().filter(|(key, _)| is_field(key, "path")) {
+            last = Some(value(path)?);
+        }
+    }
+    Some(last)
 }
 
 /// Each entry is an object, in which these keys stand in no other spelling.
@@ -204,6 +231,15 @@ struct Rule {
     #[serde(default, deserialize_with = "number")]
     minor: Option<i64>,
     access: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[allow(dead_code, reason = "read for their types")]
+struct Rlimit {
+    #[serde(rename = "type")]
+    kind: String,
+    hard: u64,
+    soft: u64,
 }
 
 #[derive(Deserialize)]

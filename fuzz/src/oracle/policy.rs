@@ -1,16 +1,19 @@
 //! The policy as serde's derived reader has it, which the product had before it had its own.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use allocation::{
     PciAddress, Render,
-    policy::{Default, LONGEST_WAIT_S, Policy, Requests, SCHEMA_VERSION, Sharing},
+    policy::{Default, Edits, LONGEST_WAIT_S, Policy, Requests, SCHEMA_VERSION, Sharing},
     selection::Gpu,
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{members, value};
+use crate::{
+    json::{members, value},
+    reference::normal,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,8 +27,19 @@ struct File<'a> {
     gpus: Option<Vec<&'a RawValue>>,
     wait_limit_s: Option<u32>,
     idle_grace_s: Option<u32>,
-    folders: Option<Vec<IgnoredAny>>,
-    edits: Option<BTreeMap<String, IgnoredAny>>,
+    folders: Option<Vec<String>>,
+    #[serde(borrow)]
+    edits: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEdits<'a> {
+    shm_bytes: Option<NonZeroU64>,
+    #[serde(borrow)]
+    memlock_bytes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    gfx_override: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -75,12 +89,15 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
         },
         wait_limit_s: file.wait_limit_s.unwrap_or(0),
         idle_grace_s: file.idle_grace_s,
+        folders: folders(&file.folders.unwrap_or_default())?,
+        edits: match file.edits {
+            Some(edits) => edits_of(edits.get())?,
+            None => Edits::default(),
+        },
     };
     let can_be_kept = policy.wait_limit_s <= LONGEST_WAIT_S
         && policy.runtime.as_ref().is_none_or(|runtime| runtime.starts_with('/'))
-        && (policy.sharing, policy.default) != (Sharing::Exclusive, Default::All)
-        && file.folders.unwrap_or_default().is_empty()
-        && file.edits.unwrap_or_default().is_empty();
+        && (policy.sharing, policy.default) != (Sharing::Exclusive, Default::All);
     can_be_kept.then_some(policy)
 }
 
@@ -88,6 +105,41 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
 fn named<T: Copy>(name: Option<String>, names: &[(&str, T)]) -> Option<Option<T>> {
     let Some(name) = name else { return Some(None) };
     names.iter().find(|(known, _)| *known == name).map(|(_, meaning)| Some(*meaning))
+}
+
+fn folders(listed: &[String]) -> Option<Vec<String>> {
+    let folder = |path: &String| {
+        let is_one =
+            path.starts_with('/') && !path.split('/').any(|part| part == "..") && !normal(path).is_empty();
+        is_one.then(|| format!("/{}", normal(path)))
+    };
+    listed.iter().map(folder).collect()
+}
+
+fn edits_of(raw: &str) -> Option<Edits> {
+    if !raw.starts_with('{') {
+        return None;
+    }
+    let file: FileEdits<'_> = serde_json::from_str(raw).ok()?;
+    let memlock_bytes = match file.memlock_bytes.map(RawValue::get) {
+        Some(text) if text.starts_with('"') => {
+            Some(value::<String>(text).filter(|text| text == "unlimited").map(|_| u64::MAX)?)
+        }
+        Some(number) => Some(value::<NonZeroU64>(number)?.get()),
+        None => None,
+    };
+    let mut gfx_override: Vec<(Render, String)> = Vec::new();
+    for (key, version) in file.gfx_override.map_or(Some(Vec::new()), |raw| members(raw.get()))? {
+        let (render, version) = (Render::parse(&key)?, value::<String>(version)?);
+        let parts: Vec<&str> = version.split('.').collect();
+        let is_number = |part: &&str| part.chars().all(|c| c.is_ascii_digit()) && part.parse::<u8>().is_ok();
+        let is_version = parts.len() == 3 && parts.iter().all(is_number) && parts[0].parse::<u8>().ok()? < 64;
+        if !is_version || gfx_override.iter().any(|(other, _)| *other == render) {
+            return None;
+        }
+        gfx_override.push((render, version));
+    }
+    Some(Edits { shm_bytes: file.shm_bytes.map(NonZeroU64::get), memlock_bytes, gfx_override })
 }
 
 fn gpus(listed: &[&RawValue]) -> Option<Vec<Gpu>> {

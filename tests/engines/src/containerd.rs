@@ -25,11 +25,19 @@ pub const SHIM: &str = "containerd-shim-runc-v2";
 /// A shim ends a little after its container was deleted.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How it is started, at first and again.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Its PATH, which is all of its environment.
+    pub path: String,
+    pub argv: Vec<String>,
+}
+
 /// containerd on a [`Host`].
 #[derive(Debug)]
 pub struct Containerd {
     engine: Engine,
-    path: String,
+    start: Start,
     host: Host,
     daemon: Child,
     log: Arc<Mutex<String>>,
@@ -76,8 +84,17 @@ impl Containerd {
         fs::write(stage.folder().join("config.toml"), engine.config(with_wrapper)).unwrap();
         let host = Host::set(stage, unpacked);
         let path = if with_wrapper { engine.path() } else { engine.plain_path() };
-        let (daemon, log) = boot(&host, &path);
-        Self { engine: *engine, path, host, daemon, log }
+        let argv = ["/usr/bin/containerd", "--config", "/stage/config.toml"].map(str::to_owned).into();
+        Self::begin(engine, host, Start { path, argv })
+    }
+
+    /// On a host that is set already, by a program of its root.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn begin(engine: &Engine, host: Host, start: Start) -> Self {
+        let (daemon, log) = boot(&host, &start);
+        Self { engine: *engine, start, host, daemon, log }
     }
 
     pub fn host(&self) -> &Host {
@@ -252,7 +269,7 @@ impl Containerd {
     /// # Panics
     /// Where it does not start again.
     pub fn start_again(&mut self) {
-        (self.daemon, self.log) = boot(&self.host, &self.path);
+        (self.daemon, self.log) = boot(&self.host, &self.start);
     }
 
     /// Waits for something that containerd and its shims do in their own time.
@@ -346,8 +363,9 @@ fn comes_true(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// Starts containerd and waits until it answers.
-fn boot(host: &Host, path: &str) -> (Child, Arc<Mutex<String>>) {
-    let mut command = host.command(path, &["/usr/bin/containerd", "--config", "/stage/config.toml"]);
+fn boot(host: &Host, start: &Start) -> (Child, Arc<Mutex<String>>) {
+    let argv: Vec<&str> = start.argv.iter().map(String::as_str).collect();
+    let mut command = host.command(&start.path, &argv);
     let mut daemon = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let log = Arc::new(Mutex::new(String::new()));
     let mut lines = BufReader::new(daemon.stderr.take().unwrap());

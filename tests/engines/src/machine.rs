@@ -6,6 +6,7 @@ use layout::Machine;
 use rocworker::cdi;
 use rocworker::config::Config;
 use rocworker::facts::Facts;
+use rocworker::render::Templates;
 use rocworker::worker::cdi::{Wanted, wanted};
 use rocworker::worker::selection::select;
 use support::stage::Stage;
@@ -28,7 +29,7 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
     let Wanted::Spec(spec) = wanted(&config, &selection, &facts.machine) else {
         panic!("rocworker offers no GPU of this machine");
     };
-    stage.put("etc/cdi/amd.json", &cdi::text(&spec).unwrap());
+    stage.put("etc/cdi/amd.json", &cdi::text(&Templates::built_in(), &spec).unwrap());
     stage.put("etc/rocworker/wrapper.json", policy);
     stage
 }

@@ -1,32 +1,5 @@
-#!/bin/busybox sh
-# The first process of the machine: runs the steps, writes what came of each to the second serial port, and
-# switches the machine off. The marks are read by tests/qemu/src/answers.rs.
 
-/bin/busybox mkdir -p /proc /sys /dev /run /tmp
-/bin/busybox --install -s /bin
-export PATH=/bin
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t tmpfs none /run
-mount -t tmpfs none /tmp
-
-step() {
-    name=$1; shift
-    "$@" </dev/null >/tmp/stdout 2>/tmp/stderr
-    status=$?
-    {
-        echo "@@ begin $name"; cat /tmp/stdout; echo
-        echo "@@ stderr"; cat /tmp/stderr; echo
-        echo "@@ end $name $status"
-    } >/dev/ttyS1
-}
-
-load() {
-    for module in $(cat "/modules/$1"); do
-        [ -d "/sys/module/$(echo "$module" | tr - _)" ] || insmod "/modules/$module.ko" || return
-    done
-}
+# The driver's machine: follows steps.sh. Runs the steps and switches the machine off.
 
 # Seconds from the kernel's start to the moment at which there is a /dev/kfd.
 load_amdgpu() {

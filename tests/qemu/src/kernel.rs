@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::archive::Archive;
+
 /// An unpacked kernel package with its `modules.dep`.
 #[derive(Debug)]
 pub struct Kernel {
@@ -61,6 +63,26 @@ impl Kernel {
         let mut seen = BTreeSet::new();
         order.retain(|path| seen.insert(path.clone()));
         order.iter().map(|path| (module_name(path).to_owned(), read(&self.modules.join(path)))).collect()
+    }
+
+    /// Puts modules into the archive beneath `modules`, and for each of `names` a file of that name with the order in
+    /// which it and its needs are loaded (guest/steps.sh).
+    ///
+    /// # Panics
+    /// As [`Kernel::modules`].
+    pub fn modules_into(&self, archive: &mut Archive, names: &[&str]) {
+        let mut written = BTreeSet::new();
+        for module in names {
+            let mut order = String::new();
+            for (name, content) in self.modules(&[module]) {
+                order.push_str(&name);
+                order.push('\n');
+                if written.insert(name.clone()) {
+                    archive.file(&format!("modules/{name}.ko"), 0o644, &content);
+                }
+            }
+            archive.file(&format!("modules/{module}"), 0o644, order.as_bytes());
+        }
     }
 
     /// modules.dep lists a module's needs so that each stands before what it needs itself.

@@ -3,7 +3,7 @@
 //!
 //! Everything happens in a mount namespace of its own, which goes with its last process: the machine's `sys`
 //! stands at /sys (with this machine's cgroups in it), a /dev of a few harmless nodes carries the machine's GPU
-//! nodes, and /etc and /run are copies on write. Needs root.
+//! nodes, and /etc, /run and /var/lib are copies on write. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ mkdir -p "$machine/sys/fs/cgroup" "$stage/dev" "$stage/upper" "$stage/work"
 mount --rbind /sys/fs/cgroup "$machine/sys/fs/cgroup"
 mount --rbind "$machine/sys" /sys
 mount -t tmpfs none "$stage/upper"
-for folder in etc run; do
-    mkdir "$stage/upper/$folder" "$stage/upper/$folder.work"
+for folder in etc run var/lib; do
+    mkdir -p "$stage/upper/$folder" "$stage/upper/$folder.work"
     mount -t overlay none -o "lowerdir=/$folder,upperdir=$stage/upper/$folder,workdir=$stage/upper/$folder.work" "/$folder"
 done
 # A link in /etc, as os-release is, must be replaced, not written through: it leads out of the overlay.
@@ -88,7 +88,7 @@ impl Stage {
         command
     }
 
-    /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc and /run goes with it.
+    /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc, /run and /var/lib goes with it.
     ///
     /// # Panics
     /// Where there is no unshare(1).

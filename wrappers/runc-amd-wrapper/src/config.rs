@@ -86,7 +86,7 @@ impl Config {
         self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path)).map_err(|error| {
             // It may not even be there.
             let _ = std::fs::remove_file(&temporary);
-            format!("writing {} with the GPUs in it failed: {error}", self.path.display())
+            format!("writing {} anew failed: {error}", self.path.display())
         })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! # What must never be hindered
 //! A container that asks for nothing starts as with plain runc, in whatever state the policy, the CDI
-//! spec, the records and its own bundle are; what went wrong is a warning in runc's log at most.
+//! spec, the records and its own bundle are; what went wrong is a warning in runc's log at most. So is what
+//! goes wrong about the policy's folders, which every container gets.
 //!
 //! # Bundles that are not edited
 //! A `config.json` that is a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
@@ -17,10 +18,10 @@
 //! bundle that has its GPUs already, to which a second pass adds nothing.
 
 use allocation::Render;
-use allocation::bundle::{Bundle, Injection};
+use allocation::bundle::{Bundle, ProcessEdits};
 use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
-use allocation::policy::{Ask, Default, Policy, Setting, Sharing};
+use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::{self, Creator, Record, RecordedGpu};
 use allocation::request::{self, Request, Selector};
 use allocation::selection::{Chosen, Inventory};
@@ -39,7 +40,7 @@ use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Key, Store};
 use crate::uses::Uses;
-use crate::{open, reap, scan};
+use crate::{folders, memlock, open, reap, scan};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -67,7 +68,7 @@ impl Create<'_> {
                 Ok(())
             }
             PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
-            PolicyFile::Good(policy) if policy.says_nothing() => Ok(()),
+            PolicyFile::Good(policy) if policy.says_nothing() && policy.folders.is_empty() => Ok(()),
             PolicyFile::Good(policy) => self.prepare_under(policy),
         }
     }
@@ -109,6 +110,12 @@ impl Create<'_> {
             Err((_, error)) if error.is_absent() => return Ok(()),
             Err((path, error)) => {
                 let reason = format!("its {} {error}, and is not edited", path.display());
+                if !policy.folders.is_empty() {
+                    self.log.warn(&format!("the policy's folders are not mounted: {reason}"));
+                }
+                if policy.says_nothing() {
+                    return Ok(());
+                }
                 if matches!(error, open::Error::NotRegular | open::Error::Io(_)) && !error.is_link() {
                     self.log.warn(&reason);
                     return Ok(());
@@ -116,12 +123,19 @@ impl Create<'_> {
                 return self.refuse_if_it_asks(&reason, policy.default);
             }
         };
+        if policy.says_nothing() {
+            folders::mount(&policy.folders, &config, &self.log);
+            return Ok(());
+        }
         if policy.default == Default::None && !scan::mentions(&config.bytes) {
+            folders::mount(&policy.folders, &config, &self.log);
             return self.give_nothing();
         }
         let unreadable = |error: &dyn std::fmt::Display| {
             let reason = format!("its {} cannot be edited: {error}", config.path.display());
-            self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)
+            self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)?;
+            folders::mount(&policy.folders, &config, &self.log);
+            Ok(())
         };
         let text = match std::str::from_utf8(&config.bytes) {
             Ok(text) => text,
@@ -137,11 +151,15 @@ impl Create<'_> {
             concourse_resource: is_concourse_resource(bundle.env()),
         };
         match policy.ask(request.as_ref(), setting).map_err(|refusal| refusal.to_string())? {
-            Ask::Nothing => self.give_nothing(),
+            Ask::Nothing => {
+                folders::mount(&policy.folders, &config, &self.log);
+                self.give_nothing()
+            }
             Ask::Explicit(request) => self.give(policy, &config, &bundle, Some(request)),
             Ask::Default => {
                 if let Err(reason) = self.give(policy, &config, &bundle, None) {
                     self.log.warn(&format!("the container starts without GPUs: {reason}"));
+                    folders::mount(&policy.folders, &config, &self.log);
                 }
                 Ok(())
             }
@@ -288,12 +306,26 @@ impl Create<'_> {
         }
         if chosen.is_empty() {
             drop(lock);
+            folders::mount(&policy.folders, config, &self.log);
             return self.give_nothing();
         }
-        let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
-        let edited =
-            bundle.edit(&injection).map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let record = record(container, creator.clone(), &chosen, &injection)?;
+        let mut injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
+        let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();
+        let gfx_override = policy.edits.gfx_override_for(&renders, bundle.env()).unwrap_or_else(|left_out| {
+            self.log.warn(&left_out);
+            None
+        });
+        injection.process.env_unless_set = gfx_override.as_deref();
+        injection.process.memlock_bytes = memlock_bytes;
+        memlock::keep_within_reach(&mut injection.process, &self.log);
+        injection.shm_bytes = shm_bytes;
+        let folders = folders::beneath(&policy.folders, config, bundle, &self.log);
+        injection.folders = &folders;
+        let edited = bundle
+            .edit(&injection, &mut |left_out| self.log.warn(left_out))
+            .map_err(|error| format!("its {}: {error}", config.path.display()))?;
+        let record = record(container, creator.clone(), &chosen, injection.process)?;
         if let Some(exclusive) = leased {
             // The lock was let go while it waited.
             self.is_still(config)?;
@@ -381,16 +413,18 @@ fn record(
     container: &Container<'_>,
     creator: Creator,
     chosen: &[Chosen<'_>],
-    injection: &Injection<'_>,
+    process: ProcessEdits<'_>,
 ) -> Result<String, String> {
     let root = container.key().root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
     let record = Record {
-        schema_version: record::SCHEMA_VERSION,
+        schema_version: record::version_of(&process),
         id: container.key().id.to_owned(),
         root: root.to_owned(),
         gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
-        gids: injection.gids.clone(),
-        env: injection.env.iter().map(|entry| (*entry).to_owned()).collect(),
+        env: process.env.iter().map(|entry| (*entry).to_owned()).collect(),
+        env_unless_set: process.env_unless_set.map(str::to_owned),
+        memlock_bytes: process.memlock_bytes,
+        gids: process.gids,
         creator,
     };
     record.to_json().map_err(|error| unrecorded(&error.to_string()))

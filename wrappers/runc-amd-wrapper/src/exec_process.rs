@@ -10,9 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
-use allocation::{process, record::Record};
+use allocation::{bundle::ProcessEdits, process, record::Record};
 
 use crate::container::Container;
+use crate::log::Log;
+use crate::memlock;
 use crate::open;
 use crate::paths::Paths;
 use crate::store::Store;
@@ -33,6 +35,7 @@ pub fn prepare(
     file: &[u8],
     effective_user: u32,
     paths: &Paths,
+    log: &Log<'_>,
 ) -> Result<(), String> {
     // Another user's containers have no record, and the folder is closed to that user.
     if effective_user != paths.owner {
@@ -46,19 +49,21 @@ pub fn prepare(
     let id = container.key().id;
     let record =
         record.map_err(|error| format!("what the container {id} was given cannot be read: {error}"))?;
-    if record.gids.is_empty() && record.env.is_empty() {
+    let mut edits = record.process_edits();
+    if edits.is_empty() {
         return Ok(());
     }
     if !container.has_nodes_of(&record) {
         return Ok(());
     }
     let path = Path::new(OsStr::from_bytes(file));
-    edit(path, &record, effective_user).map_err(|error| {
+    memlock::keep_within_reach(&mut edits, log);
+    edit(path, &edits, effective_user).map_err(|error| {
         format!("the container {id} has GPUs, and the process file {} {error}", path.display())
     })
 }
 
-fn edit(path: &Path, record: &Record, effective_user: u32) -> Result<(), String> {
+fn edit(path: &Path, edits: &ProcessEdits<'_>, effective_user: u32) -> Result<(), String> {
     let (file, metadata) = match open::regular_for_writing(path) {
         // runc says so itself.
         Err(error) if error.is_absent() => return Ok(()),
@@ -72,9 +77,7 @@ fn edit(path: &Path, record: &Record, effective_user: u32) -> Result<(), String>
     }
     let text = open::bytes(&file, &metadata, LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
-    let env: Vec<&str> = record.env.iter().map(String::as_str).collect();
-    let edited =
-        process::inject(&text, &record.gids, &env).map_err(|error| format!("cannot be edited: {error}"))?;
+    let edited = process::inject(&text, edits).map_err(|error| format!("cannot be edited: {error}"))?;
     let Some(edited) = edited else { return Ok(()) };
     let length = u64::try_from(edited.len()).map_err(|_| "is too long".to_owned())?;
     file.write_all_at(edited.as_bytes(), 0)

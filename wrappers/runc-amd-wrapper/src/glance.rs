@@ -37,10 +37,11 @@ pub fn glance(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths)
         (None, _) => None,
         (Some(text), Command::Create { bundle, id } | Command::Run { bundle, id }) => {
             let policy = Policy::parse(&text).ok()?;
-            let starts_plain = policy.says_nothing()
-                || policy.default == Default::None
-                    && asks_for_nothing(bundle)?
-                    && has_no_record(call.global.root, id, paths)?;
+            let starts_plain = policy.folders.is_empty()
+                && (policy.says_nothing()
+                    || policy.default == Default::None
+                        && asks_for_nothing(bundle)?
+                        && has_no_record(call.global.root, id, paths)?);
             if !starts_plain {
                 return None;
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use allocation::ByPath;
 use allocation::Render;
-use allocation::bundle::{Injection, Node as InjectedNode};
+use allocation::bundle::{Injection, Node as InjectedNode, ProcessEdits};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{Supplement, UserNamespace, supplement};
 use allocation::selection::Chosen;
@@ -142,7 +142,7 @@ impl<'a> Setting<'a> {
         let nodes = Vec::with_capacity(grant.nodes.len());
         let mut injection = Injection {
             nodes,
-            env: grant.env,
+            process: ProcessEdits { env: grant.env, ..ProcessEdits::default() },
             mounts: grant.mounts,
             hooks: grant.hooks,
             ..Injection::default()
@@ -153,7 +153,7 @@ impl<'a> Setting<'a> {
                 return Err(format!("the device node {} was not examined", wanted.host()));
             };
             if let Supplement::Gid(gid) = supplement {
-                add(&mut injection.gids, *gid);
+                add(&mut injection.process.gids, *gid);
             }
             injection.nodes.push(InjectedNode {
                 path: &wanted.path,
@@ -171,7 +171,7 @@ impl<'a> Setting<'a> {
                     "the CDI spec's additional group {host_gid} is not in the container's gidMappings: map it"
                 )
             })?;
-            add(&mut injection.gids, gid);
+            add(&mut injection.process.gids, gid);
         }
         Ok(injection)
     }

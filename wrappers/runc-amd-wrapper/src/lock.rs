@@ -3,6 +3,9 @@
 //! A decision takes milliseconds. But its process can be stopped in the middle of one, by a signal, a debugger
 //! or a frozen cgroup, and whoever then waited without end would stop every later create with it. So nobody
 //! waits without end, and who gives up says which process has the lock.
+//!
+//! The lock is one on the file `lock`, as in every version, and then one on the folder itself: a file can be removed
+//! while somebody has it, and who came later would lock another one beside.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -26,25 +29,34 @@ const POLL: Duration = Duration::from_millis(2);
 
 /// Held until this process execs or ends, or drops it.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "the lock goes with the file")] File);
+pub struct Lock {
+    file: File,
+    /// `/run/rocworker`.
+    folder: File,
+}
 
 impl Lock {
     /// Makes the folder `/run/rocworker` where it is missing, checks that it is root's alone, and waits for the
-    /// lock in it. Where nobody has it, that is one call of the kernel.
+    /// lock in it. Where nobody has it, that is two calls of the kernel.
     ///
     /// # Errors
     /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
     pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
         run_folder::ensure(&paths.run, paths.owner)?;
         let path = paths.run.join("lock");
-        let (mut file, mut metadata) = open(&path, paths.owner)?;
+        let (mut lock, mut opened) = Self::open(paths, &path)?;
         // The clock is not looked at before somebody has to wait: its first page is a tenth of a create.
         let mut began = None;
         loop {
-            match file.try_lock() {
-                Ok(()) if stands_at(&path, &metadata) => return Ok(Self(file)),
-                // Somebody removed it while this process waited: whoever came later has locked another file.
-                Ok(()) => (file, metadata) = open(&path, paths.owner)?,
+            // In this order everywhere, so that no two wait for each other.
+            let (tried, of) = match lock.file.try_lock() {
+                Ok(()) => (lock.folder.try_lock(), &lock.folder),
+                held => (held, &lock.file),
+            };
+            match tried {
+                Ok(()) if stands_at(&path, &opened) => return Ok(lock),
+                // Somebody removed it while this process waited: whoever comes later locks another file first.
+                Ok(()) => (lock, opened) = Self::open(paths, &path)?,
                 Err(TryLockError::Error(error)) => {
                     return Err(Error::io("the lock", &path, Attempt::Lock)(error));
                 }
@@ -54,15 +66,23 @@ impl Lock {
                     std::thread::sleep(POLL);
                 }
                 Err(TryLockError::WouldBlock) => {
+                    let who = of.metadata().map(|held| who_has_it(&held, &paths.proc));
                     let rest = format!(
                         "was not to be had within {} s: {}",
                         patience.as_secs_f32(),
-                        who_has_it(&metadata, &paths.proc)
+                        who.unwrap_or_else(|error| error.to_string())
                     );
                     return Err(Error::Held { path, rest });
                 }
             }
         }
+    }
+
+    /// Both, not locked yet.
+    fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), Error> {
+        let (file, opened) = open(path, paths.owner)?;
+        let folder = File::open(&paths.run).map_err(Error::io("the folder", &paths.run, Attempt::Open))?;
+        Ok((Self { file, folder }, opened))
     }
 }
 
@@ -189,33 +209,49 @@ mod tests {
         }
     }
 
+    /// One has the lock, one waits for its file, the file is removed, and a third one comes.
     #[test]
-    fn who_waited_for_a_file_that_was_replaced_meanwhile_waits_for_the_one_that_is_there_now() {
+    fn a_file_that_is_removed_while_somebody_has_it_lets_nobody_in_beside() {
         let place = tempfile::tempdir().unwrap();
         let owner = place.path().metadata().unwrap().uid();
         let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
         let patience = Duration::from_secs(20);
         let first = Lock::take(&paths, patience).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
+        let has_it = std::sync::atomic::AtomicBool::new(false);
+        let waits = || {
+            let lock = Lock::take(&paths, patience).unwrap();
+            assert!(!has_it.swap(true, std::sync::atomic::Ordering::SeqCst), "two have a lock");
+            send.send(()).unwrap();
+            std::thread::yield_now();
+            has_it.store(false, std::sync::atomic::Ordering::SeqCst);
+            drop(lock);
+        };
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let lock = Lock::take(&paths, patience);
-                send.send(()).unwrap();
-                drop(lock.unwrap());
-            });
-            // It has opened the file, and waits.
+            scope.spawn(waits);
             let path = place.path().join("lock");
-            let is_opened = |fd: &std::fs::DirEntry| std::fs::read_link(fd.path()).is_ok_and(|to| to == path);
-            while std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_opened).count() < 2 {
-                std::thread::sleep(POLL);
-            }
+            let are_open = |count: usize| {
+                let is_opened =
+                    |fd: &std::fs::DirEntry| std::fs::read_link(fd.path()).is_ok_and(|to| to == path);
+                let began = Instant::now();
+                while std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_opened).count() < count
+                {
+                    assert!(began.elapsed() < patience, "nobody waits");
+                    std::thread::sleep(POLL);
+                }
+            };
+            are_open(2);
             std::fs::remove_file(&path).unwrap();
-            let second = Lock::take(&paths, patience).unwrap();
-            drop(first);
+            scope.spawn(waits);
+            are_open(1);
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
-            drop(second);
-            receive.recv_timeout(patience).unwrap();
+            let said = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+            assert!(said.contains("/lock was not to be had within 0 s: the process "), "{said}");
+            drop(first);
+            for _ in 0..2 {
+                receive.recv_timeout(patience).unwrap();
+            }
         });
     }
 

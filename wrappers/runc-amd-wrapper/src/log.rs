@@ -49,7 +49,8 @@ impl<'a> Log<'a> {
     fn line(&self, level: &str, sentence: &str) -> String {
         let time = now();
         let message = format!("runc-amd-wrapper: {sentence}");
-        let message = serde_json::Value::String(message);
+        // Not as a `Value`: with it comes the writing of floating-point numbers, 25 KB of it.
+        let message = serde_json::to_string(&message).unwrap_or_default();
         if self.json {
             // logrus' JSONFormatter, whose keys stand in the order of the alphabet.
             format!("{{\"level\":\"{level}\",\"msg\":{message},\"time\":\"{time}\"}}\n")

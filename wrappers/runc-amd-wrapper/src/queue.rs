@@ -50,11 +50,11 @@ impl Queue {
         for entry in self.folder.entries()? {
             let ticket = entry.text.ok().and_then(|text| Ticket::parse(&text).ok());
             // What cannot be read makes nobody wait: its owner draws another one.
-            all.extend(
-                entry.name.parse().ok().zip(ticket).map(|(number, ticket)| Waiting { number, ticket }),
-            );
+            if let (Ok(number), Some(ticket)) = (entry.name.parse(), ticket) {
+                let at = all.partition_point(|waiting: &Waiting| waiting.number < number);
+                all.insert(at, Waiting { number, ticket });
+            }
         }
-        all.sort_unstable_by_key(|waiting| waiting.number);
         Ok(all)
     }
 

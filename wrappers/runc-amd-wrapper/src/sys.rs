@@ -16,15 +16,18 @@ mod number {
     pub(super) const CLOSE: usize = 3;
     pub(super) const MADVISE: usize = 28;
     pub(super) const EXECVE: usize = 59;
+    pub(super) const STATFS: usize = 137;
     pub(super) const CLOCK_GETTIME: usize = 228;
     pub(super) const GETDENTS64: usize = 217;
     pub(super) const OPENAT: usize = 257;
     pub(super) const READLINKAT: usize = 267;
+    pub(super) const PRLIMIT64: usize = 302;
     pub(super) const STATX: usize = 332;
 }
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub(super) const STATFS: usize = 43;
     pub(super) const READ: usize = 63;
     pub(super) const WRITE: usize = 64;
     pub(super) const CLOSE: usize = 57;
@@ -34,6 +37,7 @@ mod number {
     pub(super) const GETDENTS64: usize = 61;
     pub(super) const OPENAT: usize = 56;
     pub(super) const READLINKAT: usize = 78;
+    pub(super) const PRLIMIT64: usize = 261;
     pub(super) const STATX: usize = 291;
 }
 
@@ -289,6 +293,51 @@ pub fn read_link(from: Begin<'_>, path: &CStr, buffer: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
+/// Of [`mount_flags`] (linux/statfs.h).
+pub const READ_ONLY: u64 = 1;
+pub const NO_SUID: u64 = 2;
+pub const NO_DEVICES: u64 = 4;
+pub const NO_EXECUTION: u64 = 8;
+
+/// What the file system at a path is mounted with.
+pub fn mount_flags(path: &CStr) -> Result<u64, Errno> {
+    // struct statfs, all of whose members are words or pairs of half ones (asm-generic/statfs.h).
+    const FLAGS: usize = 10;
+    let mut found = [0_u64; 15];
+    let place = found.as_mut_ptr().expose_provenance();
+    // SAFETY: the path is a C string, and the kernel writes a whole structure to the place.
+    unsafe { call(number::STATFS, [path.as_ptr().expose_provenance(), place, 0, 0, 0]) }?;
+    Ok(found[FLAGS])
+}
+
+/// Whether a process can be let lock so much memory, in bytes: answered by the kernel, which is asked to raise this
+/// process's own limit, and then to lower it again. A capability that is one only in a user namespace is not enough.
+///
+/// # Errors
+/// The most that it can be let lock.
+pub fn can_lock(bytes: u64) -> Result<(), u64> {
+    const OWN: usize = 0;
+    const RLIMIT_MEMLOCK: usize = 8;
+    // struct rlimit64: soft and hard.
+    let mut limits = [0_u64; 2];
+    let set = |limits: &[u64; 2]| {
+        let new = limits.as_ptr().expose_provenance();
+        // SAFETY: the kernel only reads the structure.
+        unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, new, 0, 0]) }
+    };
+    let place = limits.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel writes a structure to the place. It cannot fail for a process's own limits.
+    let _ = unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, 0, place, 0]) };
+    let [soft, hard] = limits;
+    if bytes <= hard {
+        return Ok(());
+    }
+    set(&[soft, bytes]).map_err(|_| hard)?;
+    // It may always be lowered.
+    let _ = set(&limits);
+    Ok(())
+}
+
 /// Has the kernel provide the pages of this memory at once, instead of one at each first touch. What is in the
 /// memory stays. Before Linux 5.14 nothing happens.
 pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
@@ -364,86 +413,4 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-
-    fn c(path: &std::path::Path) -> std::ffi::CString {
-        std::ffi::CString::new(path.to_str().unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_file_is_what_the_standard_library_says_it_is() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("file");
-        std::fs::write(&file, "12345").unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let link = place.path().join("link");
-        symlink("file", &link).unwrap();
-        for (found, expected) in [
-            (stat(&c(&file)), file.metadata().unwrap()),
-            (stat(&c(&link)), file.metadata().unwrap()),
-            (stat_no_follow(&c(&link)), link.symlink_metadata().unwrap()),
-            (stat_of(&open(&c(&file), flag::NOFOLLOW, 0).unwrap()), file.metadata().unwrap()),
-            (stat(c"/dev/null"), std::fs::metadata("/dev/null").unwrap()),
-        ] {
-            let found = found.unwrap();
-            assert_eq!((found.mode, found.uid, found.gid), (expected.mode(), expected.uid(), expected.gid()));
-            assert_eq!((found.size, found.inode), (expected.size(), expected.ino()));
-            assert_eq!(found.is_regular(), expected.is_file());
-            assert_eq!(found.is_folder(), expected.is_dir());
-        }
-        assert_eq!(stat(c"/dev/full").unwrap().node, (1, 7));
-        assert!(stat(c"/dev/full").unwrap().is_character_device());
-        assert_eq!(stat(&c(&place.path().join("none"))).unwrap_err(), Errno::NOT_FOUND);
-        assert!(stat(&c(&file)).unwrap().is_same_file(&stat(&c(&link)).unwrap()));
-        assert!(!stat(&c(&file)).unwrap().is_same_file(&stat_no_follow(&c(&link)).unwrap()));
-    }
-
-    #[test]
-    fn a_folder_has_the_names_that_the_standard_library_lists() {
-        let place = tempfile::tempdir().unwrap();
-        let open = || open(&c(place.path()), flag::DIRECTORY, 0).unwrap();
-        assert!(names(&open()).unwrap().is_empty());
-        for n in 0..200 {
-            std::fs::write(place.path().join(format!("{n}{}", "x".repeat(n))), "").unwrap();
-        }
-        let mut found = names(&open()).unwrap();
-        found.sort();
-        let listed = std::fs::read_dir(place.path()).unwrap();
-        let mut expected: Vec<Vec<u8>> =
-            listed.map(|entry| entry.unwrap().file_name().into_encoded_bytes()).collect();
-        expected.sort();
-        assert_eq!(found, expected);
-        const ENOTDIR: i32 = 20;
-        let file = super::open(&c(&place.path().join("0")), 0, 0).unwrap();
-        assert_eq!(names(&file).unwrap_err(), Errno(ENOTDIR));
-    }
-
-    #[test]
-    fn a_file_is_written_read_and_not_opened_through_a_link() {
-        let place = tempfile::tempdir().unwrap();
-        let (file, link) = (place.path().join("file"), place.path().join("link"));
-        symlink("file", &link).unwrap();
-        let made = open(&c(&file), flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600).unwrap();
-        write(&made, b"abcdef").unwrap();
-        drop(made);
-        assert_eq!(open(&c(&file), flag::CREATE | flag::EXCLUSIVE, 0o600).unwrap_err(), Errno::EXISTS);
-        let mut buffer = b"x".to_vec();
-        let opened = open(&c(&file), flag::NOFOLLOW, 0).unwrap();
-        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 4);
-        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 2);
-        assert_eq!(read(&opened, &mut buffer, 4).unwrap(), 0);
-        assert_eq!(buffer, b"xabcdef");
-        const ELOOP: i32 = 40;
-        assert_eq!(open(&c(&link), flag::NOFOLLOW, 0).unwrap_err(), Errno(ELOOP));
-        read_link(Begin::WorkingFolder, &c(&link), &mut buffer).unwrap();
-        assert_eq!(buffer, b"file");
-        let folder = open(&c(place.path()), flag::PATH | flag::DIRECTORY, 0).unwrap();
-        buffer.clear();
-        read_link(Begin::Folder(&folder), c"link", &mut buffer).unwrap();
-        assert_eq!(buffer, b"file");
-        assert!(stat_no_follow_from(Begin::Folder(&folder), c"file").unwrap().is_regular());
-        assert_eq!(stat_no_follow_from(Begin::Folder(&folder), c"none").unwrap_err(), Errno::NOT_FOUND);
-    }
-}
+mod tests;

@@ -111,6 +111,7 @@ impl Wrapper<'_> {
                             file,
                             self.environment.effective_user,
                             self.paths,
+                            &self.log,
                         ),
                         None => Ok(()),
                     },

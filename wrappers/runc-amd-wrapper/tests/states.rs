@@ -47,8 +47,8 @@ fn a_policy_that_cannot_be_used_stops_only_what_asks_and_one_that_is_not_roots_s
         ("newer", with("schema_version", json!(2)), Meets::Refusal("schema_version 2")),
         ("unknown key", with("gpu", json!(1)), Meets::Refusal("the key \"gpu\" is not known here")),
         ("a wait of hours", with("wait_limit_s", json!(7200)), Meets::Refusal("wait_limit_s")),
-        ("folders", with("folders", json!(["/srv"])), Meets::Refusal("folders")),
-        ("edits", with("edits", json!({"env": []})), Meets::Refusal("edits")),
+        ("folders", with("folders", json!(["srv"])), Meets::Refusal("absolute path like")),
+        ("edits", with("edits", json!({"env": []})), Meets::Refusal("the key \"env\" is not known here")),
         ("wrong type", with("gpus", json!("all")), Meets::Refusal("wrapper.json")),
         ("2 MB", format!("{}{}", good(), " ".repeat(2 << 20)), Meets::Refusal("longer than")),
         ("says nothing", "{}".to_owned(), Meets::PlainRunc(0)),
@@ -319,7 +319,7 @@ fn a_record_that_cannot_be_read_stops_an_exec_of_that_container_alone() {
     stage.write("process", "{}");
     let path = stage.path("process");
     let exec = |id| stage.call(&["exec", "-p", path.to_str().unwrap(), id]);
-    for text in ["", "{}", r#"{"schema_version":2}"#] {
+    for text in ["", "{}", r#"{"schema_version":2}"#, r#"{"schema_version":3}"#] {
         std::fs::write(stage.record_path("c1"), text).unwrap();
         assert!(failed_with(&exec("c1"), "container c1"), "{text}");
         assert!(exec("c2").runs());

@@ -12,22 +12,28 @@ use crate::repository;
 
 /// A suite, and the variable by which the tests learn where its containerd is.
 const SUITES: &[(&str, &str)] = &[
-    // containerd 1.6 with runc 1.1, crun 1.8
+    // containerd 1.6 with runc 1.1, crun 1.8, docker 20.10
     ("bookworm", "ROCWORKER_CONTAINERD_BOOKWORM"),
-    // containerd 1.7 with runc 1.1, crun 1.21
+    // containerd 1.7 with runc 1.1, crun 1.21, docker 26.1
     ("trixie", "ROCWORKER_CONTAINERD_TRIXIE"),
-    // containerd 2.1 with runc 1.3, crun 1.28 (November 2026)
+    // containerd 2.1 with runc 1.3, crun 1.28, docker 28.5 (November 2026)
     ("sid", "ROCWORKER_CONTAINERD_SID"),
 ];
-const PACKAGES: &[&str] = &["containerd", "runc", "crun"];
-/// What sid has beside these: a criu that starts on a kernel of today, which Debian 12's does not, and what it calls.
-const WITH_CRIU: (&str, &[&str]) = ("sid", &["criu", "tar", "gzip"]);
+const PACKAGES: &[&str] = &["containerd", "runc", "crun", "docker.io"];
+/// What a suite has beside these, and a file by which it is known to be there: a criu that starts on a kernel of today,
+/// which Debian 12's does not, and what it calls; a udevadm that verifies rules, which it does from systemd 254 on.
+const FURTHER: &[(&str, &[&str], &str)] =
+    &[("sid", &["criu", "tar", "gzip"], "usr/sbin/criu"), ("trixie", &["udev"], UDEVADM)];
+/// The variable by which the tests learn where Debian 13's udev is.
+const UDEV: (&str, &str) = ("trixie", "ROCWORKER_UDEVADM_TRIXIE");
+const UDEVADM: &str = "usr/bin/udevadm";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Where this machine's own sources name no mirror of Debian, as on Ubuntu.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// What is missing, in words.
-pub(crate) const WHAT: &str = "containerd, runc and crun of Debian 12, 13 and sid, and criu of sid";
+pub(crate) const WHAT: &str =
+    "containerd, runc, crun and docker of Debian 12, 13 and sid, udev of 13, and criu of sid";
 
 /// Where the engines are, a folder a suite.
 pub(crate) fn folder() -> PathBuf {
@@ -45,12 +51,16 @@ pub(crate) fn are_there() -> bool {
 
 /// The tree is moved to its place once it is whole.
 fn is_whole(suite: &str) -> bool {
-    let is_there = |name: &str| tree(suite).join("usr/sbin").join(name).is_file();
-    program(suite).is_file() && further(suite).first().is_none_or(|criu| is_there(criu))
+    let mut signs = further(suite).map(|(_, _, sign)| tree(suite).join(sign));
+    program(suite).is_file()
+        && tree(suite).join("usr/sbin/dockerd").is_file()
+        && signs.all(|sign| sign.is_file())
 }
 
-fn further(suite: &str) -> &'static [&'static str] {
-    if suite == WITH_CRIU.0 { WITH_CRIU.1 } else { &[] }
+fn further(
+    suite: &str,
+) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str], &'static str)> {
+    FURTHER.iter().filter(move |(of, _, _)| *of == suite)
 }
 
 fn tree(suite: &str) -> PathBuf {
@@ -59,7 +69,8 @@ fn tree(suite: &str) -> PathBuf {
 
 /// What the tests are told: variables, and the program that each names.
 pub(crate) fn variables() -> impl Iterator<Item = (&'static str, PathBuf)> {
-    SUITES.iter().map(|(suite, variable)| (*variable, program(suite)))
+    let engines = SUITES.iter().map(|(suite, variable)| (*variable, program(suite)));
+    engines.chain([(UDEV.1, tree(UDEV.0).join(UDEVADM))])
 }
 
 /// Downloads and unpacks what is not there. Needs no root.
@@ -85,7 +96,8 @@ fn unpack_suite(suite: &str, mirror: &str) -> Result<()> {
     };
     apt(&["update"]).run()?;
     let install = ["install", "--yes", "--no-install-recommends", "--download-only"];
-    apt(&install).arguments(PACKAGES).arguments(further(suite)).run()?;
+    let further = further(suite).flat_map(|(_, packages, _)| *packages);
+    apt(&install).arguments(PACKAGES).arguments(further).run()?;
 
     let tree = place.join("new");
     for archive in archives(&place.join("cache/archives"))? {

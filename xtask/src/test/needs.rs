@@ -25,13 +25,15 @@ const PACKAGES: &[(&str, &str)] = &[
     ("pci.ids", "the names that lspci prints"),
     ("strace", "counts system calls"),
     ("util-linux", "unshare and nsenter"),
-    ("kmod", "reads module information"),
+    ("kmod", "reads module information, and the module options that are written"),
+    ("systemd", "systemd-tmpfiles sets nodes as a container's start does"),
     ("g++", "compiles libFuzzer"),
     ("qemu-system-x86", "boots kernels with the real amdgpu driver"),
     ("qemu-user-static", "runs the wrapper as it is built for Arm"),
     ("seabios", "what QEMU's machines start with"),
     ("xz-utils", "decompresses kernel modules"),
     ("debian-archive-keyring", "checks the kernels' signatures"),
+    ("systemd", "verifies the worker's unit, and reads environment files"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A key that Go takes for another, known one would change what the entry means.
-fn spelt<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
+pub(super) fn spelt<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
     match T::KEYS.iter().find(|known| key.names(known)) {
         Some(known) => Err(Fault::Spelling { offset: key.span.start, known }),
         None => Ok(()),
@@ -86,9 +86,9 @@ keyed!(Namespace<'a>, required ["type"], |namespace, scanner| {
 
 #[derive(Debug, Default)]
 pub(super) struct Mount<'a> {
-    destination: Cow<'a, str>,
-    kind: Option<Cow<'a, str>>,
-    source: Option<Cow<'a, str>>,
+    pub(super) destination: Cow<'a, str>,
+    pub(super) kind: Option<Cow<'a, str>>,
+    pub(super) source: Option<Cow<'a, str>>,
     options: Vec<Cow<'a, str>>,
 }
 
@@ -135,6 +135,18 @@ impl Hook<'_> {
 /// Reads the entries of a list; none where there is no list.
 pub(crate) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
     read_each(text, place, key, object)
+}
+
+/// The same with the place of each in the text.
+pub(super) fn read_with_places<'a, T: Keyed<'a>>(
+    text: &'a str,
+    place: Place,
+    key: &str,
+) -> Result<Vec<(usize, T)>, Error> {
+    read_each(text, place, key, |scanner| {
+        scanner.peek()?;
+        Ok((scanner.offset(), object(scanner)?))
+    })
 }
 
 /// The same of a list of numbers.

@@ -65,8 +65,8 @@ fn lists(text: &str, place: Place) -> Result<[Place; HOOK_NAMES.len()], Error> {
 fn json(hook: &Hook<'_>) -> String {
     let mut members = Members::default();
     members.add("path", Some(string(&hook.path)));
-    members.add("args", strings(&hook.args));
-    members.add("env", strings(&hook.env));
+    members.add("args", strings(&mut hook.args.iter().map(|arg| &**arg)));
+    members.add("env", strings(&mut hook.env.iter().map(|entry| &**entry)));
     members.add("timeout", hook.timeout.map(|seconds| seconds.to_string()));
     format!("{{{}}}", members.0)
 }

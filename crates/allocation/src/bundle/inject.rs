@@ -8,12 +8,13 @@ use std::{
 use super::{
     Bundle, Device, Error, Process,
     entries::{self, Rule},
-    hooks,
+    hooks, mounts, rlimits,
 };
 use crate::{
     by_path::ByPath,
     cdi::{Hook, Mount},
-    json::{write_number, write_string},
+    folder::Folder,
+    json::{Container, write_number, write_string},
     splice::{Brackets, Edited, Members, Place, Splices},
 };
 
@@ -21,12 +22,35 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Injection<'i> {
     pub nodes: Vec<Node<'i>>,
-    /// Additional gids of the process, as they are called inside the container.
+    pub process: ProcessEdits<'i>,
+    /// The size of /dev/shm, in bytes, unless that is mounted from elsewhere.
+    pub shm_bytes: Option<u64>,
+    /// Mounted where nothing is mounted.
+    pub folders: &'i [Folder],
+    pub mounts: Vec<&'i Mount<'i>>,
+    pub hooks: Vec<&'i Hook<'i>>,
+}
+
+/// What the container's process is given, and each that is started in it later.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessEdits<'i> {
+    /// Additional gids, as they are called inside the container.
     pub gids: Vec<u32>,
     /// `KEY=VALUE`; an entry of the same key is replaced.
     pub env: Vec<&'i str>,
-    pub mounts: Vec<&'i Mount<'i>>,
-    pub hooks: Vec<&'i Hook<'i>>,
+    /// `KEY=VALUE`; an entry of the same key is left.
+    pub env_unless_set: Option<&'i str>,
+    /// The least that it may lock in memory, in bytes; [`crate::policy::UNLIMITED`] is no limit.
+    pub memlock_bytes: Option<u64>,
+}
+
+impl ProcessEdits<'_> {
+    /// Whether a process stays as it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { gids, env, env_unless_set, memlock_bytes } = self;
+        gids.is_empty() && env.is_empty() && env_unless_set.is_none() && memlock_bytes.is_none()
+    }
 }
 
 /// A character device and its cgroup rule, with the numbers that a stat of the host's node gave.
@@ -52,30 +76,35 @@ impl Bundle<'_> {
     /// # Errors
     /// As [`Bundle::edit`].
     pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
-        Ok(self.edit(injection)?.map(|edited| edited.to_string()))
+        Ok(self.edit(injection, &mut |_| {})?.map(|edited| edited.to_string()))
     }
 
     /// The text with the injection in it, or None when it has all of it already.
     ///
     /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
     /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
-    /// without a process gets neither gids nor environment.
+    /// without a process gets nothing that is a process's.
+    ///
+    /// `warn` is told, in a sentence, what is left out without being an error.
     ///
     /// # Errors
     /// The bundle is in doubt, a list that must be looked into cannot be read, or the bundle has another
     /// device at the path of a node.
-    pub fn edit(&self, injection: &Injection<'_>) -> Result<Option<Edited<'_>>, Error> {
+    pub fn edit(
+        &self,
+        injection: &Injection<'_>,
+        warn: &mut dyn FnMut(&str),
+    ) -> Result<Option<Edited<'_>>, Error> {
         self.certain()?;
         let mut splices = Splices::default();
         let mut root = Members::default();
-        if let Place::Here(_) = self.process_place {
+        if let Place::Here(process) = self.process_place {
             let members =
-                self.process.extend(self.text, &injection.gids, &injection.env, &mut splices, "process.")?;
+                self.process.extend(self.text, process, &injection.process, &mut splices, "process.")?;
             splices.extend(self.process_place, Brackets::Object, members.0);
         }
         root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
-        let mounts = self.missing_mounts(&injection.mounts)?;
-        root.add("mounts", splices.extend(self.mounts, Brackets::Array, mounts));
+        root.add("mounts", mounts::extend(self.text, self.mounts, injection, &mut splices, warn)?);
         root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
         splices.extend(Place::Here(self.root), Brackets::Object, root.0);
         Ok(splices.edited(self.text))
@@ -96,27 +125,6 @@ impl Bundle<'_> {
         linux.add("resources", splices.extend(self.linux.resources, Brackets::Object, resources.0));
         Ok(splices.extend(self.linux_place, Brackets::Object, linux.0))
     }
-
-    fn missing_mounts(&self, mounts: &[&Mount<'_>]) -> Result<String, Error> {
-        let mut out = String::new();
-        if mounts.is_empty() {
-            return Ok(out);
-        }
-        let present: Vec<entries::Mount<'_>> = entries::read(self.text, self.mounts, "mounts")?;
-        for (at, mount) in mounts.iter().enumerate() {
-            let repeated = mounts.iter().take(at).any(|earlier| earlier == mount);
-            if repeated || present.iter().any(|present| present.is(mount)) {
-                continue;
-            }
-            let mut members = Members::default();
-            members.add("destination", Some(string(&mount.container_path)));
-            members.add("type", mount.kind.as_deref().map(string));
-            members.add("source", Some(string(&mount.host_path)));
-            members.add("options", strings(&mount.options));
-            push(&mut out, &format!("{{{}}}", members.0));
-        }
-        Ok(out)
-    }
 }
 
 impl Process<'_> {
@@ -124,11 +132,12 @@ impl Process<'_> {
     pub(crate) fn extend(
         &self,
         text: &str,
-        gids: &[u32],
-        env: &[&str],
+        place: Container,
+        edits: &ProcessEdits<'_>,
         splices: &mut Splices,
-        prefix: &str,
+        prefix: &'static str,
     ) -> Result<Members, Error> {
+        let ProcessEdits { gids, env, env_unless_set, memlock_bytes } = edits;
         let mut user = Members::default();
         if !gids.is_empty() {
             let mut present =
@@ -159,7 +168,16 @@ impl Process<'_> {
                 push(&mut missing, &string(entry));
             }
         }
+        if let Some(entry) = env_unless_set {
+            let mut all = self.entries.iter().map(|present| &*present.text).chain(env.iter().copied());
+            if !all.any(|other| key_of(other) == key_of(entry)) {
+                push(&mut missing, &string(entry));
+            }
+        }
         let mut members = Members::default();
+        if let Some(bytes) = memlock_bytes {
+            members.add("rlimits", rlimits::extend(text, place, *bytes, splices, prefix)?);
+        }
         members.add("user", splices.extend(self.user, Brackets::Object, user.0));
         members.add("env", splices.extend(self.env, Brackets::Array, missing));
         Ok(members)
@@ -272,7 +290,7 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
 }
 
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
-fn clean(path: &str) -> Cow<'_, str> {
+pub(super) fn clean(path: &str) -> Cow<'_, str> {
     let begins_a_part_to_drop = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
     let is_clean = path.starts_with('/')
         && !path.ends_with('/')
@@ -302,7 +320,7 @@ pub(super) fn string(text: &str) -> String {
 }
 
 /// A list of strings; None if it is empty, since the key can then be left out.
-pub(super) fn strings(texts: &[Cow<'_, str>]) -> Option<String> {
+pub(super) fn strings(texts: &mut dyn Iterator<Item = &str>) -> Option<String> {
     let mut out = String::new();
     for text in texts {
         push(&mut out, &string(text));

@@ -15,14 +15,16 @@ mod entries;
 mod error;
 mod hooks;
 mod inject;
+mod mounts;
 mod places;
+mod rlimits;
 
 use std::borrow::Cow;
 
 pub use crate::splice::Edited;
 pub use entries::Device;
 pub use error::Error;
-pub use inject::{Injection, Node};
+pub use inject::{Injection, Node, ProcessEdits};
 pub(crate) use places::{Doubt, Process};
 
 use crate::{
@@ -158,6 +160,26 @@ impl<'a> Bundle<'a> {
             key: "linux.cgroupsPath".to_owned(),
             reason: Misread::of(self.text, fault).to_string(),
         })
+    }
+
+    /// `root.path`; None where it is not plain to see. Looked for only where it is wanted.
+    #[must_use]
+    pub fn rootfs(&self) -> Option<Cow<'a, str>> {
+        let mut path = None;
+        let root = Scanner::at(self.text, self.root.span.start).object(|scanner, key| {
+            if !key.names("root") {
+                return scanner.skip().map(drop);
+            }
+            let root = scanner.object_of(|scanner, key| {
+                if !key.names("path") {
+                    return scanner.skip().map(drop);
+                }
+                path = Some(scanner.text()?);
+                Ok(())
+            });
+            root.map(drop)
+        });
+        path.filter(|_| root.is_ok())
     }
 
     fn certain(&self) -> Result<(), Error> {

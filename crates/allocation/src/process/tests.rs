@@ -1,5 +1,9 @@
 use super::inject;
-use crate::bundle::{Bundle, Injection};
+use crate::bundle::{Bundle, Injection, ProcessEdits};
+
+fn edits<'i>(gids: &[u32], env: &[&'i str]) -> ProcessEdits<'i> {
+    ProcessEdits { gids: gids.to_vec(), env: env.to_vec(), ..ProcessEdits::default() }
+}
 
 #[test]
 fn a_process_object_gets_gids_and_environment_and_keeps_the_rest() {
@@ -18,10 +22,10 @@ fn a_process_object_gets_gids_and_environment_and_keeps_the_rest() {
         ),
     ];
     for (text, expected) in table {
-        let injected = inject(text, &[992], &["A=1"]).unwrap();
+        let injected = inject(text, &edits(&[992], &["A=1"])).unwrap();
         assert_eq!(injected.as_deref(), expected, "{text}");
         if let Some(injected) = injected {
-            assert_eq!(inject(&injected, &[992], &["A=1"]), Ok(None), "{text}");
+            assert_eq!(inject(&injected, &edits(&[992], &["A=1"])), Ok(None), "{text}");
         }
     }
 }
@@ -30,10 +34,10 @@ fn a_process_object_gets_gids_and_environment_and_keeps_the_rest() {
 #[test]
 fn agrees_with_what_a_bundle_gets() {
     for process in [r#"{"env":["A=0"]}"#, r#"{"user":{"additionalGids":[ 1 ]}}"#, r#"{"\u0075ser":null}"#] {
-        let injection = Injection { gids: vec![992, 1], env: vec!["A=1"], ..Injection::default() };
+        let injection = Injection { process: edits(&[992, 1], &["A=1"]), ..Injection::default() };
         let bundle = format!(r#"{{"process":{process}}}"#);
         let bundle = Bundle::parse(&bundle).unwrap().inject(&injection).unwrap().unwrap();
-        let process = inject(process, &[992, 1], &["A=1"]).unwrap().unwrap();
+        let process = inject(process, &edits(&[992, 1], &["A=1"])).unwrap().unwrap();
         assert_eq!(bundle, format!(r#"{{"process":{process}}}"#));
     }
 }
@@ -49,6 +53,38 @@ fn what_cannot_be_edited_is_refused() {
         (r#"{"user":{"additionalGids":{}}}"#, "the key user.additionalGids is not an array"),
     ];
     for (text, expected) in table {
-        assert_eq!(inject(text, &[992], &["A=1"]).unwrap_err().to_string(), expected, "{text}");
+        assert_eq!(inject(text, &edits(&[992], &["A=1"])).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_process_has_the_memory_and_the_variable_that_the_container_has() {
+    let edits = ProcessEdits {
+        env_unless_set: Some("HSA_OVERRIDE_GFX_VERSION=11.0.0"),
+        memlock_bytes: Some(1 << 30),
+        ..ProcessEdits::default()
+    };
+    let memlock = r#"{"type":"RLIMIT_MEMLOCK","hard":1073741824,"soft":1073741824}"#;
+    let table = [
+        ("{}", Ok(Some(format!(r#"{{"rlimits":[{memlock}],"env":["HSA_OVERRIDE_GFX_VERSION=11.0.0"]}}"#)))),
+        (
+            r#"{"env":["HSA_OVERRIDE_GFX_VERSION=10.3.0"], "rlimits":null}"#,
+            Ok(Some(format!(r#"{{"env":["HSA_OVERRIDE_GFX_VERSION=10.3.0"], "rlimits":[{memlock}]}}"#))),
+        ),
+        (
+            r#"{"rlimits":[],"Rlimits":[]}"#,
+            Err("the key rlimits stands twice, so it is not clear which one counts"),
+        ),
+        (
+            r#"{"rlimits":[{"type":"RLIMIT_MEMLOCK"}]}"#,
+            Err("the key rlimits cannot be read: the key \"hard\" is missing (line 1, column 13)"),
+        ),
+    ];
+    for (text, expected) in table {
+        let injected = inject(text, &edits).map_err(|error| error.to_string());
+        assert_eq!(injected, expected.map_err(str::to_owned), "{text}");
+        if let Ok(Some(injected)) = injected {
+            assert_eq!(inject(&injected, &edits), Ok(None), "{text}");
+        }
     }
 }

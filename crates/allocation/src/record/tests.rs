@@ -2,7 +2,7 @@ use super::*;
 
 fn record() -> Record {
     Record {
-        schema_version: SCHEMA_VERSION,
+        schema_version: 1,
         id: "6f2e-build".into(),
         root: "/run/runc".into(),
         gpus: vec![RecordedGpu {
@@ -12,6 +12,8 @@ fn record() -> Record {
         }],
         gids: vec![992],
         env: vec!["A=\"1\"".into()],
+        env_unless_set: None,
+        memlock_bytes: None,
         creator: Creator {
             pid: 77,
             start_time: u64::MAX,
@@ -30,10 +32,31 @@ fn is_stored_in_this_form() {
     assert_eq!(Record::parse(STORED).unwrap(), record());
 }
 
+/// The same, written since version 2. Without one of the two keys it is a record of version 1.
+#[test]
+fn what_a_process_is_given_besides_is_of_version_2() {
+    let second = Record {
+        schema_version: 2,
+        env_unless_set: Some("HSA_OVERRIDE_GFX_VERSION=11.0.0".into()),
+        memlock_bytes: Some(u64::MAX),
+        ..record()
+    };
+    let stored = STORED.replacen(":1,", ":2,", 1).replace(
+        r#""creator""#,
+        r#""env_unless_set":"HSA_OVERRIDE_GFX_VERSION=11.0.0","memlock_bytes":18446744073709551615,"creator""#,
+    );
+    assert_eq!(second.to_json().unwrap(), stored);
+    assert_eq!(Record::parse(&stored).unwrap(), second);
+    assert_eq!(version_of(&record().process_edits()), 1);
+    assert_eq!(version_of(&second.process_edits()), 2);
+    assert_eq!(version_of(&Record { env_unless_set: None, ..second.clone() }.process_edits()), 2);
+    assert_eq!(version_of(&Record { memlock_bytes: None, ..second }.process_edits()), 2);
+}
+
 #[test]
 fn what_is_no_record_is_refused() {
     let table = [
-        ("1,\"id\"", "2,\"id\"", "schema_version 2 was written by a newer version (this one reads 1)"),
+        ("1,\"id\"", "3,\"id\"", "schema_version 3 was written by a newer version (this one reads 2)"),
         ("\"gids\"", "\"gid\"", "not a record of what a container was given: unknown field `gid`"),
         ("77", "-1", "not a record of what a container was given: invalid value: integer `-1`"),
         (

@@ -1,6 +1,6 @@
 //! The GPUs that can be given, and the choice among them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{Chosen, Gpu, Refusal, pack};
 use crate::{
@@ -224,7 +224,7 @@ fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
             gpus.extend(renders.first().map(|render| (index, *render, place)));
         }
     }
-    gpus.sort_unstable();
+    let gpus = BinaryHeap::from(gpus).into_sorted_vec();
     let gpu = |(index, render, place)| {
         let card = cards.get(&render).copied();
         let uuid = uuids.get(&render).map(|uuid| (*uuid).to_owned());

@@ -12,7 +12,7 @@ use qemu_machine::libraries::copy_program;
 use serde_json::{Value, json};
 use support::real;
 
-const INIT: &str = include_str!("../../guest/init.sh");
+const INIT: &str = concat!(include_str!("../../guest/steps.sh"), include_str!("../../guest/init.sh"));
 
 /// Without CRI, which Concourse does not use.
 const CONTAINERD: &str = r#"
@@ -57,7 +57,7 @@ impl Machine {
         if with_containerd {
             containerd_into(&mut archive, &mut libraries, &containerd);
         }
-        modules_into(&mut archive, &kernel);
+        kernel.modules_into(&mut archive, &["amdgpu", "vgem"]);
         configuration_into(&mut archive);
         let booted = boot(kernel.image(), &archive.finish(), place.path());
         let machine = Self { release: kernel.release().to_owned(), answers: booted.answers };
@@ -142,21 +142,6 @@ fn containerd_into(archive: &mut Archive, libraries: &mut BTreeSet<PathBuf>, con
     }
     archive.link("opt/shim/runc", "/bin/runc-amd-wrapper");
     archive.file("etc/containerd.toml", 0o644, CONTAINERD.as_bytes());
-}
-
-fn modules_into(archive: &mut Archive, kernel: &Kernel) {
-    let mut written = BTreeSet::new();
-    for module in ["amdgpu", "vgem"] {
-        let mut order = String::new();
-        for (name, content) in kernel.modules(&[module]) {
-            order.push_str(&name);
-            order.push('\n');
-            if written.insert(name.clone()) {
-                archive.file(&format!("modules/{name}.ko"), 0o644, &content);
-            }
-        }
-        archive.file(&format!("modules/{module}"), 0o644, order.as_bytes());
-    }
 }
 
 /// vgem's render node stands in for a GPU's, on the PCI device that no driver wants.

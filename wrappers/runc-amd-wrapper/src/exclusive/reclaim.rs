@@ -11,10 +11,11 @@ use crate::shortage::Reason;
 
 impl Exclusive<'_> {
     pub(super) fn reclaim(&self, leases: &[Lease]) -> Result<(), String> {
-        let mut leases: Vec<&Lease> = leases.iter().collect();
-        leases.sort_unstable_by_key(|lease| (&lease.root, &lease.id));
-        leases.dedup_by_key(|lease| (&lease.root, &lease.id));
-        for lease in leases {
+        for (at, lease) in leases.iter().enumerate() {
+            let is_its = |other: &Lease| (&other.root, &other.id) == (&lease.root, &lease.id);
+            if leases.iter().take(at).any(is_its) {
+                continue;
+            }
             idle::end(lease, self.paths)
                 .map_err(|error| format!("the idle container {} cannot be killed: {error}", lease.id))?;
             self.log.warn(&format!(
@@ -36,17 +37,18 @@ pub(super) fn reclaimable<'r>(
     missing: usize,
     paths: &Paths,
 ) -> Vec<Lease> {
-    let mut leases: Vec<&Lease> = reasons
-        .filter_map(|reason| match reason {
-            Reason::Holder(Holder::Lease { lease, by: By::Init }) => Some(&**lease),
-            _ => None,
-        })
-        .filter(|lease| idle::is_reclaimable(lease, grace_s, now_ms, paths))
-        .collect();
+    let mut leases: Vec<&Lease> = Vec::new();
+    for reason in reasons {
+        if let Reason::Holder(Holder::Lease { lease, by: By::Init }) = reason
+            && idle::is_reclaimable(lease, grace_s, now_ms, paths)
+        {
+            let at = leases.partition_point(|other| other.idle_since_ms <= lease.idle_since_ms);
+            leases.insert(at, lease);
+        }
+    }
     if leases.len() < missing {
         return Vec::new();
     }
-    leases.sort_by_key(|lease| lease.idle_since_ms);
     leases.truncate(missing);
     leases.into_iter().cloned().collect()
 }

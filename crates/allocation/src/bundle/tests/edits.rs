@@ -115,8 +115,9 @@ fn a_node_without_access_gets_no_rule() {
 
 #[test]
 fn a_process_gets_gids_and_environment_once() {
-    let injection =
-        Injection { gids: vec![992, 44, 992], env: vec!["A=0", "B=2", "A=1"], ..Injection::default() };
+    let process =
+        ProcessEdits { gids: vec![992, 44, 992], env: vec!["A=0", "B=2", "A=1"], ..ProcessEdits::default() };
+    let injection = Injection { process, ..Injection::default() };
     let table = [
         (
             r#"{"process":{}}"#,

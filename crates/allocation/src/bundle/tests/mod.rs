@@ -1,8 +1,9 @@
 mod edits;
 mod hostile;
+mod machine;
 mod properties;
 
-use super::{Bundle, Error, Injection, Node};
+use super::{Bundle, Error, Injection, Node, ProcessEdits};
 use crate::gids::{IdMapping, UserNamespace};
 
 fn render_node() -> Node<'static> {
@@ -22,7 +23,8 @@ fn kfd() -> Node<'static> {
 }
 
 fn gpu() -> Injection<'static> {
-    Injection { nodes: vec![kfd(), render_node()], gids: vec![992], ..Injection::default() }
+    let process = ProcessEdits { gids: vec![992], ..ProcessEdits::default() };
+    Injection { nodes: vec![kfd(), render_node()], process, ..Injection::default() }
 }
 
 fn inject(text: &str, injection: &Injection<'_>) -> Result<Option<String>, Error> {
@@ -88,6 +90,24 @@ fn tells_which_user_namespace_a_container_gets() {
     for (text, expected) in table {
         let read = Bundle::parse(&text).and_then(|bundle| bundle.user_namespace());
         assert_eq!(read.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{text}");
+    }
+}
+
+#[test]
+fn the_root_file_system_is_where_the_bundle_says() {
+    for (text, expected) in [
+        (
+            r#"{"root":{"path":"/var/lib/x","readonly":true},"linux":{"root":{"path":"y"}}}"#,
+            Some("/var/lib/x"),
+        ),
+        (r#"{"Root":{"p\u0061th":"rootfs"}}"#, Some("rootfs")),
+        (r#"{"root":{"path":"a"},"root":{"path":"b"}}"#, Some("b")),
+        (r#"{"root":{}}"#, None),
+        (r#"{"root":null}"#, None),
+        (r#"{"root":{"path":5}}"#, None),
+        ("{}", None),
+    ] {
+        assert_eq!(Bundle::parse(text).unwrap().rootfs().as_deref(), expected, "{text}");
     }
 }
 

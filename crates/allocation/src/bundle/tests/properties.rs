@@ -62,7 +62,10 @@ fn injections() -> impl Strategy<Value = Injection<'static>> {
     );
     let gids = prop::sample::subsequence(vec![992, 44, 5], 0..=3);
     let env = prop::sample::subsequence(vec!["B=2", "C=\"x\"\n", "odd"], 0..=3);
-    (nodes, gids, env).prop_map(|(nodes, gids, env)| Injection { nodes, gids, env, ..Injection::default() })
+    (nodes, gids, env).prop_map(|(nodes, gids, env)| {
+        let process = ProcessEdits { gids, env, ..ProcessEdits::default() };
+        Injection { nodes, process, ..Injection::default() }
+    })
 }
 
 /// The JSON of a value with space and escapes strewn in, as `choices` have it.
@@ -130,14 +133,14 @@ fn reference(mut bundle: Value, injection: &Injection<'_>) -> Value {
         place
     }
     if bundle.get("process").is_some_and(Value::is_object) {
-        for gid in &injection.gids {
+        for gid in &injection.process.gids {
             let user = at(&mut bundle["process"], "user", json!({}));
             let gids = at(user, "additionalGids", json!([])).as_array_mut().unwrap();
             if !gids.contains(&json!(gid)) {
                 gids.push(json!(gid));
             }
         }
-        for entry in &injection.env {
+        for entry in &injection.process.env {
             let key = |entry: &str| entry.split('=').next().unwrap().to_owned();
             let mut found = false;
             if let Some(present) = bundle["process"].get_mut("env").and_then(Value::as_array_mut) {
@@ -230,7 +233,7 @@ proptest! {
         let Some(result) = inject(&text, &injection).unwrap() else { return Ok(()) };
 
         // Only a null gives way to a list or an object, and only an entry of env to another one.
-        let replaces_env = !injection.env.is_empty() && text.contains("B=1");
+        let replaces_env = !injection.process.env.is_empty() && text.contains("B=1");
         if !text.contains("null") && !replaces_env {
             prop_assert!(is_subsequence(&text, &result), "{text}\n{result}");
         }

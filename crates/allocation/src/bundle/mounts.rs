@@ -1,0 +1,136 @@
+//! `mounts`: what devices bring, the size of /dev/shm, and the machine's folders.
+
+use super::{
+    Error, Injection,
+    entries::{self, Mount},
+    inject::{clean, push, string, strings},
+};
+use crate::{
+    json::Scanner,
+    splice::{Brackets, Members, Place, Splices},
+};
+
+const SHM: &str = "/dev/shm";
+
+/// Adds the mounts that are not there yet. Returned is the whole list if the bundle has none. `warn` is told what is
+/// left out.
+pub(super) fn extend(
+    text: &str,
+    place: Place,
+    injection: &Injection<'_>,
+    splices: &mut Splices,
+    warn: &mut dyn FnMut(&str),
+) -> Result<Option<String>, Error> {
+    let Injection { mounts, shm_bytes, folders, .. } = injection;
+    let for_gpus = !mounts.is_empty() || shm_bytes.is_some();
+    if !for_gpus && folders.is_empty() {
+        return Ok(None);
+    }
+    let present: Vec<(usize, Mount<'_>)> = match entries::read_with_places(text, place, "mounts") {
+        Ok(present) => present,
+        Err(error) if for_gpus => return Err(error),
+        // A container that asks for nothing starts all the same.
+        Err(error) => {
+            warn(&no_folders(&error));
+            return Ok(None);
+        }
+    };
+    let mut missing = String::new();
+    for (at, mount) in mounts.iter().enumerate() {
+        let repeated = mounts.iter().take(at).any(|earlier| earlier == mount);
+        if repeated || present.iter().any(|(_, present)| present.is(mount)) {
+            continue;
+        }
+        let mut options = mount.options.iter().map(|option| &**option);
+        add(&mut missing, &mount.container_path, mount.kind.as_deref(), &mount.host_path, &mut options);
+    }
+    if let Some(bytes) = shm_bytes {
+        let size = format!("size={bytes}");
+        // Of several, the last one covers the others.
+        match present.iter().rfind(|(_, mount)| clean(&mount.destination) == SHM) {
+            // As `runc spec` has it.
+            None => {
+                let options = ["nosuid", "noexec", "nodev", "mode=1777", &size];
+                add(&mut missing, SHM, Some("tmpfs"), "shm", &mut options.into_iter());
+            }
+            Some((at, mount)) if mount.kind.as_deref() == Some("tmpfs") => {
+                resize(text, *at, &size, splices)?;
+            }
+            Some(_) => warn(
+                "its /dev/shm is no tmpfs of its own, and keeps its size: shm_bytes in the policy does not count here",
+            ),
+        }
+    }
+    let brought = mounts.iter().map(|mount| (clean(&mount.container_path), Some(&*mount.host_path)));
+    let there = present.iter().map(|(_, mount)| (clean(&mount.destination), mount.source.as_deref()));
+    let there: Vec<_> = there.chain(brought).collect();
+    for folder in *folders {
+        if there.iter().any(|(destination, source)| decides_about(destination, *source, &folder.path)) {
+            continue;
+        }
+        let (access, kept) = if folder.writable { ("rw", &[][..]) } else { ("ro", &*folder.kept) };
+        let mut options = ["rbind", access].into_iter().chain(kept.iter().copied());
+        add(&mut missing, &folder.path, Some("bind"), &folder.path, &mut options);
+    }
+    Ok(splices.extend(place, Brackets::Array, missing))
+}
+
+/// Whether a mount stands where a folder would: at its path; above it, as in somebody's volume no folder is made, unless
+/// that is the host's own folder, which has it; or beneath it, where the folder would cover it.
+fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {
+    let is_beneath = |rest: &str| rest.starts_with('/');
+    match path.strip_prefix(destination) {
+        Some("") => true,
+        Some(below) => is_beneath(below) && source != Some(destination),
+        None => destination.strip_prefix(path).is_some_and(is_beneath),
+    }
+}
+
+fn no_folders(error: &Error) -> String {
+    format!("the policy's folders are not mounted, since its mounts cannot be edited: {error}")
+}
+
+fn add(
+    out: &mut String,
+    destination: &str,
+    kind: Option<&str>,
+    source: &str,
+    options: &mut dyn Iterator<Item = &str>,
+) {
+    let mut members = Members::default();
+    members.add("destination", Some(string(destination)));
+    members.add("type", kind.map(string));
+    members.add("source", Some(string(source)));
+    members.add("options", strings(options));
+    push(out, &["{", &members.0, "}"].concat());
+}
+
+/// Puts the option in place of each size that the mount at this offset has, or behind its others.
+fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<(), Error> {
+    let (mut options, mut has_size) = (Place::Absent, false);
+    let mount = Scanner::at(text, at).object(|scanner, key| {
+        // It was read before: in no other spelling, and once.
+        if !key.is("options") {
+            return scanner.skip().map(drop);
+        }
+        options = match scanner.peek()? {
+            b'n' => Place::Null(scanner.skip()?),
+            _ => Place::Here(scanner.array(|scanner| {
+                let option = scanner.string()?;
+                let is = option.decode();
+                has_size |= is.starts_with("size=");
+                if is.starts_with("size=") && is != size {
+                    splices.replace(option.span, string(size));
+                }
+                Ok(())
+            })?),
+        };
+        Ok(())
+    })?;
+    if !has_size {
+        let mut members = Members::default();
+        members.add("options", splices.extend(options, Brackets::Array, string(size)));
+        splices.extend(Place::Here(mount), Brackets::Object, members.0);
+    }
+    Ok(())
+}

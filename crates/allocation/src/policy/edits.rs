@@ -1,0 +1,116 @@
+//! What a container gets along with its GPUs: the policy's key `edits`.
+
+use crate::{
+    Render,
+    json::{Fault, Scanner, keyed},
+};
+
+/// The variable by which ROCm's runtime takes a GPU for one of another, supported kind (ROCR-Runtime, libhsakmt,
+/// `topology.c`). It counts for every GPU of a process.
+pub const GFX_OVERRIDE: &str = "HSA_OVERRIDE_GFX_VERSION";
+
+/// No limit at all: `RLIM_INFINITY` (getrlimit(2)).
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// Made in a container that is given a GPU, by its request or by default, and in no other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// The size of /dev/shm, in bytes.
+    pub shm_bytes: Option<u64>,
+    /// The least that a process may keep from being swapped out, in bytes; or [`UNLIMITED`].
+    pub memlock_bytes: Option<u64>,
+    /// The value of [`GFX_OVERRIDE`] for a GPU, by its render node.
+    pub gfx_override: Vec<(Render, String)>,
+}
+
+keyed!(Edits, required [], |edits, scanner| {
+    "shm_bytes" => edits.shm_bytes = scanner.optional(bytes)?,
+    "memlock_bytes" => edits.memlock_bytes = scanner.optional(|scanner| match scanner.peek()? {
+        b'"' => scanner.named("a number of bytes, or \"unlimited\"", |text| {
+            (text == "unlimited").then_some(UNLIMITED)
+        }),
+        _ => bytes(scanner),
+    })?,
+    "gfx_override" => edits.gfx_override = scanner.optional(gfx_override)?.unwrap_or_default(),
+}, |_edits, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+
+/// The kernel takes a tmpfs of 0 bytes for one without limit, and nobody wants to lock 0 bytes.
+fn bytes(scanner: &mut Scanner<'_>) -> Result<u64, Fault> {
+    scanner.peek()?;
+    let offset = scanner.offset();
+    match scanner.integer()? {
+        0 => Err(Fault::Unwanted { offset, expected: "a number of bytes, from 1 on" }),
+        bytes => Ok(bytes),
+    }
+}
+
+fn gfx_override(scanner: &mut Scanner<'_>) -> Result<Vec<(Render, String)>, Fault> {
+    let mut overrides: Vec<(Render, String)> = Vec::new();
+    scanner.object_of(|scanner, key| {
+        let unwanted = Fault::Unwanted {
+            offset: key.span.start,
+            expected: "render nodes like \"/dev/dri/renderD128\", each once",
+        };
+        let render = Render::parse(&key.decode()).ok_or(unwanted)?;
+        if overrides.iter().any(|(other, _)| *other == render) {
+            return Err(unwanted);
+        }
+        let version = scanner
+            .named("a gfx version like \"11.0.0\"", |text| is_gfx_version(text).then(|| text.to_owned()))?;
+        overrides.push((render, version));
+        Ok(())
+    })?;
+    Ok(overrides)
+}
+
+/// Whether this is a value of [`GFX_OVERRIDE`]: three numbers, as libhsakmt reads them up to 63, 255 and 255.
+#[must_use]
+pub fn is_gfx_version(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let mut parts = text.split('.');
+    let all = [63, 255, 255].into_iter().all(|most| {
+        parts.next().is_some_and(|part| is_number(part) && part.parse::<u8>().is_ok_and(|n| n <= most))
+    });
+    all && parts.next().is_none()
+}
+
+impl Edits {
+    /// The entry for the environment of processes that may use these GPUs, `HSA_OVERRIDE_GFX_VERSION=…`: for a
+    /// container whose own environment is `env`. None where they need none, or where the container sets the variable
+    /// to something else itself.
+    ///
+    /// # Errors
+    /// The sentence that says which GPUs differ, so that none is set. One that needs none differs from one that does.
+    pub fn gfx_override_for<'e>(
+        &self,
+        renders: &[Render],
+        env: impl IntoIterator<Item = &'e str>,
+    ) -> Result<Option<String>, String> {
+        let of = |render: &Render| {
+            let found = self.gfx_override.iter().find(|(other, _)| other == render);
+            found.map(|(_, version)| version.as_str())
+        };
+        let Some((first, others)) = renders.split_first() else { return Ok(None) };
+        let version = of(first);
+        let other = others.iter().find(|other| of(other) != version);
+        if version.is_none() && other.is_none() {
+            return Ok(None);
+        }
+        let entry = [GFX_OVERRIDE, "=", version.unwrap_or_default()].concat();
+        let is_of_variable = |entry: &&str| entry.split('=').next() == Some(GFX_OVERRIDE);
+        let mut its_own = env.into_iter().filter(is_of_variable).peekable();
+        let Some(other) = other else {
+            // What an earlier create has set in this bundle is still the policy's.
+            return Ok(its_own.all(|own| own == entry).then_some(entry));
+        };
+        if its_own.peek().is_some() {
+            return Ok(None);
+        }
+        Err(format!(
+            "{GFX_OVERRIDE}, which counts for every GPU of a process, is not set: the policy's gfx_override has {} for \
+             {first} and {} for {other}; ask for GPUs of one kind, or set it in the container's environment",
+            version.unwrap_or("nothing"),
+            of(other).unwrap_or("nothing"),
+        ))
+    }
+}

@@ -1,0 +1,69 @@
+//! What the Concourse charm (fourdollars/concourse-ci-machine) does to a worker by itself: scripts that stand in for
+//! runc. One of them is for AMD's GPUs, one for the folders of /srv alone, one for NVIDIA's.
+
+use std::path::{Path, PathBuf};
+
+use root::{Kind, Root};
+
+/// What of it was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Charm {
+    /// By what the charm's mode for AMD's GPUs shows itself, in words; empty where it is not in force.
+    pub signs: Vec<String>,
+    /// The real runc behind a script that does what rocworker's wrapper does too.
+    pub real_runc: Option<PathBuf>,
+    /// A script stands in for runc, and there is no real one beside it.
+    pub lacks_real_runc: bool,
+}
+
+/// The charm's script for AMD's GPUs.
+const SCRIPT: &str = "/opt/bin/runc-amd-wrapper";
+/// Its script for the folders of /srv.
+const FOLDERS_SCRIPT: &str = "/opt/bin/runc-wrapper";
+/// What it names as containerd's configuration in either GPU mode.
+const CONFIG: &str = "containerd-gpu.toml";
+
+impl Charm {
+    pub(super) fn read(root: &Root, bin: &Path, config: Option<&Path>) -> Self {
+        let mut charm = Self::default();
+        let is_script = |path: &str| root.read_start(path, 2).is_ok_and(|start| start == b"#!");
+        let links: Vec<PathBuf> = [bin.join("runc"), PathBuf::from("/opt/bin/runc")]
+            .into_iter()
+            .filter(|path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link))
+            .collect();
+        let leading_to = |script: &str| {
+            links
+                .iter()
+                .filter(|link| root.read_link(link).is_ok_and(|to| to == Path::new(script)))
+                .collect::<Vec<_>>()
+        };
+        if is_script(SCRIPT) {
+            charm.signs = leading_to(SCRIPT)
+                .iter()
+                .map(|link| format!("{} leads to {SCRIPT}", link.display()))
+                .collect();
+        }
+        // Both GPU modes name this file: by itself it says nothing of AMD's.
+        let config =
+            config.filter(|path| !charm.signs.is_empty() && path.file_name() == Some(CONFIG.as_ref()));
+        charm.signs.extend(config.map(|path| format!("containerd's configuration is {}", path.display())));
+        let runc = bin.join("runc");
+        let in_the_way = [SCRIPT, FOLDERS_SCRIPT]
+            .iter()
+            .any(|script| is_script(script) && leading_to(script).contains(&&runc));
+        if in_the_way {
+            let real = bin.join("runc.real");
+            let runs =
+                root.stat(&real).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode & 0o111 != 0);
+            charm.lacks_real_runc = !runs;
+            charm.real_runc = Some(real).filter(|_| runs);
+        }
+        charm
+    }
+
+    /// Whether the charm gives this worker's containers AMD's GPUs, or did and left it so.
+    #[must_use]
+    pub fn is_in_force(&self) -> bool {
+        !self.signs.is_empty()
+    }
+}

@@ -1,0 +1,173 @@
+//! The environment that a unit gives the worker.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use root::Root;
+
+use crate::engines::env_file::EnvFile;
+use crate::engines::unit::{Unit, sets_environment_late};
+
+use super::{ENV_FILE, UNIT};
+
+/// Some hundred times what a worker's has.
+const LIMIT: usize = 256 << 10;
+
+/// What was made of it.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    /// The variables that matter here, with the values that count.
+    pub(super) variables: BTreeMap<String, String>,
+    /// What could not be read and systemd cannot read either, or leaves out, a sentence each.
+    pub(super) unread: Vec<String>,
+    /// Files that systemd may read and that are not read here, a sentence each.
+    pub(super) unfollowed: Vec<String>,
+}
+
+impl Environment {
+    /// `Environment=` first, then the files in their order, then what is taken away.
+    pub(super) fn effective(root: &Root, unit: &Unit) -> Self {
+        let mut found = Self { variables: unit.environment.iter().cloned().collect(), ..Self::default() };
+        for file in unit.environment_files.iter().filter(|file| file.path != Path::new(ENV_FILE)) {
+            let Some(paths) = named(root, &file.path) else {
+                let (unit, file) = (root.shown(&file.named_by), file.path.display());
+                let problem = "and which that is is not known here";
+                found
+                    .unfollowed
+                    .push(format!("{} names the environment file {file}, {problem}", unit.display()));
+                continue;
+            };
+            for path in &paths {
+                let Err(error) = found.add(root, path) else { continue };
+                let said = format!("{error} ({} names it)", root.shown(&file.named_by).display());
+                match error {
+                    error if error.is_not_found() && file.optional => {}
+                    error if error.is_not_found() => found.unread.push(said),
+                    // systemd takes nothing of it either.
+                    root::Error::NotText { .. } => found.unread.push(said),
+                    _ => found.unfollowed.push(said),
+                }
+            }
+        }
+        for word in &unit.unset {
+            match word.split_once('=') {
+                Some((name, value)) if found.variables.get(name).is_some_and(|known| known == value) => {
+                    found.variables.remove(name);
+                }
+                Some(_) => {}
+                None => {
+                    found.variables.remove(word);
+                }
+            }
+        }
+        found.variables.retain(|name, _| matters(name));
+        found
+    }
+
+    fn add(&mut self, root: &Root, path: &Path) -> Result<(), root::Error> {
+        let read = EnvFile::parse(&root.read_text(path, LIMIT)?);
+        let shown = root.shown(path);
+        self.unread.extend(meant(&read.ignored).map(|name| {
+            format!("systemd leaves out {name:?} of {}: that is no variable's name", shown.display())
+        }));
+        self.variables.extend(read.variables);
+        Ok(())
+    }
+}
+
+/// The files that a line `EnvironmentFile=` means, in the order in which systemd reads them; `None` where that takes
+/// more than is known here.
+fn named(root: &Root, path: &Path) -> Option<Vec<PathBuf>> {
+    let text = path.to_str()?;
+    let name = UNIT.strip_suffix(".service").unwrap_or(UNIT);
+    // systemd.unit(5), SPECIFIERS: those that the unit's name alone decides.
+    let text = text.replace("%n", UNIT).replace("%N", name).replace("%p", name);
+    if text.contains(['%', '[', '\\']) {
+        return None;
+    }
+    if !text.contains(['*', '?']) {
+        return Some(vec![PathBuf::from(text)]);
+    }
+    let mut found = vec![PathBuf::from("/")];
+    for part in Path::new(&text).components() {
+        let Component::Normal(part) = part else { continue };
+        let part = part.to_str()?;
+        let is_pattern = part.contains(['*', '?']);
+        found = found
+            .into_iter()
+            .flat_map(|folder| {
+                let names = if is_pattern {
+                    let names = root.list(&folder).unwrap_or_default();
+                    names
+                        .into_iter()
+                        .filter(|name| name.to_str().is_some_and(|name| matches(part, name)))
+                        .collect()
+                } else {
+                    vec![part.into()]
+                };
+                names.into_iter().map(move |name| folder.join(name))
+            })
+            .collect();
+    }
+    found.retain(|path| root.exists(path));
+    // With no file there, the pattern is what is missing.
+    Some(if found.is_empty() { vec![PathBuf::from(text)] } else { found })
+}
+
+/// As glob(7) has `*` and `?`: neither stands for the dot that a name begins with.
+fn matches(pattern: &str, name: &str) -> bool {
+    fn rest(pattern: &[char], name: &[char]) -> bool {
+        match (pattern, name) {
+            ([], []) => true,
+            (['*', after @ ..], _) => {
+                (0..=name.len()).any(|skipped| rest(after, name.get(skipped..).unwrap_or(&[])))
+            }
+            (['?', after @ ..], [_, left @ ..]) => rest(after, left),
+            ([c, after @ ..], [d, left @ ..]) => c == d && rest(after, left),
+            _ => false,
+        }
+    }
+    // Each star tries every place: with more than a name has use for, that would take long.
+    let stars = pattern.matches('*').count();
+    let chars = |text: &str| text.chars().collect::<Vec<_>>();
+    stars <= 4 && (pattern.starts_with('.') || !name.starts_with('.')) && rest(&chars(pattern), &chars(name))
+}
+
+fn matters(name: &str) -> bool {
+    const NAMES: [&str; 4] = ["CONCOURSE_RUNTIME", "CONCOURSE_TAG", "CONCOURSE_WORK_DIR", "PATH"];
+    NAMES.contains(&name) || name.starts_with("CONCOURSE_CONTAINERD_")
+}
+
+/// Those that somebody meant to set and that would matter.
+fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
+    ignored.iter().filter(|key| {
+        let name = key.rsplit(|c: char| c.is_whitespace() || c == '\u{feff}').next().unwrap_or(key);
+        matters(name)
+    })
+}
+
+/// Whether a drop-in names environment files or takes variables away: after ours it can undo what ours says.
+pub(super) fn sets_late(root: &Root, drop_in: &Path) -> bool {
+    root.read_text(drop_in, LIMIT).is_ok_and(|text| sets_environment_late(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_file_names() {
+        for (pattern, name, is_so) in [
+            ("*.env", "a.env", true),
+            ("*.env", ".a.env", false),
+            (".*", ".a", true),
+            ("a?c*", "abcd", true),
+            ("a?c", "ac", false),
+            ("*", "", true),
+            ("*a*b*", "xxaxxbx", true),
+            ("*a*b*", "xxbxxax", false),
+        ] {
+            assert_eq!(matches(pattern, name), is_so, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The Concourse worker of a machine: how its unit starts it, with which environment, and which containerd it brings.
+//!
+//! Of the environment only what decides something here is kept: the rest may be secret.
+
+mod charm;
+mod command;
+mod environment;
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use root::{Kind, Root};
+
+use super::unit::{FOLDERS, Unit};
+use super::{Version, Versions};
+
+pub use charm::Charm;
+pub use command::Flags;
+use environment::Environment;
+
+/// The unit that is configured; the charm's, and that of Concourse's own documentation.
+pub const UNIT: &str = "concourse-worker.service";
+/// Ours among its drop-ins. By its name it comes after every other that is likely.
+pub const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
+/// The environment file that the drop-in names.
+pub const ENV_FILE: &str = "/etc/rocworker/concourse.env";
+
+/// Where a worker is installed when its unit does not say: by the charm, and by Concourse's documentation.
+const PROGRAMS: [&str; 2] = ["/var/lib/concourse/bin/concourse", "/usr/local/concourse/bin/concourse"];
+/// systemd's own for services, on a machine with merged folders or without (systemd.exec(5)).
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Some hundred times what a configuration of containerd has.
+const CONFIG_LIMIT: usize = 1 << 20;
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Concourse {
+    pub worker: Option<Worker>,
+    /// What a person should know of workers that are not configured, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A worker that a unit starts, without what rocworker itself has set.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    pub unit: PathBuf,
+    /// Where `concourse` and the programs that come with it are.
+    pub bin: PathBuf,
+    pub version: Result<Version, String>,
+    pub containerd: Containerd,
+    /// What of the environment matters here, with the values that count.
+    pub environment: BTreeMap<String, String>,
+    pub flags: Flags,
+    /// The configuration of containerd that the worker itself wrote into its work folder at a start without
+    /// `CONCOURSE_CONTAINERD_CONFIG`.
+    pub written_config: Option<String>,
+    /// The configuration of containerd that somebody else has given the worker, and its text.
+    pub own_config: Option<(PathBuf, Result<String, String>)>,
+    /// What the Concourse charm's own GPU mode has done.
+    pub charm: Charm,
+    /// Drop-ins that come after ours and name environment files or take variables away.
+    pub later: Vec<PathBuf>,
+    /// Where a person would set a variable: the last of the worker's environment files.
+    pub settings_file: Option<PathBuf>,
+    /// What could not be read of unit and environment, a sentence each.
+    pub unread: Vec<String>,
+    /// Environment files that systemd may read and that are not read here, a sentence each.
+    pub unfollowed: Vec<String>,
+}
+
+/// The containerd that the worker starts.
+#[derive(Debug, Clone)]
+pub struct Containerd {
+    /// `None`: none was found.
+    pub program: Option<PathBuf>,
+    pub version: Result<Version, String>,
+}
+
+impl Concourse {
+    /// Looks for a worker beneath `root`.
+    #[must_use]
+    pub fn read(root: &Root, versions: &mut Versions<'_>) -> Self {
+        let mut found = Self { worker: None, notes: others(root) };
+        match Unit::read(root, UNIT, Path::new(DROP_IN)) {
+            Err(problem) => found.notes.push(format!("{problem}: the worker is not configured")),
+            Ok(None) => {
+                if let Some(program) = PROGRAMS.iter().find(|program| root.exists(program)) {
+                    found.notes.push(format!(
+                        "{program} is there and no unit {UNIT}: a worker that is started in another way is not configured"
+                    ));
+                }
+            }
+            Ok(Some(unit)) => match command::command(&unit.exec_start) {
+                Err(other) => found.notes.push(format!(
+                    "{} runs concourse {other}, not concourse worker: it is not configured",
+                    unit.path.display()
+                )),
+                Ok(command) => found.worker = Some(Worker::read(root, versions, unit, command)),
+            },
+        }
+        found
+    }
+}
+
+impl Worker {
+    fn read(root: &Root, versions: &mut Versions<'_>, unit: Unit, command: command::Command) -> Self {
+        let Environment { variables: environment, mut unread, unfollowed } =
+            Environment::effective(root, &unit);
+        let flags = command.flags;
+        let named =
+            command.program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
+        let program = resolved(root, named.unwrap_or_else(|| PathBuf::from(PROGRAMS[0])));
+        let bin = program.parent().unwrap_or(Path::new("/")).to_owned();
+        let version = versions.of(&program, &[]);
+        let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        let containerd =
+            flags.containerd_bin.as_ref().or_else(|| environment.get("CONCOURSE_CONTAINERD_BIN"));
+        let containerd = containerd.map_or("containerd", String::as_str);
+        let containerd = Containerd::read(root, versions, containerd, &bin, path);
+        let work_dir = flags.work_dir.as_ref().or_else(|| environment.get("CONCOURSE_WORK_DIR"));
+        let written_config = work_dir.and_then(|folder| written(root, Path::new(folder), &mut unread));
+        let config =
+            flags.containerd_config.as_ref().or_else(|| environment.get("CONCOURSE_CONTAINERD_CONFIG"));
+        let own_config = config.filter(|path| !path.is_empty()).map(|path| {
+            let text = root.read_text(path, CONFIG_LIMIT).map_err(|error| error.to_string());
+            (PathBuf::from(path), text)
+        });
+        let ours = Path::new(DROP_IN).file_name();
+        let later = unit.drop_ins.iter().filter(|path| path.file_name() > ours);
+        let later = later.filter(|path| environment::sets_late(root, path)).cloned().collect();
+        let charm = Charm::read(root, &bin, own_config.as_ref().map(|(path, _)| path.as_path()));
+        let settings_file = unit.environment_files.last().map(|file| file.path.clone());
+        Self {
+            unit: unit.path,
+            bin,
+            version,
+            containerd,
+            environment,
+            flags,
+            written_config,
+            own_config,
+            charm,
+            later,
+            settings_file,
+            unread: [unit.unread, unread].concat(),
+            unfollowed,
+        }
+    }
+
+    /// What containerd's processes look for programs in, once the worker has put its own folder first.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let path = self.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        format!("{}:{path}", self.bin.display())
+    }
+
+    /// The runc behind a script of the Concourse charm that stands in its place, where there is such a script: that
+    /// one gives the GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should
+    /// name this one. Not the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the
+    /// right one.
+    #[must_use]
+    pub fn real_runc(&self) -> Option<&Path> {
+        self.charm.real_runc.as_deref()
+    }
+}
+
+impl Containerd {
+    fn read(root: &Root, versions: &mut Versions<'_>, name: &str, bin: &Path, path: &str) -> Self {
+        let program = if name.contains('/') {
+            Some(PathBuf::from(name)).filter(|path| path.is_absolute())
+        } else {
+            let folders = std::iter::once(bin).chain(path.split(':').map(Path::new));
+            folders.map(|folder| folder.join(name)).find(|file| root.exists(file))
+        };
+        let version = match &program {
+            Some(program) => versions.of(program, &[]),
+            None => Err(format!("there is no {name} in {}", bin.display())),
+        };
+        Self { program, version }
+    }
+}
+
+/// Where a chain of links leads: the worker looks beside its own program, links followed.
+fn resolved(root: &Root, mut path: PathBuf) -> PathBuf {
+    for _ in 0..8 {
+        match root.read_link(&path) {
+            Ok(target) => path = plain(&path.parent().unwrap_or(Path::new("/")).join(target)),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+/// Without `..`, which a link may hold.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+        plain
+    })
+}
+
+fn written(root: &Root, folder: &Path, unread: &mut Vec<String>) -> Option<String> {
+    let path = folder.join("containerd.toml");
+    if root.lstat(&path).ok()?.kind != Kind::Regular {
+        return None;
+    }
+    let text = root.read_trusted(&path, CONFIG_LIMIT).map_err(|error| error.to_string());
+    let text = text.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| format!("{} is not text", root.shown(&path).display()))
+    });
+    text.map_err(|problem| unread.push(problem)).ok()
+}
+
+/// Units that look like workers and are not configured.
+fn others(root: &Root) -> Vec<String> {
+    let names = FOLDERS.iter().flat_map(|folder| root.list(folder).unwrap_or_default());
+    let mut names: Vec<String> = names
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| name.ends_with(".service") && name != UNIT)
+        .filter(|name| name.starts_with("concourse-worker") || name == "concourse.service")
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let said = |name| format!("the unit {name} is not configured: only {UNIT} is");
+    names.into_iter().map(said).collect()
+}

@@ -1,0 +1,140 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+/// Where systemd looks for units, the first wins (systemd.unit(5)).
+const FOLDERS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
+const UNIT: &str = "docker.service";
+
+/// Debian's unit takes DOCKER_OPTS from here.
+const DEFAULTS: &str = "/etc/default/docker";
+
+const LIMIT: usize = 256 << 10;
+
+/// The words with which docker.service starts dockerd.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    /// `None` where there is no docker.service.
+    pub(super) fn read(root: &Root) -> Option<Self> {
+        let unit =
+            FOLDERS.iter().find_map(|folder| root.read_text(Path::new(folder).join(UNIT), LIMIT).ok())?;
+        // A drop-in masks those of its name in the folders that follow, and all are read in the order of names.
+        let mut drop_ins = BTreeMap::new();
+        for folder in FOLDERS.iter().rev().map(|folder| Path::new(folder).join(format!("{UNIT}.d"))) {
+            for name in root.list(&folder).unwrap_or_default() {
+                if Path::new(&name).extension() == Some("conf".as_ref()) {
+                    drop_ins.insert(name.clone(), folder.join(name));
+                }
+            }
+        }
+        let drop_ins = drop_ins.values().filter_map(|path| root.read_text(path, LIMIT).ok());
+        let texts: Vec<String> = std::iter::once(unit).chain(drop_ins).collect();
+        let mut line = Self::of_unit(texts.iter().map(String::as_str));
+        let defaults = root.read_text(DEFAULTS, LIMIT).unwrap_or_default();
+        if line.0.iter().any(|word| word == "$DOCKER_OPTS") {
+            line.0.extend(options(&defaults));
+        }
+        Some(line)
+    }
+
+    /// What the last ExecStart of a unit and its drop-ins says; an empty one forgets those before it.
+    fn of_unit<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut words = Vec::new();
+        for text in texts {
+            let text = text.replace("\\\r\n", " ").replace("\\\n", " ");
+            for line in text.lines() {
+                if let Some(command) = line.trim().strip_prefix("ExecStart=") {
+                    words = split(command);
+                }
+            }
+        }
+        Self(words)
+    }
+
+    /// The words of a command line, as a test gives them.
+    #[must_use]
+    pub fn new(words: &str) -> Self {
+        Self(split(words))
+    }
+
+    /// The configuration file that it names.
+    #[must_use]
+    pub fn config(&self) -> Option<PathBuf> {
+        let path = PathBuf::from(self.value("config-file")?);
+        path.is_absolute().then_some(path)
+    }
+
+    /// Whether it has this option. dockerd does not start where an option and its file say the same thing.
+    #[must_use]
+    pub fn has(&self, option: &str) -> bool {
+        self.0.iter().filter_map(|word| long(word)).any(|(name, _)| name == option)
+    }
+
+    fn value(&self, option: &str) -> Option<&str> {
+        let mut words = self.0.iter();
+        let mut last = None;
+        while let Some(word) = words.next() {
+            match long(word) {
+                Some((name, Some(value))) if name == option => last = Some(value),
+                Some((name, None)) if name == option => last = words.next().map(String::as_str),
+                _ => {}
+            }
+        }
+        last
+    }
+}
+
+/// A long option, and its value where that stands in the same word.
+fn long(word: &str) -> Option<(&str, Option<&str>)> {
+    let option = word.strip_prefix("--")?;
+    Some(option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value))))
+}
+
+/// Words without the quotes around them: options of dockerd hold no blanks that would need more.
+fn split(line: &str) -> Vec<String> {
+    line.split_whitespace().map(|word| word.replace(['"', '\''], "")).collect()
+}
+
+/// The words of DOCKER_OPTS, the last line that sets it.
+fn options(defaults: &str) -> Vec<String> {
+    let set = defaults.lines().filter_map(|line| line.trim().strip_prefix("DOCKER_OPTS="));
+    set.map(split).next_back().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_start_of_a_unit_counts() {
+        let debian = "[Service]\nType=notify\nEnvironmentFile=-/etc/default/docker\nExecStart=/usr/sbin/dockerd -H fd:// \
+                      --containerd=/run/containerd/containerd.sock $DOCKER_OPTS\nExecReload=/bin/kill -s HUP $MAINPID\n";
+        let line = CommandLine::of_unit([debian].into_iter());
+        assert_eq!(line.config(), None);
+        assert!(line.has("containerd") && !line.has("H"));
+        let drop_in = "[Service]\nExecStart=\nExecStart=/usr/bin/dockerd --feature cdi \\\n  --config-file='/srv/d.json'\n";
+        let line = CommandLine::of_unit([debian, drop_in].into_iter());
+        assert_eq!(line.config(), Some(PathBuf::from("/srv/d.json")));
+        assert!(line.has("feature") && !line.has("containerd"));
+        let apart = CommandLine::new("dockerd --config-file /a.json --config-file /b.json");
+        assert_eq!(apart.config(), Some(PathBuf::from("/b.json")));
+        assert_eq!(CommandLine::new("dockerd --config-file").config(), None);
+    }
+
+    #[test]
+    fn debians_defaults_are_a_variable_of_options() {
+        let defaults = "# DOCKER_OPTS=\"--old\"\nDOCKER_OPTS=\"--dns 8.8.8.8 --feature=cdi\"\n";
+        assert_eq!(options(defaults), ["--dns", "8.8.8.8", "--feature=cdi"]);
+        assert!(options("").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! docker: dockerd, its daemon.json, and how its unit starts it.
+
+mod command_line;
+
+use std::path::{Path, PathBuf};
+
+use root::{Kind, Root};
+
+use super::{Version, Versions};
+pub use command_line::CommandLine;
+
+/// Debian's package puts it into sbin, docker's own into bin.
+const PROGRAMS: [&str; 4] =
+    ["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd", "/usr/local/sbin/dockerd"];
+
+/// Debian's and Ubuntu's, docker's own, Microsoft's.
+const PACKAGES: [&str; 3] = ["docker.io", "docker-ce", "moby-engine"];
+
+/// What snapd puts there for the snap of docker.
+const SNAP: &str = "/snap/docker/current";
+
+/// A thousand times what people write.
+const LIMIT: usize = 1 << 20;
+
+/// What there is of docker on a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Docker {
+    pub installed: Option<Installed>,
+    /// Whether there is a docker that is a snap: its files and its way to start are snapd's.
+    pub is_snap: bool,
+}
+
+/// A dockerd of this machine's packages, or of its administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    pub program: PathBuf,
+    /// Or why it cannot be told.
+    pub version: Result<Version, String>,
+    /// The configuration file that dockerd reads: its unit may name another than ours does.
+    pub config: PathBuf,
+    /// Its text, `None` where there is no file, or why it cannot be read.
+    pub text: Result<Option<String>, String>,
+    /// How docker.service starts it; `None` where there is no such unit.
+    pub unit: Option<CommandLine>,
+}
+
+impl Docker {
+    /// Looks for docker beneath `root`. `config` is where its configuration lies unless its unit says otherwise.
+    #[must_use]
+    pub fn read(root: &Root, config: &Path, versions: &mut Versions<'_>) -> Self {
+        let program = PROGRAMS.iter().map(Path::new).find(|program| root.exists(program));
+        let installed = program.map(|program| {
+            let unit = CommandLine::read(root);
+            let config = unit.as_ref().and_then(CommandLine::config).unwrap_or_else(|| config.to_owned());
+            Installed {
+                program: program.to_owned(),
+                version: versions.of(program, &PACKAGES),
+                text: text(root, &config),
+                config,
+                unit,
+            }
+        });
+        Self { installed, is_snap: root.exists(SNAP) }
+    }
+}
+
+fn text(root: &Root, config: &Path) -> Result<Option<String>, String> {
+    match root.lstat(config) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+        Ok(meta) if meta.kind == Kind::Regular => {}
+        Ok(meta) => {
+            return Err(format!(
+                "{} is {}, not a regular file, and is left alone",
+                root.shown(config).display(),
+                meta.kind.described()
+            ));
+        }
+    }
+    root.read_text(config, LIMIT).map(Some).map_err(|error| error.to_string())
+}

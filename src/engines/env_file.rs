@@ -1,0 +1,287 @@
+//! What systemd makes of an environment file (`EnvironmentFile=`).
+//!
+//! The rules are those of `src/basic/env-file.c` of systemd, which systemd.exec(5) describes: no shell, no expansion,
+//! `export` is not understood, and each line end counts, a lone carriage return too. tests/concourse/real.rs holds
+//! this reader against systemd's own.
+
+/// An environment file, read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvFile {
+    /// In the order of the file; of a name that stands twice the last value counts.
+    pub variables: Vec<(String, String)>,
+    /// What stands before a `=` and is no name of a variable, such as `export A`: systemd leaves it out and only logs
+    /// that.
+    pub ignored: Vec<String>,
+}
+
+enum State {
+    BeforeKey,
+    Key,
+    BeforeValue,
+    Value,
+    ValueEscape,
+    Single,
+    Double,
+    DoubleEscape,
+    Comment,
+    CommentEscape,
+}
+
+impl EnvFile {
+    /// Reads a text. There is none that cannot be read: what systemd leaves out is left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut reader = Reader::default();
+        // systemd reads up to the first NUL.
+        for c in text.chars().take_while(|c| *c != '\0') {
+            reader.take(c);
+        }
+        reader.end();
+        reader.file
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+struct Reader {
+    state: State,
+    key: String,
+    value: String,
+    /// The length of the value without the blanks at its end, as far as those are not quoted.
+    kept: usize,
+    file: EnvFile,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            state: State::BeforeKey,
+            key: String::new(),
+            value: String::new(),
+            kept: 0,
+            file: EnvFile::default(),
+        }
+    }
+}
+
+impl Reader {
+    fn take(&mut self, c: char) {
+        self.state = match self.state {
+            State::BeforeKey if matches!(c, '#' | ';') => State::Comment,
+            State::BeforeKey if is_blank(c) => State::BeforeKey,
+            State::BeforeKey => {
+                self.key.push(c);
+                State::Key
+            }
+            // A line without `=` says nothing.
+            State::Key if is_newline(c) => {
+                self.key.clear();
+                State::BeforeKey
+            }
+            State::Key if c == '=' => State::BeforeValue,
+            State::Key => {
+                self.key.push(c);
+                State::Key
+            }
+            State::BeforeValue | State::Value if is_newline(c) => {
+                self.push();
+                State::BeforeKey
+            }
+            State::BeforeValue if c == '\'' => State::Single,
+            State::BeforeValue if c == '"' => State::Double,
+            State::BeforeValue | State::Value if c == '\\' => State::ValueEscape,
+            State::BeforeValue if is_blank(c) => State::BeforeValue,
+            State::BeforeValue | State::Value => {
+                self.value.push(c);
+                if !is_blank(c) {
+                    self.kept = self.value.len();
+                }
+                State::Value
+            }
+            State::ValueEscape => {
+                if !is_newline(c) {
+                    self.keep(c);
+                }
+                // Blanks before the backslash stay.
+                self.kept = self.value.len();
+                State::Value
+            }
+            State::Single if c == '\'' => State::BeforeValue,
+            State::Double if c == '"' => State::BeforeValue,
+            State::Double if c == '\\' => State::DoubleEscape,
+            State::Single => {
+                self.keep(c);
+                State::Single
+            }
+            State::Double => {
+                self.keep(c);
+                State::Double
+            }
+            State::DoubleEscape => {
+                if !matches!(c, '"' | '\\' | '`' | '$' | '\n') {
+                    self.keep('\\');
+                }
+                if c != '\n' {
+                    self.keep(c);
+                }
+                State::Double
+            }
+            State::Comment if c == '\\' => State::CommentEscape,
+            State::Comment if is_newline(c) => State::BeforeKey,
+            State::Comment => State::Comment,
+            // From systemd 254 a backslash at a comment's end is part of the comment; before, the next line was too.
+            State::CommentEscape if is_newline(c) => State::BeforeKey,
+            State::CommentEscape => State::Comment,
+        };
+    }
+
+    fn keep(&mut self, c: char) {
+        self.value.push(c);
+        self.kept = self.value.len();
+    }
+
+    fn end(&mut self) {
+        if !matches!(self.state, State::BeforeKey | State::Key | State::Comment | State::CommentEscape) {
+            self.push();
+        }
+    }
+
+    fn push(&mut self) {
+        self.value.truncate(self.kept);
+        self.kept = 0;
+        let key = std::mem::take(&mut self.key);
+        let key = key.trim_end_matches(is_blank);
+        let value = std::mem::take(&mut self.value);
+        if is_name(key) {
+            self.file.variables.push((key.to_owned(), value));
+        } else {
+            self.file.ignored.push(key.to_owned());
+        }
+    }
+}
+
+fn is_newline(c: char) -> bool {
+    matches!(c, '\n' | '\r')
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}
+
+/// As `env_name_is_valid` of `src/basic/env-util.c` has it.
+pub(crate) fn is_name(key: &str) -> bool {
+    !key.starts_with(|c: char| c.is_ascii_digit())
+        && !key.is_empty()
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A line that gives a variable this value, whatever it holds; `None` where the name is none, or the value has
+/// characters that no line should.
+#[must_use]
+pub fn line(name: &str, value: &str) -> Option<String> {
+    if !is_name(name) || value.chars().any(char::is_control) {
+        return None;
+    }
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_~".contains(c);
+    if value.chars().all(plain) {
+        return Some(format!("{name}={value}"));
+    }
+    let mut quoted = String::new();
+    for c in value.chars() {
+        if matches!(c, '"' | '\\' | '`' | '$') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    Some(format!("{name}=\"{quoted}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_systemd_takes_it_to_say() {
+        // systemd.exec(5), EnvironmentFile=, and src/basic/env-file.c where that is not exact.
+        for (text, expected) in [
+            ("A=b", &[("A", "b")][..]),
+            ("A=b c \n", &[("A", "b c")]),
+            ("  A = b\n", &[("A", "b")]),
+            ("A=\"b c \" \n", &[("A", "b c ")]),
+            ("A='b\"c\\'\n", &[("A", "b\"c\\")]),
+            ("A=\"b\"'c'\n", &[("A", "bc")]),
+            ("A=\"b\"c d\"e\"\n", &[("A", "bc d\"e\"")]),
+            ("A=b\"c\"\n", &[("A", "b\"c\"")]),
+            ("A=\n", &[("A", "")]),
+            ("A=''\n", &[("A", "")]),
+            ("A=b\nA=c\n", &[("A", "b"), ("A", "c")]),
+            ("A=b\\\nc\n", &[("A", "bc")]),
+            ("A=b \\\n  c\n", &[("A", "b   c")]),
+            ("A=b\\ \n", &[("A", "b ")]),
+            ("A=b\\c\n", &[("A", "bc")]),
+            ("A=\"b\\\nc\"\n", &[("A", "bc")]),
+            ("A=\"b\nc\"\n", &[("A", "b\nc")]),
+            ("A=\"\\$\\`\\\"\\\\\\n\"\n", &[("A", "$`\"\\\\n")]),
+            ("A=$HOME ${X} `id`\n", &[("A", "$HOME ${X} `id`")]),
+            ("# A=b\n;C=d\nE=f # g\n", &[("E", "f # g")]),
+            ("# a \\\nA=b\n", &[("A", "b")]),
+            ("A=b\r\nC=d\r\n", &[("A", "b"), ("C", "d")]),
+            ("A=b\\\r\nC=d\r\n", &[("A", "b"), ("C", "d")]),
+            ("A\nB=c\n", &[("B", "c")]),
+            ("=a\nB=c\n", &[("B", "c")]),
+            ("A=b=c\n", &[("A", "b=c")]),
+            ("A=\"b", &[("A", "b")]),
+            ("A=b\\", &[("A", "b")]),
+            ("A=b\0C=d", &[("A", "b")]),
+            ("", &[]),
+            ("\n\n", &[]),
+        ] {
+            let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            let read = EnvFile::parse(text);
+            assert_eq!(read.variables, expected, "{text:?}");
+            assert!(read.ignored.is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_variables_name_is_ignored_and_told() {
+        for (text, ignored) in [
+            ("export A=b\nC=d\n", "export A"),
+            ("\u{feff}A=b\nC=d\n", "\u{feff}A"),
+            ("1A=b\nC=d\n", "1A"),
+            ("A-B=c\nC=d\n", "A-B"),
+        ] {
+            let read = EnvFile::parse(text);
+            assert_eq!(read.ignored, [ignored], "{text:?}");
+            assert_eq!(read.get("C"), Some("d"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_counts() {
+        assert_eq!(EnvFile::parse("A=b\nA=c\n").get("A"), Some("c"));
+        assert_eq!(EnvFile::parse("A=b\n").get("B"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_that_is_written_is_read_as_it_was_meant(value in "[^\\p{Cc}]{0,40}") {
+            let text = format!("{}\nLAST=1\n", line("A", &value).unwrap());
+            let read = EnvFile::parse(&text);
+            prop_assert_eq!(read.get("A"), Some(value.as_str()));
+            prop_assert_eq!(read.get("LAST"), Some("1"));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "[A-C= \"'\\\\\\n\\r#;$]{0,60}") {
+            let read = EnvFile::parse(&text);
+            prop_assert!(read.variables.iter().all(|(name, _)| is_name(name)));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A unit of systemd as its files say it: the unit, its drop-ins, and what of both concerns the environment.
+//!
+//! Read from the files and not asked of systemd, which is not there beneath another Root, and which says what was so
+//! at its last reload. systemd.unit(5) has the rules; tests/concourse/real.rs holds this reader against systemd's own.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use root::{Kind, Root};
+
+use text::{Setting, settings, words};
+
+/// Where units of the system are, the first first (systemd.unit(5)).
+pub const FOLDERS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
+/// More than any unit has.
+const LIMIT: usize = 256 << 10;
+
+/// A service, without what a drop-in of ours says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unit {
+    pub path: PathBuf,
+    /// In the order in which systemd reads them.
+    pub drop_ins: Vec<PathBuf>,
+    /// The program and its arguments, the last that was set.
+    pub exec_start: Vec<String>,
+    /// `Environment=`, in order; any environment file comes after it.
+    pub environment: Vec<(String, String)>,
+    pub environment_files: Vec<EnvironmentFile>,
+    /// `UnsetEnvironment=`: taken away after everything else.
+    pub unset: Vec<String>,
+    /// Files of the unit that could not be read, each as a sentence.
+    pub unread: Vec<String>,
+}
+
+/// A line `EnvironmentFile=`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentFile {
+    /// As it is written: it may hold wildcards and specifiers.
+    pub path: PathBuf,
+    /// With a `-` in front: one that is missing does no harm.
+    pub optional: bool,
+    /// The unit or drop-in that names it.
+    pub named_by: PathBuf,
+}
+
+impl Unit {
+    /// Reads a unit beneath `root`, leaving out the drop-in `ours`; `None` where there is no such unit.
+    ///
+    /// # Errors
+    /// Why the unit is there and cannot be read: it is masked, no text, too large.
+    pub fn read(root: &Root, name: &str, ours: &Path) -> Result<Option<Self>, String> {
+        let found =
+            FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.lstat(path).is_ok());
+        let Some(path) = found else { return Ok(None) };
+        if is_masked(root, &path) {
+            return Err(format!("{} is masked", root.shown(&path).display()));
+        }
+        let text = root.read_text(&path, LIMIT).map_err(|error| error.to_string())?;
+        let mut unit = Self { path: path.clone(), ..Self::default() };
+        unit.add(&path, &text);
+        for drop_in in drop_ins(root, name) {
+            if drop_in == ours {
+                continue;
+            }
+            match root.read_text(&drop_in, LIMIT) {
+                Ok(text) => unit.add(&drop_in, &text),
+                Err(error) => unit.unread.push(error.to_string()),
+            }
+            unit.drop_ins.push(drop_in);
+        }
+        Ok(Some(unit))
+    }
+
+    fn add(&mut self, file: &Path, text: &str) {
+        for Setting { key, value } in settings(text, "Service") {
+            let reset = value.is_empty();
+            match key.as_str() {
+                "EnvironmentFile" if reset => self.environment_files.clear(),
+                "EnvironmentFile" => {
+                    let path = value.strip_prefix('-');
+                    self.environment_files.push(EnvironmentFile {
+                        path: PathBuf::from(path.unwrap_or(&value)),
+                        optional: path.is_some(),
+                        named_by: file.to_owned(),
+                    });
+                }
+                "Environment" if reset => self.environment.clear(),
+                "Environment" => self.environment.extend(words(&value).into_iter().filter_map(|word| {
+                    let (name, value) = word.split_once('=')?;
+                    super::env_file::is_name(name).then(|| (name.to_owned(), value.replace("%%", "%")))
+                })),
+                "UnsetEnvironment" if reset => self.unset.clear(),
+                "UnsetEnvironment" => self.unset.extend(words(&value)),
+                "ExecStart" => {
+                    // Flags of systemd's own stand in front of the program.
+                    let command = value.trim_start_matches(['@', '-', ':', '+', '!', '|']);
+                    self.exec_start = words(command);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
+/// earlier of [`FOLDERS`] is read, there the one in the more particular folder, and one for all units of a kind last.
+fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
+    let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "service"));
+    let dashes = stem.char_indices().rev().filter(|(at, c)| *c == '-' && at + 1 < stem.len());
+    let shorter = dashes.filter_map(|(at, _)| Some(format!("{}.{kind}.d", stem.get(..=at)?)));
+    let own: Vec<String> = std::iter::once(format!("{name}.d")).chain(shorter).collect();
+    let of_kind = [format!("{kind}.d")];
+    let mut by_name = BTreeMap::new();
+    for names in [own.as_slice(), &of_kind] {
+        for (parent, name) in FOLDERS.iter().flat_map(|parent| names.iter().map(move |name| (parent, name))) {
+            let folder = Path::new(parent).join(name);
+            for file in root.list(&folder).unwrap_or_default() {
+                let path = folder.join(&file);
+                if path.extension() == Some("conf".as_ref()) {
+                    by_name.entry(file).or_insert(path);
+                }
+            }
+        }
+    }
+    by_name.into_values().filter(|path| !leads_to_null(root, path)).collect()
+}
+
+/// A unit that is a link to /dev/null, or empty, is as none.
+fn is_masked(root: &Root, path: &Path) -> bool {
+    leads_to_null(root, path) || root.stat(path).is_ok_and(|meta| meta.kind == Kind::Regular && meta.len == 0)
+}
+
+/// A drop-in that does takes the place of those of its name, and says nothing.
+fn leads_to_null(root: &Root, path: &Path) -> bool {
+    root.read_link(path).is_ok_and(|target| target == Path::new("/dev/null"))
+}
+
+/// Whether a drop-in of this text changes what environment files before it have said.
+#[must_use]
+pub fn sets_environment_late(text: &str) -> bool {
+    let keys = ["EnvironmentFile", "UnsetEnvironment"];
+    settings(text, "Service").iter().any(|setting| keys.contains(&setting.key.as_str()))
+}

@@ -1,0 +1,103 @@
+//! templates/ -> text. What is rendered is parsed again and checked by whoever asked for it, before it may be
+//! written: a template is a place for mistakes.
+
+mod overrides;
+mod stale;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+
+pub use overrides::{FOLDER, Templates};
+pub use stale::{Stale, Sums, judge};
+
+/// The CDI spec.
+pub const CDI: &str = "cdi/amd.json";
+/// The wrapper's policy.
+pub const WRAPPER: &str = "wrapper.json";
+
+/// Who may open AMD's compute nodes, for udev.
+pub const UDEV: &str = "udev/70-amdgpu.rules";
+
+/// The module that is loaded at boot.
+pub const MODULE_LOAD: &str = "modules/load.conf";
+
+/// Its parameters.
+pub const MODULE_OPTIONS: &str = "modules/options.conf";
+
+/// Group and mode of the nodes in a container, at every start.
+pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
+
+/// The Concourse worker's environment file, its unit's drop-in, and how its containerd comes to run the wrapper.
+pub const CONCOURSE_ENVIRONMENT: &str = "concourse/worker.env";
+pub const CONCOURSE_DROP_IN: &str = "concourse/drop-in.conf";
+pub const CONCOURSE_CONTAINERD: &str = "concourse/containerd.toml";
+pub const CONCOURSE_LAUNCHER: &str = "concourse/containerd.sh";
+
+/// The templates that the program carries.
+const BUILT_IN: &[(&str, &str)] = &[
+    (CDI, include_str!("../../templates/cdi/amd.json")),
+    (WRAPPER, include_str!("../../templates/wrapper.json")),
+    (UDEV, include_str!("../../templates/udev/70-amdgpu.rules")),
+    (MODULE_LOAD, include_str!("../../templates/modules/load.conf")),
+    (MODULE_OPTIONS, include_str!("../../templates/modules/options.conf")),
+    (CONCOURSE_ENVIRONMENT, include_str!("../../templates/concourse/worker.env")),
+    (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
+    (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
+    (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
+    (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
+];
+
+/// A template could not be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{at}: {problem}")]
+    Template {
+        /// The template, with the line where there is one: an override by its file.
+        at: String,
+        problem: String,
+    },
+    #[error("the override of template {name} is not followed: {problem}")]
+    Unreadable { name: String, problem: String },
+}
+
+impl Templates {
+    /// Renders a template, or what overrides it. A name that the template uses and `context` lacks is an error, and
+    /// what stands between `{{ }}` in a `.json` template comes out as JSON, whatever it holds.
+    ///
+    /// # Errors
+    /// When there is no such template, when it does not fit its context, or when its override cannot be believed.
+    pub fn render(&self, name: &'static str, context: impl Serialize) -> Result<String, Error> {
+        let text = self.text(name)?;
+        let failed = |cause| self.failed(name, &cause);
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_syntax(
+            SyntaxConfig::builder()
+                .keep_trailing_newline(true)
+                .trim_blocks(true)
+                .lstrip_blocks(true)
+                .build()
+                .map_err(failed)?,
+        );
+        environment.set_auto_escape_callback(|name| {
+            if name.ends_with(".json") { AutoEscape::Json } else { AutoEscape::None }
+        });
+        environment.add_template(name, text).map_err(failed)?;
+        environment
+            .get_template(name)
+            .and_then(|template| template.render(Value::from(Serde(context))))
+            .map_err(failed)
+    }
+
+    fn failed(&self, name: &str, cause: &minijinja::Error) -> Error {
+        let place = self.place(name);
+        let at = cause.line().map_or_else(|| place.clone(), |line| format!("{place}:{line}"));
+        let problem = match cause.detail() {
+            Some(detail) => format!("{}: {detail}", cause.kind()),
+            None => cause.kind().to_string(),
+        };
+        Error::Template { at, problem }
+    }
+}

@@ -1,0 +1,242 @@
+//! What a Concourse worker needs so that its containers get the GPUs: tags, and a containerd whose first runc is the
+//! wrapper. All of it stands in files of ours; nothing of the worker's or its charm's is edited, and nothing is written
+//! to /var/lib/concourse, which other machines may share.
+
+mod containerd;
+mod tags;
+
+use std::path::Path;
+
+use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+use root::Attributes;
+use serde::Serialize;
+
+use crate::config::{Config, Configure, Existing};
+use crate::engines::concourse::{Concourse, DROP_IN, ENV_FILE, UNIT, Worker};
+use crate::engines::env_file::{self, EnvFile};
+use crate::render::{self, Templates};
+use crate::worker::selection::Selection;
+
+use containerd::Way;
+use tags::Tags;
+
+/// The folder that holds nothing but the wrapper under the name `runc`.
+pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
+/// containerd's configuration of ours.
+const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
+/// What the launcher is called, beside [`SHIM_FOLDER`].
+const LAUNCHER: &str = "concourse-containerd";
+
+const ABOUT: &str = "concourse";
+
+/// What should be so for the worker of this machine. `wrapper`: runc-amd-wrapper's program; without one no container
+/// can be given a GPU, and the worker gets no tag of one. `shim`: the folder that holds it as `runc`, [`SHIM_FOLDER`]
+/// on a machine. To be asked with an empty selection too, when the configuration leaves AMD's GPUs alone: the user's
+/// own tags stay, and those that a charm left behind go.
+#[must_use]
+pub fn actions(
+    config: &Config,
+    selection: &Selection<'_>,
+    concourse: &Concourse,
+    templates: &Templates,
+    wrapper: Option<&Path>,
+    shim: &Path,
+) -> Desired {
+    let mut desired = Desired::default();
+    let adopts = config.concourse.existing == Existing::Adopt;
+    let charms = concourse.worker.as_ref().is_some_and(|worker| worker.charm.is_in_force());
+    let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (charms && adopts);
+    if config.concourse.configure == Configure::Never || !has_a_wish {
+        return desired;
+    }
+    for note in &concourse.notes {
+        desired.note(ABOUT, note);
+    }
+    let Some(worker) = &concourse.worker else { return desired };
+    if charms && !adopts {
+        desired.note(ABOUT, left_alone(worker));
+        return desired;
+    }
+    for problem in &worker.unread {
+        desired.note(ABOUT, problem);
+    }
+    let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
+    let way = wrapper.and_then(|wrapper| Some((way(templates, worker, shim, &mut desired)?, wrapper)));
+    let tags = tags::tags(config, selection, worker, way.is_some());
+    let files = match way {
+        Some((way, wrapper)) => containerd_files(&way, wrapper, shim, &mut desired),
+        None => Vec::new(),
+    };
+    if let Err(problem) = environment_files(templates, worker, files, tags, &mut desired) {
+        // Without all of them none does any good.
+        desired.actions.clear();
+        desired.problem(ABOUT, problem);
+    }
+    desired
+}
+
+/// The worker that is set up by us, if there is one: neither left alone by the configuration, nor the charm's.
+#[must_use]
+pub fn is_set_up<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
+    let adopts = config.concourse.existing == Existing::Adopt;
+    let worker = concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force());
+    worker.filter(|_| config.concourse.configure == Configure::Auto)
+}
+
+/// How the worker's containerd comes to run the wrapper; what hinders it is said.
+fn way(templates: &Templates, worker: &Worker, shim: &Path, desired: &mut Desired) -> Option<Way> {
+    let way = match Way::of(templates, worker, shim) {
+        Ok(way) => way,
+        Err(problem) => {
+            desired.problem(ABOUT, problem);
+            return None;
+        }
+    };
+    if matches!(way, Way::Shims { built_in: Some(4), .. }) {
+        desired.note(ABOUT, containerd::INCOMPLETE);
+    }
+    if worker.charm.lacks_real_runc {
+        desired.problem(
+            ABOUT,
+            format!(
+                "a script of the Concourse charm's is {} and there is no runc.real beside it: behind rocworker's wrapper \
+                 it still adds the nodes of every vendor's GPUs to each container",
+                worker.bin.join("runc").display()
+            ),
+        );
+    }
+    Some(way)
+}
+
+/// What the worker is to find at its variables for containerd, with the files that these name.
+fn containerd_files(
+    way: &Way,
+    wrapper: &Path,
+    shim: &Path,
+    desired: &mut Desired,
+) -> Vec<(&'static str, String)> {
+    let target = wrapper.to_owned();
+    let link = Kind::Owned(Content::Link { target });
+    desired.push(Action::new(
+        Stage::Expose,
+        shim.join("runc"),
+        link,
+        "the first runc of Concourse's containers",
+    ));
+    match way {
+        Way::Shims { text, .. } => {
+            let reason = "Concourse's containerd gives its shims the wrapper as runc";
+            desired.push(Action::file(Stage::Expose, CONTAINERD_CONFIG, text, reason).with(restart()));
+            vec![("CONCOURSE_CONTAINERD_CONFIG", CONTAINERD_CONFIG.to_owned())]
+        }
+        Way::Launcher { text } => {
+            let path = shim.parent().unwrap_or(shim).join(LAUNCHER);
+            let value = path.display().to_string();
+            let attributes = Attributes { mode: 0o755, owner: None };
+            let content = Content::File { bytes: text.clone().into_bytes(), attributes };
+            let reason = "starts Concourse's containerd with the wrapper as runc";
+            desired.push(Action::new(Stage::Expose, path, Kind::Owned(content), reason).with(restart()));
+            vec![("CONCOURSE_CONTAINERD_BIN", value)]
+        }
+        Way::AlreadySo => Vec::new(),
+    }
+}
+
+/// The environment file and the drop-in that names it, where there is anything to say in them.
+fn environment_files(
+    templates: &Templates,
+    worker: &Worker,
+    mut variables: Vec<(&'static str, String)>,
+    tags: Tags,
+    desired: &mut Desired,
+) -> Result<(), String> {
+    let mut unset = Vec::new();
+    match tags {
+        Tags::AsTheyAre => {}
+        Tags::Set(tags) => variables.push((tags::VARIABLE, tags)),
+        Tags::Unset => unset.push(tags::VARIABLE),
+        Tags::Unknown => {
+            for problem in &worker.unfollowed {
+                let left = "the worker's tags are left as they are, so that none of that file's is lost";
+                desired.problem(ABOUT, format!("{problem}: {left}"));
+            }
+        }
+        Tags::OutOfReach => desired.problem(
+            ABOUT,
+            format!(
+                "{} sets tags on its command line, which win over CONCOURSE_TAG: set the worker's tags there",
+                worker.unit.display()
+            ),
+        ),
+    }
+    if variables.is_empty() && unset.is_empty() {
+        return Ok(());
+    }
+    for drop_in in &worker.later {
+        desired.problem(
+            ABOUT,
+            format!(
+                "{} comes after {DROP_IN} and sets the worker's environment too: what it says wins",
+                drop_in.display()
+            ),
+        );
+    }
+    if !variables.is_empty() {
+        let reason = "the worker's tags, and where its containerd finds the wrapper";
+        desired.push(
+            Action::file(Stage::Expose, ENV_FILE, environment_file(templates, &variables)?, reason)
+                .with(restart()),
+        );
+    }
+    let environment_file = (!variables.is_empty()).then_some(ENV_FILE);
+    let context = DropIn { environment_file, unset };
+    let text = templates.render(render::CONCOURSE_DROP_IN, context).map_err(|error| error.to_string())?;
+    let reason = "the worker reads rocworker's environment file last";
+    let drop_in = Action::file(Stage::Expose, DROP_IN, text, reason);
+    desired.push(drop_in.with(Effect::SystemdReload).with(restart()));
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct DropIn {
+    environment_file: Option<&'static str>,
+    unset: Vec<&'static str>,
+}
+
+/// The environment file's text, read again as systemd will.
+fn environment_file(templates: &Templates, variables: &[(&'static str, String)]) -> Result<String, String> {
+    #[derive(Serialize)]
+    struct Context {
+        lines: Vec<String>,
+    }
+    let lines = variables.iter().map(|(name, value)| {
+        env_file::line(name, value)
+            .ok_or_else(|| format!("{name} cannot be set to {value:?} in an environment file"))
+    });
+    let context = Context { lines: lines.collect::<Result<_, _>>()? };
+    let text = templates.render(render::CONCOURSE_ENVIRONMENT, context).map_err(|error| error.to_string())?;
+    let read = EnvFile::parse(&text).variables;
+    let is_meant = read.len() == variables.len()
+        && read.iter().zip(variables).all(|((name, value), (key, meant))| name == key && value == meant);
+    if is_meant {
+        Ok(text)
+    } else {
+        Err(format!(
+            "{} gives other variables than it was asked for",
+            templates.place(render::CONCOURSE_ENVIRONMENT)
+        ))
+    }
+}
+
+/// Landing the worker lets its builds end; systemd does not start it again by itself after that.
+fn restart() -> Effect {
+    Effect::Restart { unit: UNIT.to_owned(), drain: Some("SIGUSR1".to_owned()) }
+}
+
+fn left_alone(worker: &Worker) -> String {
+    format!(
+        "the Concourse charm has set this worker up for AMD's GPUs by itself ({}): it is left alone. With \
+         `concourse: {{existing: adopt}}` rocworker's settings would come after the charm's and win",
+        worker.charm.signs.join(", ")
+    )
+}

@@ -1,0 +1,203 @@
+//! What docker should be told: our runtime, and CDI where it knows of it and is not told already. Its default runtime
+//! is never changed.
+
+use std::path::Path;
+
+use reconcile::edit::{Edit, Format, Key, Set};
+use reconcile::{Action, Desired, Effect, Stage};
+use serde_json::{Value, json};
+
+use crate::config::{Config, Configure, Restart};
+use crate::engines::Version;
+use crate::engines::docker::{CommandLine, Docker, Installed};
+use crate::worker::selection::is_off;
+
+const ABOUT: &str = "docker";
+const UNIT: &str = "docker.service";
+
+/// The first release with `features.cdi` (moby#47087).
+const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
+/// The first release in which CDI is on unless it is switched off (moby#49963).
+const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
+
+/// The folders that dockerd reads specs from unless it is given others; others replace these.
+const SPEC_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+
+/// What docker should be told, and what a person should know of it. `wrapper`: the program that runs containers.
+#[must_use]
+pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
+    let mut desired = Desired::default();
+    if config.docker.configure == Configure::Never || is_off(config) {
+        return desired;
+    }
+    if docker.is_snap {
+        desired.note(
+            ABOUT,
+            "docker is there as a snap, whose files are snapd's: it is left alone, and reads /etc/cdi only as far as \
+             its confinement lets it",
+        );
+    }
+    let Some(installed) = &docker.installed else { return desired };
+    match &installed.text {
+        Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
+        Err(reason) => desired.problem(ABOUT, reason),
+    }
+    desired
+}
+
+fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {
+    let file = docker.config.display();
+    let known = text.trim_start_matches('\u{feff}').trim();
+    // What is not JSON is refused below, with its line.
+    let known: Value = serde_json::from_str(known).unwrap_or_default();
+    let runtime = runtime(config, &known, wrapper).unwrap_or_else(|problem| {
+        desired.problem(ABOUT, format!("{file}: {problem}"));
+        None
+    });
+    let cdi = cdi(config, docker, &known).unwrap_or_else(|problem| {
+        desired.problem(ABOUT, problem);
+        Vec::new()
+    });
+    if docker.version.as_ref().is_ok_and(|version| *version < CDI) {
+        let version = docker.version.as_ref().map_or_else(String::clone, ToString::to_string);
+        let name = &config.docker.runtime;
+        desired.note(
+            ABOUT,
+            format!(
+                "docker {version} knows no CDI (it came with {CDI}): containers get GPUs by --runtime {name} and \
+                 AMD_VISIBLE_DEVICES alone"
+            ),
+        );
+    }
+    let is_cdi_new = cdi.iter().any(|key| !is_set(key, &known));
+    let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let edit = Edit { format: Format::Json, keys };
+    if let Err(fault) = edit.apply(text) {
+        return desired.problem(ABOUT, format!("{file}: {fault}: docker is left as it is"));
+    }
+    let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
+    let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
+    if docker.unit.is_some() {
+        action = action.with(effect(config, &known, is_cdi_new, desired));
+    } else {
+        desired.note(
+            ABOUT,
+            format!(
+                "there is no {UNIT}: whoever starts dockerd has to send it SIGHUP after a change of {file}"
+            ),
+        );
+    }
+    desired.push(action);
+}
+
+/// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
+/// told to leave them alive.
+fn effect(config: &Config, known: &Value, is_cdi_new: bool, desired: &mut Desired) -> Effect {
+    let unit = UNIT.to_owned();
+    if !is_cdi_new {
+        return Effect::Reload { unit };
+    }
+    let survive = known.get("live-restore") == Some(&Value::Bool(true));
+    if survive || config.restart == Restart::Now {
+        return Effect::Restart { unit, drain: None };
+    }
+    desired.note(
+        ABOUT,
+        "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): it is \
+         not restarted unless restart is now; systemctl restart docker does it",
+    );
+    Effect::Reload { unit }
+}
+
+/// Our runtime; none where the name is somebody else's.
+fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>, String> {
+    let name = &config.docker.runtime;
+    let path = wrapper.to_str().ok_or_else(|| format!("{} is no text", wrapper.display()))?;
+    let value = match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
+        None | Some(Value::Null) => json!({ "path": path }),
+        // Arguments that somebody gave it stay.
+        Some(entry) if entry.get("path").and_then(Value::as_str) == Some(path) => entry.clone(),
+        Some(entry) => {
+            let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
+            return Err(format!(
+                "the runtime {name} is somebody else's ({other}) and is left alone: choose another name for ours with \
+                 docker.runtime"
+            ));
+        }
+    };
+    Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set: Set::Value(value) }))
+}
+
+/// What has to be written for CDI.
+fn cdi(config: &Config, docker: &Installed, known: &Value) -> Result<Vec<Key>, String> {
+    let (file, flags) = (docker.config.display(), docker.unit.as_ref());
+    let has = |option| flags.is_some_and(|flags: &CommandLine| flags.has(option));
+    let version = match &docker.version {
+        Ok(version) => *version,
+        Err(reason) => {
+            return Err(format!("which docker this is cannot be told, and CDI is left as it is: {reason}"));
+        }
+    };
+    if version < CDI {
+        return Ok(Vec::new());
+    }
+    // Ours is true, so that false is somebody's decision.
+    if known.pointer("/features/cdi") == Some(&Value::Bool(false)) {
+        return Err(format!(
+            "{file}: features.cdi is false: docker finds no GPU by --device until it is taken out"
+        ));
+    }
+    if known.get("cdi-spec-dirs") == Some(&json!([""])) {
+        return Err(format!(
+            "{file}: cdi-spec-dirs names no folder, which switches CDI off: docker finds no GPU by --device until it is \
+             taken out"
+        ));
+    }
+    let mut keys = Vec::new();
+    if version < CDI_BY_DEFAULT {
+        if has("feature") {
+            return Err(format!(
+                "{UNIT} has --feature, beside which {file} may have no features: add --feature cdi there"
+            ));
+        }
+        keys.push(Key { path: vec!["features".to_owned(), "cdi".to_owned()], set: Set::Value(json!(true)) });
+    }
+    let folder = config.cdi.path.parent().and_then(Path::to_str).unwrap_or_default();
+    if !SPEC_FOLDERS.contains(&folder) {
+        if has("cdi-spec-dir") {
+            return Err(format!(
+                "{UNIT} has --cdi-spec-dir, beside which {file} may have no cdi-spec-dirs: add --cdi-spec-dir {folder} \
+                 there"
+            ));
+        }
+        let named: Vec<&str> = known
+            .get("cdi-spec-dirs")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        // What is named replaces what is not, which others may rely on.
+        let replaces = named.is_empty() || SPEC_FOLDERS.iter().all(|folder| named.contains(folder));
+        let folders = SPEC_FOLDERS.iter().filter(|_| replaces).chain(std::iter::once(&folder));
+        keys.extend(
+            folders.map(|folder| Key {
+                path: vec!["cdi-spec-dirs".to_owned()],
+                set: Set::Member(json!(folder)),
+            }),
+        );
+    }
+    Ok(keys)
+}
+
+fn is_set(key: &Key, known: &Value) -> bool {
+    let held = key.path.iter().try_fold(known, |value, part| value.get(part));
+    match &key.set {
+        Set::Value(value) => held == Some(value),
+        Set::Member(member) => held.and_then(Value::as_array).is_some_and(|list| list.contains(member)),
+        Set::Needed(_) => held.is_some(),
+    }
+}

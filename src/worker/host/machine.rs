@@ -1,0 +1,79 @@
+//! A machine with udev and a kernel of its own.
+
+use std::path::{Path, PathBuf};
+
+use minijinja::context;
+use reconcile::{Action, Desired, Effect, Stage};
+
+use super::{ABOUT, Error, GROUP, Rights, check};
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::render::{self, Templates};
+
+/// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
+const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
+const RIVALS: &str = "ClusterBloom, or AMD's package amdgpu-insecure-instinct-udev-rules";
+
+/// systemd-modules-load(8) reads it at boot.
+const LOAD: &str = "/etc/modules-load.d/amdgpu.conf";
+
+/// modprobe.d(5).
+const OPTIONS: &str = "/etc/modprobe.d/amdgpu.conf";
+
+pub(super) fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    rights: Rights,
+) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    if rights.lacks_group() {
+        desired.problem(
+            ABOUT,
+            format!(
+                "this machine has no group {GROUP}, so that root alone may open /dev/kfd and the render nodes: make \
+                 it with `groupadd --system {GROUP}` and apply again"
+            ),
+        );
+    }
+    desired.push(rules(facts, templates, rights)?);
+    let text = templates.render(render::MODULE_LOAD, context! {})?;
+    check::modules_load(render::MODULE_LOAD, &text)?;
+    desired.push(Action::file(Stage::Shape, LOAD, text, "the driver of AMD's GPUs is loaded at boot"));
+    if !config.module_options.is_empty() {
+        desired.push(options(config, templates)?);
+    }
+    Ok(desired)
+}
+
+fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action, Error> {
+    let mode = rights.mode();
+    // Where there is no such group the name would be an error; once there is, the rules change and are triggered.
+    let assigned = match rights.render_gid {
+        Some(_) => format!("GROUP=\"{GROUP}\", MODE=\"{mode:04o}\""),
+        None => format!("MODE=\"{mode:04o}\""),
+    };
+    let text =
+        templates.render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
+    check::rules(render::UDEV, &text)?;
+    Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
+        .with(Effect::Udev { devices: devices(facts) })
+        .contested_by(RIVALS))
+}
+
+/// What the rules are about, as sysfs names it.
+fn devices(facts: &Facts) -> Vec<PathBuf> {
+    let render = facts.amd().filter_map(|gpu| gpu.render.as_ref()?.path.file_name());
+    let render = render.map(|name| Path::new("/sys/class/drm").join(name));
+    [PathBuf::from("/sys/class/kfd/kfd")].into_iter().chain(render).collect()
+}
+
+fn options(config: &Config, templates: &Templates) -> Result<Action, Error> {
+    let options: Vec<String> =
+        config.module_options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let text = templates.render(render::MODULE_OPTIONS, context! { options })?;
+    check::modprobe(render::MODULE_OPTIONS, &text)?;
+    let reason = "parameters of amdgpu, which it reads when it is loaded: after a reboot, and before that \
+                  `update-initramfs -u` where the initramfs has the driver in it";
+    Ok(Action::file(Stage::Shape, OPTIONS, text, reason))
+}

@@ -1,0 +1,84 @@
+//! What should be so of the machine itself before containers come into it: who may open AMD's nodes, and the kernel
+//! module that makes them.
+//!
+//! A machine with udev and a kernel of its own gets rules and module files. A container has neither: there the nodes
+//! that were passed in are set themselves.
+
+mod check;
+mod machine;
+mod nodes;
+
+use reconcile::Desired;
+
+use crate::config::{Config, Permissions};
+use crate::facts::Facts;
+use crate::host::Around;
+use crate::render::{self, Templates};
+use crate::worker::selection::is_off;
+
+/// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
+pub const GROUP: &str = "render";
+
+/// What notes are about.
+const ABOUT: &str = "host";
+
+/// Why a file for the machine cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Template(#[from] render::Error),
+    /// What came out of a template is not what its reader takes.
+    #[error("template {template}, line {line} of what it gives, {text:?}: {problem}; mend the template")]
+    Unfit { template: &'static str, line: usize, text: String, problem: &'static str },
+}
+
+/// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
+/// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
+///
+/// # Errors
+/// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.
+pub fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    render_gid: Option<u32>,
+) -> Result<Desired, Error> {
+    if is_off(config) || facts.amd().next().is_none() {
+        return Ok(Desired::default());
+    }
+    let rights = Rights { permissions: config.permissions, render_gid };
+    match &facts.virtualization {
+        Some(Around::Container(name)) => nodes::actions(config, facts, templates, rights, name),
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights),
+    }
+}
+
+/// Group and mode that the nodes should have.
+#[derive(Debug, Clone, Copy)]
+struct Rights {
+    permissions: Permissions,
+    /// `None` where the machine has no such group: a name that nobody knows is an error to whoever reads it.
+    render_gid: Option<u32>,
+}
+
+impl Rights {
+    fn mode(self) -> u32 {
+        match self.permissions {
+            Permissions::Render => 0o660,
+            Permissions::Open => 0o666,
+        }
+    }
+
+    /// As the configuration spells it.
+    fn name(self) -> &'static str {
+        match self.permissions {
+            Permissions::Render => "render",
+            Permissions::Open => "open",
+        }
+    }
+
+    /// Whether the group that may open the nodes is not there to be given them.
+    fn lacks_group(self) -> bool {
+        self.permissions == Permissions::Render && self.render_gid.is_none()
+    }
+}

@@ -1,0 +1,117 @@
+//! A container: its nodes are what was passed in, root:root 0660 by LXD's default, and no uevent reaches it.
+
+use std::path::Path;
+
+use amdgpu::DeviceNode;
+use minijinja::context;
+use reconcile::{Action, Desired, Kind, Stage};
+use root::Meta;
+
+use super::{ABOUT, Error, GROUP, Rights, check};
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::render::{self, Templates};
+
+/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
+/// on in containers too (systemd's pull request 11563).
+const TMPFILES: &str = "/etc/tmpfiles.d/rocworker.conf";
+
+/// What the kernel shows for an id that a user namespace does not map (`overflowuid` and `overflowgid`,
+/// proc_sys_kernel(5)).
+const UNMAPPED: u32 = 65534;
+
+pub(super) fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    rights: Rights,
+    around: &str,
+) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    if !config.module_options.is_empty() {
+        desired.problem(
+            ABOUT,
+            format!(
+                "module-options cannot be set from inside a container ({around}): configure them on its host"
+            ),
+        );
+    }
+    let nodes = settable(facts, &mut desired);
+    if nodes.is_empty() {
+        return Ok(desired);
+    }
+    if rights.lacks_group() {
+        desired.problem(
+            ABOUT,
+            format!(
+                "this container has no group {GROUP}, so that /dev/kfd and the render nodes are left as they were \
+                 passed in: make it with `groupadd --system {GROUP}` and apply again"
+            ),
+        );
+        return Ok(desired);
+    }
+    if facts.systemd {
+        desired.push(at_boot(templates, rights, &nodes)?);
+    } else {
+        desired.note(
+            ABOUT,
+            format!(
+                "this container ({around}) does not run systemd: the nodes' group and mode hold until its next \
+                 start; apply again from whatever starts its services"
+            ),
+        );
+    }
+    for (path, meta) in nodes {
+        // Also where a node is right already: what is no longer wanted would be taken back.
+        let kind = Kind::Node { mode: rights.mode(), gid: rights.render_gid.unwrap_or(meta.gid) };
+        let reason = "who may open it: it was passed in with the group and mode of the container's manager";
+        desired.push(Action::new(Stage::Shape, path, kind, reason));
+    }
+    Ok(desired)
+}
+
+/// AMD's compute nodes that are there and can be changed, in the order of the GPUs.
+fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)> {
+    let render = facts.amd().filter_map(|gpu| gpu.render.as_ref());
+    let mut nodes = Vec::new();
+    for DeviceNode { path, state } in [&facts.machine.kfd.node].into_iter().chain(render) {
+        match state {
+            // Everybody may open it, so that nothing is missing.
+            Ok(meta) if is_foreign(meta) && meta.mode & 0o006 == 0o006 => {}
+            Ok(meta) if is_foreign(meta) => desired.problem(
+                ABOUT,
+                format!(
+                    "{} has an owner or group that this container does not map, so that nobody in it can change the \
+                     node: pass it in with a uid, gid and mode (lxc config device set)",
+                    path.display()
+                ),
+            ),
+            Ok(meta) => nodes.push((path.as_path(), *meta)),
+            // detect says why; there is nothing to set.
+            Err(_) => {}
+        }
+    }
+    nodes
+}
+
+/// The kernel lets root of a user namespace change what belongs to ids of that namespace, owner and group both
+/// (capable_wrt_inode_uidgid in kernel/capability.c).
+fn is_foreign(meta: &Meta) -> bool {
+    meta.uid == UNMAPPED || meta.gid == UNMAPPED
+}
+
+fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
+    let nodes: Vec<String> = nodes.iter().map(|(path, _)| path.display().to_string()).collect();
+    // A dash leaves the group as it is.
+    let group = rights.render_gid.map_or("-", |_| GROUP);
+    let mode = format!("{:04o}", rights.mode());
+    let text =
+        templates.render(render::TMPFILES, context! { permissions => rights.name(), nodes, mode, group })?;
+    check::tmpfiles(render::TMPFILES, &text)?;
+    Ok(Action::file(
+        Stage::Shape,
+        TMPFILES,
+        text,
+        "AMD's nodes have their group and mode from every start on",
+    ))
+}
