@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fmt, fs};
 
 /// Everything beneath some folders of a top folder, by its path beneath the top.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree(BTreeMap<PathBuf, Entry>);
 
 /// One path: type and mode, owner, and a file's bytes or a link's target.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     pub mode: u32,
     pub uid: u32,
@@ -109,6 +109,12 @@ impl Tree {
             format!("{}: {}, not {}", path.display(), described(self.get(path)), others.join(" or "))
         };
         paths.into_iter().filter(is_off).map(line).collect()
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&described(Some(self)))
     }
 }
 
