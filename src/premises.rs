@@ -6,7 +6,7 @@ use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
 use crate::config::Config;
-use crate::engines::{Concourse, Docker, Versions};
+use crate::engines::{Concourse, Containerd, Docker, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
@@ -22,6 +22,8 @@ pub struct Premises {
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
+    /// `None`: it is not installed, or not to be configured.
+    pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
 }
@@ -43,6 +45,7 @@ impl Premises {
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
+            containerd: Containerd::read(root, config, versions),
             docker: Docker::read(root, &config.docker.config, versions),
             concourse: Concourse::read(root, versions),
         }

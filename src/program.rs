@@ -22,6 +22,12 @@ pub struct Program {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// Whether a path is one at which the wrapper stands or stood by our hand: a package may come after a copy.
+#[must_use]
+pub fn is_ours(path: &str) -> bool {
+    [PACKAGED, INSTALLED].contains(&path)
+}
+
 impl Program {
     /// The package's; else the one beside this program, to be copied; else the one that was copied earlier.
     ///

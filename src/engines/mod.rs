@@ -1,11 +1,13 @@
 //! The container engines of a machine: which are there, of which version, and how they are configured now.
 
 pub mod concourse;
+pub mod containerd;
 pub mod docker;
 pub mod env_file;
 pub mod unit;
 mod version;
 
 pub use concourse::Concourse;
+pub use containerd::Containerd;
 pub use docker::Docker;
 pub use version::{Known, Version, Versions};

@@ -29,6 +29,9 @@ pub const MODULE_OPTIONS: &str = "modules/options.conf";
 /// Group and mode of the nodes in a container, at every start.
 pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 
+/// The drop-in of containerd 2.
+pub const CONTAINERD: &str = "containerd/rocworker.toml";
+
 /// The Concourse worker's environment file, its unit's drop-in, and how its containerd comes to run the wrapper.
 pub const CONCOURSE_ENVIRONMENT: &str = "concourse/worker.env";
 pub const CONCOURSE_DROP_IN: &str = "concourse/drop-in.conf";
@@ -42,6 +45,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (UDEV, include_str!("../../templates/udev/70-amdgpu.rules")),
     (MODULE_LOAD, include_str!("../../templates/modules/load.conf")),
     (MODULE_OPTIONS, include_str!("../../templates/modules/options.conf")),
+    (CONTAINERD, include_str!("../../templates/containerd/rocworker.toml")),
     (CONCOURSE_ENVIRONMENT, include_str!("../../templates/concourse/worker.env")),
     (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
     (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
@@ -64,7 +68,8 @@ pub enum Error {
 
 impl Templates {
     /// Renders a template, or what overrides it. A name that the template uses and `context` lacks is an error, and
-    /// what stands between `{{ }}` in a `.json` template comes out as JSON, whatever it holds.
+    /// what stands between `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's
+    /// strings, numbers and lists are TOML's too.
     ///
     /// # Errors
     /// When there is no such template, when it does not fit its context, or when its override cannot be believed.
@@ -82,7 +87,11 @@ impl Templates {
                 .map_err(failed)?,
         );
         environment.set_auto_escape_callback(|name| {
-            if name.ends_with(".json") { AutoEscape::Json } else { AutoEscape::None }
+            if name.ends_with(".json") || name.ends_with(".toml") {
+                AutoEscape::Json
+            } else {
+                AutoEscape::None
+            }
         });
         environment.add_template(name, text).map_err(failed)?;
         environment

@@ -7,7 +7,7 @@ use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
 use super::selection::{Selection, is_off, select};
-use super::{concourse, docker, host, policy};
+use super::{concourse, containerd, docker, host, policy};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -44,12 +44,10 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    desired.extend(host::actions(
-        config,
-        &premises.facts,
-        &premises.templates,
-        premises.groups.gid(host::GROUP),
-    )?);
+    desired.extend(
+        host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
+            .of("host"),
+    );
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
     if premises.facts.amd().next().is_none() {
@@ -79,6 +77,7 @@ fn worker(
     let wrapper = program.map(|program| program.path.as_path());
     let shim = Path::new(concourse::SHIM_FOLDER);
     concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
+        .of("concourse")
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
@@ -113,7 +112,11 @@ fn runtime(
     let real_runc = set_up.and_then(|worker| worker.real_runc()).map(Path::to_owned);
     policy.runtime = policy.runtime.or(real_runc);
     desired.push(policy::action(policy::text(&premises.templates, &policy)?));
-    desired.extend(docker::actions(config, &premises.docker, &program.path));
+    if let Some(containerd) = &premises.containerd {
+        let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        desired.extend(part.of_or_undecided("containerd"));
+    }
+    desired.extend(docker::actions(config, &premises.docker, &program.path).of_or_undecided("docker"));
     desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::config::{Config, Configure, Restart};
 use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
+use crate::program::is_ours;
 use crate::worker::selection::is_off;
 
 const ABOUT: &str = "docker";
@@ -119,7 +120,11 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
     let value = match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => json!({ "path": path }),
         // Arguments that somebody gave it stay.
-        Some(entry) if entry.get("path").and_then(Value::as_str) == Some(path) => entry.clone(),
+        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {
+            let mut entry = entry.clone();
+            entry.insert("path".to_owned(), path.into());
+            entry.into()
+        }
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
@@ -129,6 +134,10 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
         }
     };
     Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set: Set::Value(value) }))
+}
+
+fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {
+    program.and_then(Value::as_str).is_some_and(|program| program == wrapper || is_ours(program))
 }
 
 /// What has to be written for CDI.

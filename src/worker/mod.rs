@@ -3,6 +3,7 @@
 
 pub mod cdi;
 pub mod concourse;
+pub mod containerd;
 pub mod desired;
 pub mod docker;
 pub mod host;

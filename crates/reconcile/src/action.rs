@@ -16,6 +16,8 @@ pub struct Action {
     pub reason: String,
     /// What a change of it makes necessary: once, at the end, and on the way back too.
     pub effects: Vec<Effect>,
+    /// Whose part of Desired it is: see [`crate::Desired::of`].
+    pub concern: String,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
     pub rival: Option<String>,
 }
@@ -72,7 +74,7 @@ impl Action {
     #[must_use]
     pub fn new(stage: Stage, path: impl Into<PathBuf>, kind: Kind, reason: &str) -> Self {
         let (path, reason) = (path.into(), reason.to_owned());
-        Self { path, kind, stage, reason, effects: Vec::new(), rival: None }
+        Self { path, kind, stage, reason, effects: Vec::new(), concern: String::new(), rival: None }
     }
 
     /// The same, and a change of it needs this.

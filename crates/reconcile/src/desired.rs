@@ -7,6 +7,8 @@ use crate::Action;
 pub struct Desired {
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
+    /// Concerns of which it cannot be told what should be: what is there of them by our hand stays.
+    pub undecided: Vec<String>,
 }
 
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.
@@ -35,8 +37,29 @@ impl Desired {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
     }
 
+    /// The same, as the part of one concern: `containerd`, `docker`.
+    #[must_use]
+    pub fn of(mut self, concern: &str) -> Self {
+        for action in &mut self.actions {
+            concern.clone_into(&mut action.concern);
+        }
+        self
+    }
+
+    /// The same, as the part of a concern that could not be looked at where it wants nothing and says a problem: that
+    /// a program does not tell its version once is no reason to take everything back.
+    #[must_use]
+    pub fn of_or_undecided(self, concern: &str) -> Self {
+        let mut part = self.of(concern);
+        if part.actions.is_empty() && part.notes.iter().any(|note| note.problem) {
+            part.undecided.push(concern.to_owned());
+        }
+        part
+    }
+
     /// What another concern wants, after what is wanted already.
     pub fn extend(&mut self, other: Self) {
+        self.undecided.extend(other.undecided);
         self.actions.extend(other.actions);
         self.notes.extend(other.notes);
     }

@@ -35,6 +35,8 @@ pub struct Entry {
     #[serde(flatten)]
     pub ours: Ours,
     pub effects: Vec<Effect>,
+    #[serde(default)]
+    pub concern: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rival: Option<String>,
     #[serde(default)]

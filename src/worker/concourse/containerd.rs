@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use toml_edit::{DocumentMut, Item, Value};
+use toml_edit::{DocumentMut, Item};
 
 use crate::engines::Version;
 use crate::engines::concourse::Worker;
@@ -138,10 +138,7 @@ fn shims(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Option<W
         return Ok(None);
     }
     let path = format!("{}:{}", shim.display(), worker.path());
-    let context = Context {
-        default: default.trim_matches('\n'),
-        path: Value::from(format!("PATH={path}")).to_string(),
-    };
+    let context = Context { default: default.trim_matches('\n'), path: format!("PATH={path}") };
     let text = templates.render(render::CONCOURSE_CONTAINERD, context).map_err(|error| error.to_string())?;
     check(templates, &text, &meant, &path)?;
     Ok(Some(Way::Shims { text, built_in }))

@@ -14,6 +14,7 @@
 )]
 
 pub mod cgroups;
+pub mod configured;
 pub mod containerd;
 pub mod engine;
 pub mod host;

@@ -37,7 +37,8 @@ pub enum Set {
     /// A list that has this among its members; the others stay.
     Member(serde_json::Value),
     /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
-    /// It stays as long as the file holds anything that is not ours.
+    /// It may be a table. On the way back it stays where somebody has put something beside it since: that may need
+    /// it as well.
     Needed(serde_json::Value),
 }
 
@@ -57,6 +58,20 @@ pub struct Fault {
     /// From 1.
     pub line: usize,
     pub problem: String,
+}
+
+impl Format {
+    /// What a text says, as JSON has it; a date of TOML becomes its text.
+    ///
+    /// # Errors
+    /// The text is not of this format.
+    pub fn read(self, text: &str) -> Result<serde_json::Value, Fault> {
+        match self {
+            Self::Toml => toml::read(text),
+            Self::Json => serde_json::from_str(text)
+                .map_err(|error| Fault { line: error.line(), problem: error.to_string() }),
+        }
+    }
 }
 
 impl Edit {

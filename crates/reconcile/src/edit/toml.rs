@@ -1,9 +1,149 @@
-use super::{Fault, Key, Reverted};
+//! TOML, edited by splicing: toml_edit tells where each key and value stands, and everything else stays byte for
+//! byte. Writing its document out again would turn CRLF into LF.
 
-pub(super) fn apply(_keys: &[Key], _text: &str) -> Result<String, Fault> {
-    Err(Fault { line: 1, problem: "not written yet".to_owned() })
+mod array;
+mod insert;
+mod lines;
+mod remove;
+mod tree;
+mod write;
+
+use serde_json::Value;
+
+use super::{Fault, Key, Reverted, Set};
+use tree::{Node, Tree};
+
+const BOM: char = '\u{feff}';
+
+/// A text as JSON has it; a date becomes its text.
+pub(super) fn read(text: &str) -> Result<Value, Fault> {
+    let tree = Tree::parse(text.strip_prefix(BOM).unwrap_or(text))?;
+    Ok(tree::json(Node::Table(tree.root())))
 }
 
-pub(super) fn revert(_keys: &[Key], _text: &str, _before: Option<&str>) -> Result<Reverted, Fault> {
-    Err(Fault { line: 1, problem: "not written yet".to_owned() })
+pub(super) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
+    let (bom, body) = split_bom(text);
+    // Also where there is nothing to do: a text that is no TOML must not count as right.
+    let mut body = Tree::parse(body).map(|_| body.to_owned())?;
+    for key in keys {
+        body = set(key, body)?;
+    }
+    Ok(format!("{bom}{body}"))
+}
+
+fn set(key: &Key, text: String) -> Result<String, Fault> {
+    let tree = Tree::parse(&text)?;
+    let found = tree.find(&key.path);
+    let new = match (&key.set, found) {
+        (Set::Needed(_), Some(_)) => return Ok(text),
+        (Set::Value(value) | Set::Needed(value), None) => insert::insert(&tree, &key.path, value)?,
+        (Set::Member(member), None) => insert::insert(&tree, &key.path, &Value::Array(vec![member.clone()]))?,
+        (Set::Value(value), Some(found)) => match found.node {
+            node if tree::json(node) == *value => return Ok(text),
+            Node::Value(old) => lines::spliced(&text, [(tree::known(old.span())?, write::value(value)?)]),
+            node => return Err(tree.in_the_way(&key.path, node, found.key, "a value")),
+        },
+        (Set::Member(member), Some(found)) => match found.node {
+            Node::Value(toml_edit::Value::Array(array)) => {
+                if array.iter().any(|known| tree::json(Node::Value(known)) == *member) {
+                    return Ok(text);
+                }
+                array::added(&text, array, &write::value(member)?)?
+            }
+            node => return Err(tree.in_the_way(&key.path, node, found.key, "a list")),
+        },
+    };
+    Ok(new)
+}
+
+pub(super) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+    // Nobody has changed it since: exactly what was there.
+    if apply(keys, before.unwrap_or_default()).is_ok_and(|ours| ours == text) {
+        return Ok(Reverted { text: before.map(str::to_owned), left: Vec::new() });
+    }
+    let (bom, body) = split_bom(text);
+    let before_tree = Tree::parse(split_bom(before.unwrap_or_default()).1)?;
+    let mut body = Tree::parse(body).map(|_| body.to_owned())?;
+    let mut left = Vec::new();
+    let (needed, plain): (Vec<&Key>, Vec<&Key>) =
+        keys.iter().rev().partition(|key| matches!(key.set, Set::Needed(_)));
+    for key in plain {
+        body = unset(key, body, &before_tree, &mut left)?;
+    }
+    for key in &needed {
+        body = unset_needed(key, &needed, body, &before_tree, &mut left)?;
+    }
+    left.reverse();
+    let nothing = before.is_none() && body.trim().is_empty();
+    Ok(Reverted { text: (!nothing).then(|| format!("{bom}{body}")), left })
+}
+
+fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> Result<String, Fault> {
+    let tree = Tree::parse(&text)?;
+    let Some(found) = tree.find(&key.path) else { return Ok(text) };
+    let was = before.find(&key.path).map(|step| step.node);
+    let (now, then) = (tree::json(found.node), was.map(tree::json));
+    if then.as_ref() == Some(&now) {
+        return Ok(text);
+    }
+    match (&key.set, found.node, was) {
+        (Set::Member(member), Node::Value(toml_edit::Value::Array(array)), _) => {
+            let theirs = |list: &Value| list.as_array().is_some_and(|list| list.contains(member));
+            if then.as_ref().is_some_and(theirs) || !theirs(&now) {
+                return Ok(text);
+            }
+            if array.len() == 1 && was.is_none() {
+                return remove::removed(&text, &key.path, before);
+            }
+            array::without(&text, array, member)
+        }
+        (Set::Value(ours), Node::Value(value), _) if now == *ours => match was {
+            Some(Node::Value(old)) => {
+                let old = before.slice(tree::known(old.span())?).to_owned();
+                Ok(lines::spliced(&text, [(tree::known(value.span())?, old)]))
+            }
+            _ => remove::removed(&text, &key.path, before),
+        },
+        _ => {
+            left.push(write::path(&key.path));
+            Ok(text)
+        }
+    }
+}
+
+/// What only ours needed goes, unless somebody else has come to stand beside it.
+fn unset_needed(
+    key: &Key,
+    needed: &[&Key],
+    text: String,
+    before: &Tree<'_>,
+    left: &mut Vec<String>,
+) -> Result<String, Fault> {
+    let tree = Tree::parse(&text)?;
+    let Some(found) = tree.find(&key.path) else { return Ok(text) };
+    if before.find(&key.path).is_some() {
+        return Ok(text);
+    }
+    let (_, folder) = key.path.split_last().unwrap_or((&EMPTY, &[]));
+    let beside = tree.names_in(folder).into_iter().filter(|name| {
+        let path = [folder, std::slice::from_ref(name)].concat();
+        before.find(&path).is_none() && needed.iter().all(|key| key.path != path)
+    });
+    if beside.count() > 0 {
+        return Ok(text);
+    }
+    let Set::Needed(ours) = &key.set else { return Ok(text) };
+    if tree::json(found.node) != *ours {
+        left.push(write::path(&key.path));
+        return Ok(text);
+    }
+    remove::removed(&text, &key.path, before)
+}
+
+const EMPTY: String = String::new();
+
+/// A mark that Windows editors put in front; containerd 1.x reads past it.
+fn split_bom(text: &str) -> (&str, &str) {
+    let bom = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
+    text.split_at(bom)
 }

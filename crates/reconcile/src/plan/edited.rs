@@ -106,6 +106,7 @@ fn plan_text(
         before,
         ours: Ours::Edited { edit: edit.clone(), states },
         effects: action.effects.clone(),
+        concern: action.concern.clone(),
         rival: action.rival.clone(),
         repairs,
     };

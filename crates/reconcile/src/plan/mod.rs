@@ -83,7 +83,10 @@ impl Plan {
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let mut plan = Self::of(root, meant, receipt, now)?;
         let mut standing = Standing::default();
-        let is_wanted = |entry: &Entry| desired.actions.iter().any(|action| action.path == entry.path);
+        let is_wanted = |entry: &Entry| {
+            desired.actions.iter().any(|action| action.path == entry.path)
+                || desired.undecided.contains(&entry.concern)
+        };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {

@@ -44,6 +44,7 @@ pub(super) fn plan(
         before,
         ours: Ours::Node { mode, gid, older },
         effects: action.effects.clone(),
+        concern: action.concern.clone(),
         rival: action.rival.clone(),
         repairs: Repairs::default(),
     };

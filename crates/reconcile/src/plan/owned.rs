@@ -59,6 +59,7 @@ pub(super) fn plan(
         before,
         ours: Ours::Owned { states },
         effects: action.effects.clone(),
+        concern: action.concern.clone(),
         rival: action.rival.clone(),
         repairs,
     };

@@ -115,5 +115,5 @@ pub(crate) fn owned(path: &str, text: &str) -> Action {
 }
 
 pub(crate) fn desired(actions: impl IntoIterator<Item = Action>) -> Desired {
-    Desired { actions: actions.into_iter().collect(), notes: Vec::new() }
+    Desired { actions: actions.into_iter().collect(), ..Desired::default() }
 }

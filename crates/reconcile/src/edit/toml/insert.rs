@@ -1,0 +1,204 @@
+//! A key that is not there yet is put where its neighbours are, in the way that they are written.
+
+use serde_json::Value as Json;
+use toml_edit::{InlineTable, Item, Table};
+
+use super::super::Fault;
+use super::tree::{self, Node, Step, Tree};
+use super::{lines, write};
+
+/// The text with a value at a path at which nothing is.
+pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+    let steps = tree.walk(path);
+    let Some(deepest) = steps.last() else { return into_root(tree, path, value) };
+    match deepest.node {
+        Node::Value(_) | Node::Tables(_) => {
+            let there = path.get(..steps.len()).unwrap_or(path);
+            Err(tree.in_the_way(there, deepest.node, deepest.key, "a table"))
+        }
+        Node::Inline(_) => into_inline(tree, &steps, path, value),
+        Node::Table(table) if table.is_dotted() => beside_dotted(tree, &steps, table, path, value),
+        Node::Table(table) => {
+            let is_line = path.len() == steps.len() + 1 && !value.is_object() && tree::is_headed(table);
+            if !is_line {
+                return section(tree, Some(table), path, value);
+            }
+            let last = tree::end_of_body(table);
+            let header = tree::known(table.span())?;
+            let text = tree.text();
+            let blanks = match last {
+                Some(last) => lines::indentation(text, first_line_of(table).unwrap_or(last)).to_owned(),
+                None => deeper(lines::indentation(text, header.start)),
+            };
+            let line = line(&blanks, path.get(steps.len()..).unwrap_or_default(), value, text)?;
+            Ok(lines::put(text, lines::next(text, last.unwrap_or(header.end)), &line))
+        }
+    }
+}
+
+fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<String, Fault> {
+    let (keys, value) = (write::path(keys), write::value(value)?);
+    Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
+}
+
+/// Where a table's first key stands.
+fn first_line_of(table: &Table) -> Option<usize> {
+    let keys =
+        table.iter().filter(|(_, item)| item.is_value()).filter_map(|(name, _)| table.get_key_value(name));
+    keys.filter_map(|(key, _)| key.span()).map(|span| span.start).min()
+}
+
+fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+    if path.len() > 1 || value.is_object() {
+        return section(tree, None, path, value);
+    }
+    let text = tree.text();
+    let mut line = line("", path, value, text)?;
+    if let Some(last) = tree::end_of_body(tree.root()) {
+        return Ok(lines::put(text, lines::next(text, last), &line));
+    }
+    // Before the first header; behind what the file says of itself at its top.
+    let mut at = 0;
+    while text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
+        at = lines::next(text, at);
+    }
+    if at < text.len() && !lines::is_blank(text, at) {
+        at = 0;
+    }
+    if at < text.len() && !lines::is_blank(text, at) {
+        line.push_str(lines::end_of_line(text));
+    }
+    Ok(lines::put(text, at, &line))
+}
+
+/// `[a.b]` and its lines, behind everything of the deepest table that is there; `None`: at the end.
+fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
+    let text = tree.text();
+    let at = host.and_then(tree::end_of_block).map_or(text.len(), |end| lines::next(text, end));
+    let model = host.and_then(|host| model(text, host)).unwrap_or_default();
+    let eol = lines::end_of_line(text);
+    let before = at.saturating_sub(1);
+    let mut block = String::new();
+    if at > 0 && !lines::is_blank(text, lines::start(text, before)) {
+        block.push_str(eol);
+    }
+    let (name, table) = path.split_last().unzip();
+    match (name, table) {
+        (Some(name), Some(table)) if !value.is_object() => {
+            block.push_str(&format!("{}[{}]{eol}", model.header, write::path(table)));
+            block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
+        }
+        _ => tables(&mut block, &model, path, value, text)?,
+    }
+    Ok(lines::put(text, at, &block))
+}
+
+fn tables(block: &mut String, model: &Model, path: &[String], table: &Json, text: &str) -> Result<(), Fault> {
+    let eol = lines::end_of_line(text);
+    let entries = table.as_object().into_iter().flatten();
+    let (inner, own): (Vec<_>, Vec<_>) = entries.partition(|(_, value)| value.is_object());
+    block.push_str(&format!("{}[{}]{eol}", model.header, write::path(path)));
+    for (name, value) in own {
+        block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
+    }
+    for (name, value) in inner {
+        block.push_str(eol);
+        let deeper = Model { header: deeper(&model.header), lines: deeper(&model.lines) };
+        tables(block, &deeper, &[path, std::slice::from_ref(name)].concat(), value, text)?;
+    }
+    Ok(())
+}
+
+/// How far tables are moved in, as files that `containerd config default` has written have it.
+#[derive(Default)]
+struct Model {
+    header: String,
+    lines: String,
+}
+
+/// As the first table in `host` is written, or one step further in than `host` itself.
+fn model(text: &str, host: &Table) -> Option<Model> {
+    let inner = host.iter().find_map(|(_, item)| match item {
+        Item::Table(table) if tree::is_headed(table) => Some(table),
+        _ => None,
+    });
+    let table = inner.or_else(|| tree::is_headed(host).then_some(host))?;
+    let header = lines::indentation(text, table.span()?.start).to_owned();
+    let lines_of = |table: &Table| first_line_of(table).map(|at| lines::indentation(text, at).to_owned());
+    if inner.is_some() {
+        let lines = lines_of(table).unwrap_or_else(|| deeper(&header));
+        return Some(Model { header, lines });
+    }
+    let lines = lines_of(table).unwrap_or_else(|| header.clone());
+    if header.is_empty() {
+        Some(Model { header, lines })
+    } else {
+        Some(Model { header: deeper(&header), lines: deeper(&lines) })
+    }
+}
+
+/// Nothing stays nothing.
+fn deeper(blanks: &str) -> String {
+    if blanks.is_empty() { String::new() } else { format!("{blanks}  ") }
+}
+
+/// A table that dotted keys have made can have no header: more dotted keys, where the others are.
+fn beside_dotted(
+    tree: &Tree<'_>,
+    steps: &[Step<'_>],
+    table: &Table,
+    path: &[String],
+    value: &Json,
+) -> Result<String, Fault> {
+    let text = tree.text();
+    let is_host = |step: &Step<'_>| matches!(step.node, Node::Table(table) if !table.is_dotted());
+    let host = steps.iter().rposition(is_host).map_or(0, |at| at + 1);
+    let Some(last) = tree::end_of_body(table) else {
+        // Dotted keys of which only tables with headers are left: those can have more of their kind.
+        return section(tree, Some(table), path, value);
+    };
+    let keys = path.get(host..).unwrap_or_default();
+    // The last value may stand on several lines; the key is on the first.
+    let first = first_line_of(table).unwrap_or(last);
+    let blanks = lines::indentation(text, first).to_owned();
+    let written: Result<String, Fault> = write::leaves(value)
+        .into_iter()
+        .map(|(below, leaf)| line(&blanks, &[keys, below.as_slice()].concat(), leaf, text))
+        .collect();
+    Ok(lines::put(text, lines::next(text, last), &written?))
+}
+
+fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
+    let text = tree.text();
+    let found = steps.iter().enumerate().rev().find_map(|(at, step)| Some((at + 1, in_braces(step)?)));
+    let Some((host, table)) = found else { return section(tree, None, path, value) };
+    // Dotted as far as dotted keys are there, in braces from there on.
+    let missing = steps.len() + 1;
+    let (_, inner) = path.split_at(missing.min(path.len()));
+    let wrapped = inner
+        .iter()
+        .rev()
+        .fold(value.clone(), |value, name| Json::Object(std::iter::once((name.clone(), value)).collect()));
+    let entry =
+        format!("{} = {}", write::path(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
+    let (at, put) = place_in(text, table, &entry)?;
+    Ok(lines::spliced(text, [(at..at, put)]))
+}
+
+fn in_braces<'a>(step: &Step<'a>) -> Option<&'a InlineTable> {
+    match step.node {
+        Node::Inline(table) if !table.is_dotted() => Some(table),
+        _ => None,
+    }
+}
+
+fn place_in(text: &str, table: &InlineTable, entry: &str) -> Result<(usize, String), Fault> {
+    let braces = tree::known(table.span())?;
+    Ok(match tree::end_of_inline(table) {
+        None => (braces.start + 1, format!(" {entry} ")),
+        Some(last) => match super::array::comma_after(text, last) {
+            Some(comma) => (comma + 1, format!(" {entry},")),
+            None => (last, format!(", {entry}")),
+        },
+    })
+}

@@ -1,0 +1,61 @@
+//! Lines of a text, by byte offsets.
+
+use std::ops::Range;
+
+/// The line end that the text uses: that of its first line.
+pub(super) fn end_of_line(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// Where the line begins that `at` is on.
+pub(super) fn start(text: &str, at: usize) -> usize {
+    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
+}
+
+/// Where the line after it begins, or the text's end.
+pub(super) fn next(text: &str, at: usize) -> usize {
+    text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline + 1)
+}
+
+/// The blanks that the line begins with on which `at` is.
+pub(super) fn indentation(text: &str, at: usize) -> &str {
+    let line = text.get(start(text, at)..).unwrap_or_default();
+    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..blanks).unwrap_or_default()
+}
+
+/// Whether the line that begins at `start` holds nothing. The end of the text is no line.
+pub(super) fn is_blank(text: &str, start: usize) -> bool {
+    start < text.len() && text.get(start..next(text, start)).is_some_and(|line| line.trim().is_empty())
+}
+
+pub(super) fn line_number(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The text with each of these places holding something else. They do not overlap.
+pub(super) fn spliced<const N: usize>(text: &str, mut places: [(Range<usize>, String); N]) -> String {
+    places.sort_by_key(|(range, _)| range.start);
+    let mut new = String::with_capacity(text.len() + 256);
+    let mut kept = 0;
+    for (range, instead) in places {
+        new.push_str(text.get(kept..range.start).unwrap_or_default());
+        new.push_str(&instead);
+        kept = range.end;
+    }
+    new.push_str(text.get(kept..).unwrap_or_default());
+    new
+}
+
+/// Puts whole lines in at `at`, the start of a line or the end of the text. A text whose last line has no end keeps
+/// having none.
+pub(super) fn put(text: &str, at: usize, lines: &str) -> String {
+    let eol = end_of_line(text);
+    let unended = at > 0 && !text.get(..at).is_some_and(|before| before.ends_with('\n'));
+    let lines =
+        if unended { format!("{eol}{}", lines.strip_suffix(eol).unwrap_or(lines)) } else { lines.to_owned() };
+    spliced(text, [(at..at, lines)])
+}

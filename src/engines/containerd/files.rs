@@ -1,0 +1,239 @@
+//! containerd's configuration as it loads it: the main file, then what each file imports, in that order
+//! (`LoadConfig` in its cmd/containerd/server/config/config.go, services/server/config in 1.x).
+
+use std::collections::VecDeque;
+use std::path::{Component, Path, PathBuf};
+
+use reconcile::edit::Format;
+use root::{Kind, Root};
+use serde_json::Value;
+
+/// More than any file has that people write; `containerd config default` makes 10 KB.
+const LIMIT: usize = 8 << 20;
+
+/// More than a folder of drop-ins has: files can import each other without end.
+const MOST: usize = 256;
+
+/// A file that containerd loads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub path: PathBuf,
+    pub text: Text,
+    /// What it says, where it is TOML; nothing of a file that is not there.
+    pub said: Result<Value, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    Absent,
+    There(String),
+    /// Why it cannot be read, or must not be written.
+    Refused(String),
+}
+
+/// `ours` is left out.
+pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> Vec<File> {
+    let mut files: Vec<File> = Vec::new();
+    let mut pending = VecDeque::from([main.to_owned()]);
+    while let Some(path) = pending.pop_front() {
+        if files.len() >= MOST || path == ours || files.iter().any(|file| file.path == path) {
+            continue;
+        }
+        let file = read_one(root, path);
+        pending.extend(file.imports().iter().flat_map(|pattern| matches(root, &file.path, pattern)));
+        files.push(file);
+    }
+    files
+}
+
+fn read_one(root: &Root, path: PathBuf) -> File {
+    let is_link = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
+    let link = path.ancestors().find(|path| is_link(path));
+    let text = match (link, root.lstat(&path)) {
+        (Some(link), _) => {
+            let link = root.shown(link);
+            Text::Refused(format!("{} is a link, and nothing is written through links", link.display()))
+        }
+        (None, Err(error)) if error.is_not_found() => Text::Absent,
+        (None, Err(error)) => Text::Refused(error.to_string()),
+        (None, Ok(_)) => {
+            root.read_text(&path, LIMIT).map_or_else(|error| Text::Refused(error.to_string()), Text::There)
+        }
+    };
+    let said = match &text {
+        Text::Absent => Ok(Value::Object(serde_json::Map::new())),
+        Text::There(text) => {
+            Format::Toml.read(text).map_err(|fault| format!("{}: {fault}", root.shown(&path).display()))
+        }
+        // A link can still be followed for what it says.
+        Text::Refused(reason) => match root.read_text(&path, LIMIT) {
+            Ok(text) => Format::Toml.read(&text).map_err(|fault| format!("{}: {fault}", path.display())),
+            Err(_) => Err(reason.clone()),
+        },
+    };
+    File { path, text, said }
+}
+
+impl File {
+    /// What it imports, as it is written.
+    #[must_use]
+    pub fn imports(&self) -> Vec<String> {
+        let list = self.said.as_ref().ok().and_then(|said| said.get("imports")?.as_array());
+        list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Its text; nothing where it is not there or cannot be read.
+    #[must_use]
+    pub fn text_or_nothing(&self) -> &str {
+        match &self.text {
+            Text::There(text) => text,
+            Text::Absent | Text::Refused(_) => "",
+        }
+    }
+
+    /// Whether one of its imports, other than `ours`, is this file or a pattern that matches it.
+    #[must_use]
+    pub fn covers(&self, path: &Path, ours: &str) -> bool {
+        self.imports().iter().filter(|import| *import != ours).any(|pattern| {
+            let pattern = resolved(&self.path, pattern);
+            if !is_pattern(&pattern) {
+                return pattern == path;
+            }
+            let (wanted, there): (Vec<_>, Vec<_>) =
+                (pattern.components().collect(), path.components().collect());
+            wanted.len() == there.len()
+                && wanted.iter().zip(&there).all(|(wanted, there)| {
+                    fits(&wanted.as_os_str().to_string_lossy(), &there.as_os_str().to_string_lossy())
+                })
+        })
+    }
+}
+
+/// Relative to the file that imports it, without `.` and `..`, as Go's filepath.Clean has it.
+fn resolved(file: &Path, pattern: &str) -> PathBuf {
+    let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
+    whole.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+        path
+    })
+}
+
+/// containerd takes a path for a pattern where it has an asterisk.
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains('*')
+}
+
+fn matches(root: &Root, file: &Path, pattern: &str) -> Vec<PathBuf> {
+    let pattern = resolved(file, pattern);
+    if !is_pattern(&pattern) {
+        return vec![pattern];
+    }
+    let mut found = vec![PathBuf::from("/")];
+    for part in pattern.components().filter(|part| *part != Component::RootDir) {
+        let part = part.as_os_str().to_string_lossy();
+        let plain = !part.contains(['*', '?', '[', '\\']);
+        found = found
+            .into_iter()
+            .flat_map(|folder| {
+                if plain {
+                    return vec![folder.join(&*part)];
+                }
+                let names = root.list(&folder).unwrap_or_default();
+                names
+                    .iter()
+                    .filter(|name| fits(&part, &name.to_string_lossy()))
+                    .map(|name| folder.join(name))
+                    .collect()
+            })
+            .take(MOST)
+            .collect();
+    }
+    found.retain(|path| root.exists(path));
+    found
+}
+
+/// Go's path.Match for one name: `*`, `?`, `[a-z]`, `[^a-z]` and `\`; a leading dot is no exception.
+fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    fits_from(&pattern, &name)
+}
+
+fn fits_from(pattern: &[char], name: &[char]) -> bool {
+    match (pattern, name) {
+        ([], []) => true,
+        (['*', rest @ ..], _) => {
+            (0..=name.len()).any(|at| fits_from(rest, name.get(at..).unwrap_or_default()))
+        }
+        (['?', pattern @ ..], [_, name @ ..]) => fits_from(pattern, name),
+        (['[', class @ ..], [first, name @ ..]) => {
+            let Some(end) = class.iter().skip(1).position(|c| *c == ']').map(|at| at + 1) else {
+                return false;
+            };
+            let (class, rest) = class.split_at(end);
+            in_class(class, *first) && fits_from(rest.get(1..).unwrap_or_default(), name)
+        }
+        (['\\', wanted, pattern @ ..], [first, name @ ..]) | ([wanted, pattern @ ..], [first, name @ ..]) => {
+            wanted == first && fits_from(pattern, name)
+        }
+        _ => false,
+    }
+}
+
+fn in_class(class: &[char], c: char) -> bool {
+    let (negated, class) = match class {
+        ['^', class @ ..] => (true, class),
+        class => (false, class),
+    };
+    let mut at = 0;
+    let mut found = false;
+    while let Some(from) = class.get(at) {
+        let to = class.get(at + 2).filter(|_| class.get(at + 1) == Some(&'-'));
+        found |= (*from..=*to.unwrap_or(from)).contains(&c);
+        at += if to.is_some() { 3 } else { 1 };
+    }
+    found != negated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_gos_do() {
+        for (pattern, name, expected) in [
+            ("*.toml", "a.toml", true),
+            ("*.toml", ".toml", true),
+            ("*.toml", "a.toml.bak", false),
+            ("*", "", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("[0-9]*", "99-nvidia.toml", true),
+            ("[^0-9]*", "99-nvidia.toml", false),
+            ("[ab]", "b", true),
+            ("\\*", "*", true),
+            ("\\*", "a", false),
+            ("[", "[", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn an_import_is_beside_the_file_that_names_it() {
+        let main = Path::new("/etc/containerd/config.toml");
+        for (import, expected) in [
+            ("conf.d/*.toml", "/etc/containerd/conf.d/*.toml"),
+            ("./a.toml", "/etc/containerd/a.toml"),
+            ("../a.toml", "/etc/a.toml"),
+            ("/opt//x/../a.toml", "/opt/a.toml"),
+        ] {
+            assert_eq!(resolved(main, import), Path::new(expected), "{import}");
+        }
+    }
+}

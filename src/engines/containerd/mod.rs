@@ -1,0 +1,95 @@
+//! The system's containerd: its program and version, its files as it would load them, its unit.
+//!
+//! k3s, RKE2 and Concourse start containerds of their own, from folders that are not looked into here.
+
+mod files;
+mod unit;
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+use crate::config::{Config, Configure};
+use crate::engines::{Version, Versions};
+
+pub use files::{File, Text};
+
+/// Where containerd looks when it is not told.
+pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
+
+/// Our drop-in, beside the main file.
+const DROP_IN: &str = "conf.d/rocworker.toml";
+
+/// Where packages and containerd's own archive put the program, in the order of a service's PATH.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// The Debian packages that carry it: the distributor's, and Docker's.
+const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
+
+/// What is true of the system's containerd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Containerd {
+    pub program: PathBuf,
+    /// Or why it cannot be told.
+    pub version: Result<Version, String>,
+    /// Its main file and what that imports, in the order in which containerd loads them, the main file first. Our
+    /// drop-in is not among them.
+    pub files: Vec<File>,
+    /// Whether systemd starts it, as containerd.service.
+    pub unit: bool,
+    /// What a person should know of how it is started.
+    pub notes: Vec<String>,
+}
+
+impl Containerd {
+    /// `None` where it is not installed, or not to be configured.
+    #[must_use]
+    pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
+        if config.containerd.configure == Configure::Never {
+            return None;
+        }
+        let unit = unit::Unit::read(root);
+        let started = unit.as_ref().and_then(|unit| unit.start.as_ref());
+        let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
+        let by_folder =
+            || FOLDERS.iter().map(|folder| Path::new(folder).join("containerd")).find(|p| root.exists(p));
+        let program = by_unit.or_else(by_folder)?;
+
+        let mut notes = Vec::new();
+        let mut main = config.containerd.config.clone();
+        if let Some(named) = started.and_then(|start| start.config.as_ref()).filter(|named| **named != main) {
+            if main == Path::new(DEFAULT_CONFIG) && named.is_absolute() {
+                notes.push(format!("containerd.service names its main file: {}", named.display()));
+                main.clone_from(named);
+            } else {
+                notes.push(format!(
+                    "containerd.service starts containerd with {}, and {} is configured: see containerd.config",
+                    named.display(),
+                    main.display()
+                ));
+            }
+        }
+        if let Some(variable) = started.and_then(|start| start.unknown.as_ref()) {
+            notes.push(format!(
+                "containerd.service starts containerd with {variable}, which only systemd can resolve: if that names \
+                 another main file than {}, set containerd.config",
+                main.display()
+            ));
+        }
+        let version = versions.of(&program, &PACKAGES);
+        let files = files::read(root, &main, &drop_in(&main));
+        Some(Self { program, version, files, unit: unit.is_some(), notes })
+    }
+
+    /// The main file.
+    #[must_use]
+    pub fn main(&self) -> Option<&File> {
+        self.files.first()
+    }
+}
+
+/// Where our drop-in stands beside a main file.
+#[must_use]
+pub fn drop_in(main: &Path) -> PathBuf {
+    main.parent().unwrap_or(Path::new("/etc/containerd")).join(DROP_IN)
+}

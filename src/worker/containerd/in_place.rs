@@ -1,0 +1,87 @@
+//! containerd 1.x: our keys in the CRI section that counts.
+
+use reconcile::edit::{Format, Key, Set};
+use reconcile::{Action, Desired, Edit, Stage};
+use serde_json::{Value, json};
+
+use super::said::{CRI_2, Said};
+use super::{ABOUT, CDI_DIRS, RUNTIME_TYPE, Wanted, writable};
+
+pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
+    let host = wanted.containerd.files.get(said.host).ok_or("it has no main file")?;
+    writable(&host.text)?;
+    let has_cdi = wanted.version.minor >= 7;
+    if !has_cdi {
+        desired.note(
+            ABOUT,
+            format!(
+                "containerd {} has no CDI: its containers get GPUs through runtime {} alone",
+                wanted.version, wanted.runtime
+            ),
+        );
+    }
+    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi) };
+    edit.apply(host.text_or_nothing()).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
+    let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
+    let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
+    if host.path.file_name().is_some_and(|name| name.to_string_lossy().contains("nvidia")) {
+        action = action.contested_by("the NVIDIA Container Toolkit");
+    }
+    desired.push(wanted.with_restart(action));
+    Ok(())
+}
+
+fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
+    let at = |path: &[&str]| -> Vec<String> {
+        ["plugins", said.section].iter().chain(path).map(|name| (*name).to_owned()).collect()
+    };
+    let runtime = |path: &[&str]| at(&[&["containerd", "runtimes"], path].concat());
+    let mut keys = Vec::new();
+    // A file that says nothing else would be taken for version 1.
+    if said.section == CRI_2 && said.host == 0 && (said.main_is_empty || said.main_version == Some(2)) {
+        keys.push(Key { path: vec!["version".to_owned()], set: Set::Needed(2.into()) });
+    }
+    if has_cdi {
+        keys.push(Key { path: at(&["enable_cdi"]), set: Set::Value(true.into()) });
+        keys.extend(cdi_dirs(wanted, said).map(|set| Key { path: at(&["cdi_spec_dirs"]), set }));
+    }
+    // Where the section names any runtime, containerd has only those, and the runc that every other container runs with
+    // is no longer there by itself.
+    if said.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc")) {
+        keys.push(Key { path: runtime(&["runc"]), set: Set::Needed(runc(has_cdi)) });
+    }
+    let own = |path: &[&str]| runtime(&[&[wanted.runtime], path].concat());
+    keys.push(Key { path: own(&["runtime_type"]), set: Set::Value(RUNTIME_TYPE.into()) });
+    keys.push(Key { path: own(&["options", "BinaryName"]), set: Set::Value(wanted.wrapper.into()) });
+    if said.systemd_cgroup() {
+        keys.push(Key { path: own(&["options", "SystemdCgroup"]), set: Set::Value(true.into()) });
+    }
+    keys
+}
+
+/// A list that is not there is the default one, which ours would replace. Written out it counts as the same: what this
+/// leaves must not be read as another wish.
+fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Option<Set> {
+    let ours = wanted.cdi_dir?;
+    let default = CDI_DIRS.map(Value::from).to_vec();
+    let whole = [default.clone(), vec![ours.into()]].concat();
+    Some(match said.cdi_dirs() {
+        Some(theirs) if *theirs != whole && *theirs != default => Set::Member(ours.into()),
+        _ => Set::Value(whole.into()),
+    })
+}
+
+/// runc as it is without any file: `containerd config default` of 1.6.20 and 1.7.24.
+fn runc(is_1_7: bool) -> Value {
+    let mut runc = json!({
+        "runtime_type": RUNTIME_TYPE,
+        "options": {
+            "BinaryName": "", "CriuImagePath": "", "CriuPath": "", "CriuWorkPath": "", "IoGid": 0, "IoUid": 0,
+            "NoNewKeyring": false, "NoPivotRoot": false, "Root": "", "ShimCgroup": "", "SystemdCgroup": false,
+        },
+    });
+    if is_1_7 && let Some(runc) = runc.as_object_mut() {
+        runc.insert("sandbox_mode".to_owned(), "podsandbox".into());
+    }
+    runc
+}
