@@ -221,3 +221,79 @@ fn what_was_there_before_and_is_lost_stops_its_own_path_alone() {
         assert!(machine.is_bare() && !machine.path(WRAPPER).exists());
     }
 }
+
+const TOML: &str = "/etc/containerd/config.toml";
+const THEIR_TOML: &str = "# mine\nversion = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\"] # as kubeadm wants it\n  \
+                          sandbox_image = \"pause\"\n";
+
+fn containerd() -> Desired {
+    const RUNTIMES: [&str; 5] = ["plugins", "io.containerd.grpc.v1.cri", "containerd", "runtimes", "amd"];
+    let key = |rest: &[&'static str]| [&RUNTIMES[..], rest].concat();
+    let (kind, binary) = (key(&["runtime_type"]), key(&["options", "BinaryName"]));
+    desired([edited(
+        TOML,
+        Format::Toml,
+        &[
+            (&["plugins", "io.containerd.grpc.v1.cri", "enable_cdi"], json!(true)),
+            (&kind, json!("io.containerd.runc.v2")),
+            (&binary, json!(WRAPPER)),
+        ],
+    )])
+}
+
+#[test]
+fn in_toml_a_comment_a_key_a_table_and_another_order_of_theirs_stay() {
+    type Hand = fn(&str) -> String;
+    // What they do to a text, with our keys in it and without: the same must come of both.
+    let hands: [Hand; 5] = [
+        |text| format!("# by hand\n{text}"),
+        |text| text.replace("# as kubeadm wants it", "# as nobody wants it"),
+        |text| text.replace("version = 2\n", "version = 2\noom_score = -999 # theirs\n"),
+        |text| format!("{text}\n[debug]\n  level = \"info\"\n"),
+        |text| text.replace('\n', "\r\n"),
+    ];
+    for hand in hands {
+        let machine = Machine::new();
+        machine.put(TOML, THEIR_TOML);
+        machine.apply(&containerd());
+        assert!(machine.text(TOML).contains("BinaryName"));
+        machine.put(TOML, &hand(&machine.text(TOML)));
+        let before = machine.all();
+        machine.apply(&containerd());
+        assert_eq!(machine.all(), before, "ours are right as they stand");
+        let ran = machine.undo();
+        assert!(ran.left.is_empty(), "{ran:?}");
+        assert_eq!(machine.text(TOML), hand(THEIR_TOML));
+        assert!(machine.is_bare());
+    }
+}
+
+#[test]
+fn toml_that_its_owner_wrote_anew_without_our_keys_gets_them_back_and_goes_back_to_his() {
+    const ANEW: &str = "version = 2\nroot = \"/srv/containerd\"\n";
+    let machine = Machine::new();
+    machine.put(TOML, THEIR_TOML);
+    machine.apply(&containerd());
+    machine.put(TOML, ANEW);
+    // An upgrade writes its file; that is put right, and what undo gives back is the new one.
+    machine.apply(&containerd());
+    assert!(machine.text(TOML).contains("BinaryName") && machine.text(TOML).contains("/srv/containerd"));
+    machine.undo();
+    assert_eq!(machine.text(TOML), ANEW);
+    assert!(machine.is_bare());
+}
+
+#[test]
+fn a_file_that_was_not_there_goes_unless_somebody_wrote_into_it() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    machine.apply(&containerd());
+    machine.undo();
+    assert_eq!(machine.tree(), before, "its folder too");
+    machine.apply(&containerd());
+    let text = machine.text(TOML);
+    machine.put(TOML, &format!("root = \"/srv/containerd\"\n{text}"));
+    machine.undo();
+    assert_eq!(machine.text(TOML), "root = \"/srv/containerd\"\n");
+    assert!(machine.is_bare());
+}
