@@ -124,6 +124,13 @@ impl Receipt {
         self.writing.is_some() || !self.pending.is_empty()
     }
 
+    /// Of a path that a killed run was writing: whether it has come to it tells what stands there.
+    pub(crate) fn settle_on(&mut self, path: &Path, state: &State) {
+        if self.entry(path).is_some_and(|entry| entry.ours.states().first() == Some(state)) {
+            self.forget_older(path);
+        }
+    }
+
     /// What stands at a path is the newest state of ours: the one before it is ours no longer, and counts as
     /// somebody's doing when it comes back.
     pub(crate) fn forget_older(&mut self, path: &Path) {

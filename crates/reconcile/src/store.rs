@@ -105,10 +105,10 @@ impl<'a> Store<'a> {
         Ok(bytes)
     }
 
-    /// Takes away what killed runs left of our own files.
+    /// Takes away what killed runs left of our own files. Only under the lock.
     pub(crate) fn sweep_own(&self) {
         for path in [RECEIPT, crate::history::PATH] {
-            self.root.sweep(path);
+            self.root.sweep_all(path);
         }
     }
 

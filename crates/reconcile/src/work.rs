@@ -42,7 +42,10 @@ impl<'a> Work<'a> {
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
-            root.sweep(path);
+            root.sweep_all(path);
+            if let Ok(found) = Found::look(root, path) {
+                receipt.settle_on(path, &found.state());
+            }
         }
         store.sweep_own();
         Ok(Self { root, store, receipt, unsaved: killed_at.is_some(), _lock: lock })

@@ -116,13 +116,23 @@ impl Root {
     /// Takes away what killed writes of a path left beside it: temporary files of it whose process is gone. What
     /// cannot be taken away hinders nothing.
     pub fn sweep(&self, path: impl AsRef<Path>) {
-        let (Some(parent), Some(name)) = (path.as_ref().parent(), path.as_ref().file_name()) else { return };
+        self.sweep_those(path.as_ref(), |pid| kill(pid, None) == Err(Errno::ESRCH));
+    }
+
+    /// The same, and those whose process seems to live: after a boot its number is another's. Only for who keeps
+    /// every other writer of the path out.
+    pub fn sweep_all(&self, path: impl AsRef<Path>) {
+        self.sweep_those(path.as_ref(), |_| true);
+    }
+
+    fn sweep_those(&self, path: &Path, is_left: impl Fn(Pid) -> bool) {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(folder) = self.open_folder(parent) else { return };
         let prefix = [TEMPORARY.as_bytes(), name.as_bytes(), b"."].concat();
         for name in self.list(parent).unwrap_or_else(|_| Vec::new()) {
             let pid = name.as_bytes().strip_prefix(&*prefix).and_then(|pid| std::str::from_utf8(pid).ok());
             let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
-            if kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) {
+            if is_left(Pid::from_raw(pid)) {
                 unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
             }
         }

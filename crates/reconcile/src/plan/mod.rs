@@ -160,6 +160,13 @@ fn wanted(
         Ok(found) => found,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
+        return Ok(Err(format!(
+            "it is ours as {} by an earlier configuration, and would be {} now: rocworker undo, then apply again",
+            entry.ours.kind(),
+            action.kind.name()
+        )));
+    }
     match &action.kind {
         Kind::Owned(content) => Ok(owned::plan(action, content, &found, held, now)),
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
