@@ -83,6 +83,8 @@ fn put_engines(root: &Root) -> anyhow::Result<()> {
         ("/usr/lib/rocworker/runc-amd-wrapper", PROGRAM, ""),
         ("/usr/bin/containerd", PROGRAM, ""),
         ("/usr/sbin/dockerd", PROGRAM, ""),
+        ("/usr/lib/systemd/system/containerd.service", TEXT, "[Service]\nExecStart=/usr/bin/containerd\n"),
+        ("/usr/lib/systemd/system/docker.service", TEXT, "[Service]\nExecStart=/usr/sbin/dockerd\n"),
         ("/etc/containerd/config.toml", TEXT, include_str!("../../templates/demo/containerd.toml")),
         ("/etc/docker/daemon.json", TEXT, include_str!("../../templates/demo/daemon.json")),
         ("/var/lib/dpkg/status", TEXT, include_str!("../../templates/demo/dpkg-status")),

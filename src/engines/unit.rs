@@ -53,11 +53,11 @@ pub struct EnvironmentFile {
 }
 
 impl Unit {
-    /// Reads a unit beneath `root`, leaving out the drop-in `ours`; `None` where there is no such unit.
+    /// Reads a unit beneath `root`, leaving out a drop-in of `ours`; `None` where there is no such unit.
     ///
     /// # Errors
     /// Why the unit is there and cannot be read: it is masked, no text, too large.
-    pub fn read(root: &Root, name: &str, ours: &Path) -> Result<Option<Self>, String> {
+    pub fn read(root: &Root, name: &str, ours: Option<&Path>) -> Result<Option<Self>, String> {
         let found =
             FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.lstat(path).is_ok());
         let Some(path) = found else { return Ok(None) };
@@ -68,7 +68,7 @@ impl Unit {
         let mut unit = Self { path: path.clone(), ..Self::default() };
         unit.add(&path, &text);
         for drop_in in drop_ins(root, name) {
-            if drop_in == ours {
+            if ours == Some(&drop_in) {
                 continue;
             }
             match root.read_text(&drop_in, LIMIT) {

@@ -112,6 +112,13 @@ fn runtime(
     let real_runc = set_up.and_then(|worker| worker.real_runc()).map(Path::to_owned);
     policy.runtime = policy.runtime.or(real_runc);
     desired.push(policy::action(policy::text(&premises.templates, &policy)?));
+    if policy.gives_nothing() {
+        desired.note(
+            "wrapper",
+            "its policy honours no request and gives nothing by itself, as it does unless it is told: containers get GPUs \
+             by CDI, or through the wrapper once wrapper.requests says which requests count",
+        );
+    }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
         desired.extend(part.of_or_undecided("containerd"));

@@ -78,6 +78,14 @@ pub enum Error {
     Different { place: String, given: String, asked: String },
 }
 
+impl Policy {
+    /// Whether a container gets a GPU through the wrapper neither when it asks nor when it does not.
+    #[must_use]
+    pub fn gives_nothing(&self) -> bool {
+        self.requests == "deny" && self.default == "none"
+    }
+}
+
 /// What the wrapper should be told. `concourse`: whether this machine is a Concourse worker, whose containers are all
 /// given GPUs unless the configuration says otherwise.
 #[must_use]

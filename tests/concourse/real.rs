@@ -62,7 +62,7 @@ fn verified(root: &Path) -> Made {
 
 /// What this reader makes of it, with our own drop-in as any other.
 fn read(root: &Path) -> Made {
-    let unit = Unit::read(&Root::open(root).unwrap(), NAME, Path::new("/no/such")).unwrap().unwrap();
+    let unit = Unit::read(&Root::open(root).unwrap(), NAME, None).unwrap().unwrap();
     assert!(unit.unread.is_empty(), "{unit:?}");
     let shown = |path: &PathBuf| path.display().to_string();
     Made {

@@ -81,7 +81,7 @@ impl Concourse {
     #[must_use]
     pub fn read(root: &Root, versions: &mut Versions<'_>) -> Self {
         let mut found = Self { worker: None, notes: others(root) };
-        match Unit::read(root, UNIT, Path::new(DROP_IN)) {
+        match Unit::read(root, UNIT, Some(Path::new(DROP_IN))) {
             Err(problem) => found.notes.push(format!("{problem}: the worker is not configured")),
             Ok(None) => {
                 if let Some(program) = PROGRAMS.iter().find(|program| root.exists(program)) {

@@ -3,19 +3,23 @@
 //! k3s, RKE2 and Concourse start containerds of their own, from folders that are not looked into here.
 
 mod files;
-mod unit;
+mod start;
 
 use std::path::{Path, PathBuf};
 
 use root::Root;
 
 use crate::config::{Config, Configure};
+use crate::engines::unit::Unit;
 use crate::engines::{Version, Versions};
+use start::Start;
 
 pub use files::{File, Text};
 
 /// Where containerd looks when it is not told.
 pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
+
+const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
@@ -48,8 +52,10 @@ impl Containerd {
         if config.containerd.configure == Configure::Never {
             return None;
         }
-        let unit = unit::Unit::read(root);
-        let started = unit.as_ref().and_then(|unit| unit.start.as_ref());
+        // One that is masked starts nothing.
+        let unit = Unit::read(root, UNIT, None).ok().flatten();
+        let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
+        let started = started.as_ref();
         let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
         let by_folder =
             || FOLDERS.iter().map(|folder| Path::new(folder).join("containerd")).find(|p| root.exists(p));

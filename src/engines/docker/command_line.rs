@@ -1,16 +1,8 @@
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use root::Root;
 
-/// Where systemd looks for units, the first wins (systemd.unit(5)).
-const FOLDERS: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
+use crate::engines::unit::Unit;
 
 const UNIT: &str = "docker.service";
 
@@ -26,39 +18,14 @@ pub struct CommandLine(Vec<String>);
 impl CommandLine {
     /// `None` where there is no docker.service.
     pub(super) fn read(root: &Root) -> Option<Self> {
-        let unit =
-            FOLDERS.iter().find_map(|folder| root.read_text(Path::new(folder).join(UNIT), LIMIT).ok())?;
-        // A drop-in masks those of its name in the folders that follow, and all are read in the order of names.
-        let mut drop_ins = BTreeMap::new();
-        for folder in FOLDERS.iter().rev().map(|folder| Path::new(folder).join(format!("{UNIT}.d"))) {
-            for name in root.list(&folder).unwrap_or_default() {
-                if Path::new(&name).extension() == Some("conf".as_ref()) {
-                    drop_ins.insert(name.clone(), folder.join(name));
-                }
-            }
-        }
-        let drop_ins = drop_ins.values().filter_map(|path| root.read_text(path, LIMIT).ok());
-        let texts: Vec<String> = std::iter::once(unit).chain(drop_ins).collect();
-        let mut line = Self::of_unit(texts.iter().map(String::as_str));
+        // One that is masked starts nothing.
+        let unit = Unit::read(root, UNIT, None).ok()??;
+        let mut line = Self(unit.exec_start);
         let defaults = root.read_text(DEFAULTS, LIMIT).unwrap_or_default();
         if line.0.iter().any(|word| word == "$DOCKER_OPTS") {
             line.0.extend(options(&defaults));
         }
         Some(line)
-    }
-
-    /// What the last ExecStart of a unit and its drop-ins says; an empty one forgets those before it.
-    fn of_unit<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
-        let mut words = Vec::new();
-        for text in texts {
-            let text = text.replace("\\\r\n", " ").replace("\\\n", " ");
-            for line in text.lines() {
-                if let Some(command) = line.trim().strip_prefix("ExecStart=") {
-                    words = split(command);
-                }
-            }
-        }
-        Self(words)
     }
 
     /// The words of a command line, as a test gives them.
@@ -116,14 +83,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_start_of_a_unit_counts() {
-        let debian = "[Service]\nType=notify\nEnvironmentFile=-/etc/default/docker\nExecStart=/usr/sbin/dockerd -H fd:// \
-                      --containerd=/run/containerd/containerd.sock $DOCKER_OPTS\nExecReload=/bin/kill -s HUP $MAINPID\n";
-        let line = CommandLine::of_unit([debian].into_iter());
+    fn options_are_long_and_the_last_counts() {
+        let line =
+            CommandLine::new("/usr/sbin/dockerd -H fd:// --containerd=/run/containerd.sock $DOCKER_OPTS");
         assert_eq!(line.config(), None);
         assert!(line.has("containerd") && !line.has("H"));
-        let drop_in = "[Service]\nExecStart=\nExecStart=/usr/bin/dockerd --feature cdi \\\n  --config-file='/srv/d.json'\n";
-        let line = CommandLine::of_unit([debian, drop_in].into_iter());
+        let line = CommandLine::new("/usr/bin/dockerd --feature cdi --config-file='/srv/d.json'");
         assert_eq!(line.config(), Some(PathBuf::from("/srv/d.json")));
         assert!(line.has("feature") && !line.has("containerd"));
         let apart = CommandLine::new("dockerd --config-file /a.json --config-file /b.json");

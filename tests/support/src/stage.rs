@@ -3,7 +3,7 @@
 //!
 //! Everything happens in a mount namespace of its own, which goes with its last process: the machine's `sys`
 //! stands at /sys (with this machine's cgroups in it), a /dev of a few harmless nodes carries the machine's GPU
-//! nodes, and /etc, /run and /var/lib are copies on write. Needs root.
+//! nodes, and /etc, /run, /usr and /var/lib are copies on write. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,14 @@ mkdir -p "$machine/sys/fs/cgroup" "$stage/dev" "$stage/upper" "$stage/work"
 mount --rbind /sys/fs/cgroup "$machine/sys/fs/cgroup"
 mount --rbind "$machine/sys" /sys
 mount -t tmpfs none "$stage/upper"
-for folder in etc run var/lib; do
+for folder in etc run usr var/lib; do
     mkdir -p "$stage/upper/$folder" "$stage/upper/$folder.work"
     mount -t overlay none -o "lowerdir=/$folder,upperdir=$stage/upper/$folder,workdir=$stage/upper/$folder.work" "/$folder"
 done
 # A link in /etc, as os-release is, must be replaced, not written through: it leads out of the overlay.
-if [ -d "$machine/etc" ]; then cp -a --remove-destination "$machine/etc/." /etc/; fi
+for folder in etc usr; do
+    if [ -d "$machine/$folder" ]; then cp -a --remove-destination "$machine/$folder/." "/$folder/"; fi
+done
 mount -t tmpfs none "$stage/dev"
 for node in null zero full random urandom tty fuse; do
     touch "$stage/dev/$node"
@@ -88,7 +90,7 @@ impl Stage {
         command
     }
 
-    /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc, /run and /var/lib goes with it.
+    /// Runs a program on the stage. Each run has a fresh stage: what it writes to /etc, /run, /usr and /var/lib goes with it.
     ///
     /// # Panics
     /// Where there is no unshare(1).
