@@ -34,12 +34,13 @@ pub(crate) const STARTS: [(&str, Start); 10] = [
     ("changed-by-hand", changed_by_hand),
 ];
 
-/// A machine with engines and without rocworker's package, so that the wrapper's program is one of the files of ours.
+/// A machine with containerd, docker and a Concourse worker, and without rocworker's package, so that the wrapper's program is one of the files of ours.
 pub(crate) fn machine() -> Laid {
     let laid = Laid::demo("");
     fs::remove_dir_all(laid.path("usr/lib/rocworker")).unwrap();
     fs::create_dir_all(laid.path("usr/local/lib")).unwrap();
-    for program in ["usr/bin/containerd", "usr/bin/dockerd"] {
+    let concourse = ["var/lib/concourse/bin/concourse", "var/lib/concourse/bin/containerd"];
+    for program in ["usr/bin/containerd", "usr/bin/dockerd"].into_iter().chain(concourse) {
         laid.put(program, "");
         fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -55,6 +56,15 @@ pub(crate) fn machine() -> Laid {
         "# mine\nversion = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\"] # as kubeadm wants it\n  sandbox_image = \"pause\"\n",
     );
     laid.put(DOCKER, "{\n  \"log-driver\": \"journald\",\n  \"debug\": false\n}\n");
+    laid.put(
+        "etc/systemd/system/concourse-worker.service",
+        "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
+         ExecStart=/var/lib/concourse/bin/concourse worker\n",
+    );
+    laid.put(
+        "var/lib/concourse-worker/worker-config.env",
+        "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=theirs\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n",
+    );
     laid.put("etc/group", "root:x:0:\nvideo:x:44:\nrender:x:105:\n");
     laid
 }
@@ -81,7 +91,8 @@ fn somebody_else(laid: &Laid, _: &Program) {
         DOCKER,
         "{\"runtimes\":{\"other\":{\"path\":\"/opt/other\"}},\"features\":{\"buildkit\":true}}",
     );
-    for path in ["etc/udev/rules.d/70-amdgpu.rules", "etc/modules-load.d/amdgpu.conf"] {
+    let drop_in = "etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
+    for path in ["etc/udev/rules.d/70-amdgpu.rules", "etc/modules-load.d/amdgpu.conf", drop_in] {
         put_theirs(laid, path, "# somebody else's\n");
     }
 }
@@ -89,7 +100,7 @@ fn somebody_else(laid: &Laid, _: &Program) {
 fn older_config(laid: &Laid, program: &Program) {
     laid.put(
         CONFIG,
-        "cdi:\n  names: [pci]\ncontainerd:\n  runtime: gpu\ndocker:\n  runtime: gpu\npermissions: open\n",
+        "cdi:\n  names: [pci]\ncontainerd:\n  runtime: gpu\ndocker:\n  runtime: gpu\npermissions: open\ntag: old\n",
     );
     apply(laid, program);
     laid.put(CONFIG, "");
