@@ -14,7 +14,7 @@ use machine::{Machine, desired, edited, owned, run};
 use reconcile::edit::Format;
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use serde_json::json;
-use support::killed::{TREE, calls, is_temporary, killed_at};
+use support::killed::{TREE_AND_RIGHTS, calls, is_temporary, killed_at};
 use support::real;
 use support::tree::Tree;
 
@@ -146,7 +146,7 @@ fn kill_each(name: &str) {
         let told = format!("ROCWORKER_TEST_CHILD={}|{name}|{command}", machine.top().display());
         let argv = ["env", &told, program.to_str().unwrap(), "--exact", "child"];
         machine.put_back(from);
-        let made: Vec<_> = calls(&argv, TREE);
+        let made: Vec<_> = calls(&argv, TREE_AND_RIGHTS);
         let made: Vec<_> =
             made.iter().filter(|call| call.line.contains(machine.top().to_str().unwrap())).collect();
         assert!(made.len() > 4, "{name} {command}: {made:?}");

@@ -5,11 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Calls after which the tree of files is another one.
-pub const TREE: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
-                        fchmod,fchmodat,fchown,fchownat";
+/// Calls after which other paths are there than before.
+pub const TREE: &str =
+    "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat";
 
-/// These, and those that fill files and make them last.
+/// These, and calls that change rights and owners.
+pub const TREE_AND_RIGHTS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,\
+                                   linkat,fchmod,fchmodat,fchown,fchownat";
+
+/// These, and calls that fill files and make them last.
 pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
                           fchmod,fchmodat,fchown,fchownat,write,pwrite64,ftruncate,fsync,fdatasync,flock";
 
