@@ -20,11 +20,12 @@ const FILE: &str = "/etc/worker.conf";
 const UNIT: &str = "worker.service";
 
 /// `active` holds `active` or `inactive`, `since` when it began, `run` which run it is. `kill` ends it when `obeys` is
-/// there; `ends-slowly` holds the number of further looks at which it still runs.
+/// there; `at-kill` and `at-wait` are the receipt as it is on disk at these moments; `slow` holds at how many further looks it still runs, before it ends.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/../state"
 case $* in
   "is-active --quiet "*)
+    [ -e at-kill ] && cp ../var/lib/rocworker/receipt.json at-wait
     if [ -s left ]; then n=$(cat left); if [ "$n" -gt 0 ]; then echo $((n - 1)) > left; exit 0; fi; echo inactive > active; fi
     [ "$(cat active)" = active ]; exit ;;
   "show --property=ActiveEnterTimestamp "*) echo "ActiveEnterTimestamp=@$(cat since)"; exit ;;
@@ -33,7 +34,7 @@ esac
 echo "systemctl $*" >> said
 [ -e fails ] && { echo "it is stuck" >&2; exit 1; }
 case $* in
-  "kill "*) [ -e obeys ] && echo inactive > active; [ -e slow ] && cp slow left; exit 0 ;;
+  "kill "*) cp ../var/lib/rocworker/receipt.json at-kill; [ -e obeys ] && echo inactive > active; [ -e slow ] && cp slow left; exit 0 ;;
   "start "*) echo active > active; echo again > run; rm -f left; exit 0 ;;
   "try-restart "*) [ "$(cat active)" = active ] && echo again > run; exit 0 ;;
 esac
@@ -41,6 +42,8 @@ esac
 
 struct Host {
     machine: Machine,
+    /// How long a unit is waited for.
+    drain: Duration,
 }
 
 impl Host {
@@ -60,7 +63,7 @@ impl Host {
         }
         fs::create_dir_all(machine.path("run/systemd/system")).unwrap();
         machine.put("run/udev/control", "");
-        Self { machine }
+        Self { machine, drain: Duration::ZERO }
     }
 
     fn set(&self, name: &str, text: &str) {
@@ -89,7 +92,7 @@ impl Host {
 
     fn settle(&self, work: &mut Work<'_>, restarts: Restarts) -> Vec<Settled> {
         let programs = Programs::in_folders(format!("{}:/usr/bin:/bin", self.machine.path("bin").display()));
-        let services = Services { programs: Some(&programs), restarts, drain: Duration::ZERO };
+        let services = Services { programs: Some(&programs), restarts, drain: self.drain };
         work.settle(&self.machine.root(), &services, |_| true).unwrap()
     }
 
@@ -195,6 +198,40 @@ fn a_drain_that_does_not_end_stays_pending_and_a_later_run_starts_the_unit_whate
         assert_eq!(host.said(), ["systemctl start worker.service"], "{later:?}");
         assert!(host.apply(&wanted, later).is_empty());
     }
+}
+
+/// Whoever kills this while it waits must not leave a unit that has ended for nobody to start.
+#[test]
+fn that_a_unit_is_told_is_on_disk_before_the_signal_and_that_it_was_before_the_wait() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+    host.apply(&wanted, Restarts::Drain);
+    let told = |when: &str| {
+        let receipt: serde_json::Value = serde_json::from_str(&host.machine.text(when)).unwrap();
+        receipt["pending"][0]["told"].clone()
+    };
+    assert_eq!(told("state/at-kill"), serde_json::json!({"invocation": "first", "sent": false}));
+    assert_eq!(told("state/at-wait"), serde_json::json!({"invocation": "first", "sent": true}));
+
+    // Killed just before the signal: the unit runs on, and is told now.
+    host.machine.put("var/lib/rocworker/receipt.json", &host.machine.text("state/at-kill"));
+    fs::set_permissions(
+        host.machine.path("var/lib/rocworker/receipt.json"),
+        fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
+    host.said();
+    assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
+    assert_eq!(host.said(), [SIGNAL]);
+}
+
+#[test]
+fn a_unit_that_takes_its_time_is_waited_for() {
+    let host = Host { drain: Duration::from_secs(60), ..Host::new() };
+    host.set("slow", "1");
+    let settled = host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
+    assert_eq!(host.said(), [SIGNAL, "systemctl start worker.service"]);
 }
 
 #[test]
