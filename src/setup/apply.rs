@@ -46,7 +46,7 @@ impl Setup<'_> {
         let remembered = Memory::read(self.root)?;
         let (premises, memory) = self.premises(&remembered)?;
         let planned = self.planned(&remembered, &premises)?;
-        let owed = !Store::new(self.root).receipt()?.pending.is_empty();
+        let owed = Store::new(self.root).receipt()?.is_unfinished();
         if let Some(saved) = saved {
             expect(saved, &planned.plan)?;
         }

@@ -101,7 +101,7 @@ impl Setup<'_> {
             Restart::Drain => Restarts::Drain,
             Restart::Now => Restarts::Now,
         };
-        Services { programs: self.programs, restarts }
+        Services { programs: self.programs, restarts, drain: reconcile::DRAIN }
     }
 }
 

@@ -10,13 +10,14 @@ use assert_cmd::assert::Assert;
 use layout::{Machine, Nodes};
 use serde_json::Value;
 use support::detect::scratch;
+use support::tree::Tree;
+
+/// What rocworker may write to, or somebody else.
+const TOPS: [&str; 5] = ["etc", "usr", "opt", "var", "run"];
 
 pub(crate) struct Laid {
     dir: tempfile::TempDir,
 }
-
-/// Everything beneath a folder: what it is, its mode and owner, its bytes or target.
-pub(crate) type Tree = BTreeMap<PathBuf, (u32, u32, u32, Vec<u8>)>;
 
 impl Laid {
     /// The demo's machine, with the wrapper where a package puts it, and this configuration.
@@ -74,14 +75,29 @@ impl Laid {
 
     /// /etc, /usr and /opt and all else but the kernel's trees and rocworker's own state, which undo leaves.
     pub(crate) fn tree(&self) -> Tree {
-        let mut tree = Tree::new();
-        for top in ["etc", "usr", "opt", "var", "run"] {
-            collect(self.dir.path(), &self.path(top), &mut tree);
+        let own = ["var/lib/rocworker"];
+        let mut tree = self.all().without(&own);
+        // The folders on the way to it stay as well.
+        for folder in ["var/lib", "var"] {
+            if tree.paths().filter(|path| path.starts_with(folder)).count() == 1 {
+                tree = tree.without(&[folder]);
+            }
         }
-        tree.retain(|path, _| {
-            !path.starts_with("var/lib/rocworker") && path != Path::new("var/lib") && path != Path::new("var")
-        });
         tree
+    }
+
+    /// The same, and rocworker's own state.
+    pub(crate) fn all(&self) -> Tree {
+        Tree::of(self.dir.path(), &TOPS)
+    }
+
+    /// Puts a tree that [`Laid::all`] gave back.
+    pub(crate) fn put_back(&self, all: &Tree) {
+        all.put_back(self.dir.path(), &TOPS);
+    }
+
+    pub(crate) fn top(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Time of change of everything, to see whether anything was touched.
@@ -103,23 +119,5 @@ impl Laid {
             }
         }
         times
-    }
-}
-
-fn collect(top: &Path, path: &Path, tree: &mut Tree) {
-    let Ok(meta) = fs::symlink_metadata(path) else { return };
-    let bytes = if meta.is_symlink() {
-        fs::read_link(path).unwrap().into_os_string().into_encoded_bytes()
-    } else if meta.is_file() {
-        fs::read(path).unwrap()
-    } else {
-        Vec::new()
-    };
-    let name = path.strip_prefix(top).unwrap().to_owned();
-    tree.insert(name, (meta.mode(), meta.uid(), meta.gid(), bytes));
-    if meta.is_dir() {
-        for entry in fs::read_dir(path).unwrap() {
-            collect(top, &entry.unwrap().path(), tree);
-        }
     }
 }

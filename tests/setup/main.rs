@@ -2,9 +2,18 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, and lays out files"
+    reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
 mod apply;
 mod laid;
+mod places;
+mod program;
+mod races;
+mod real_disks;
+mod real_kills;
+mod real_order;
+mod receipts;
+mod starts;

@@ -56,6 +56,18 @@ pub enum Stage {
     Expose,
 }
 
+impl Kind {
+    /// As JSON and people name it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Owned(_) => "owned",
+            Self::Edited(_) => "edited",
+            Self::Node { .. } => "node",
+        }
+    }
+}
+
 impl Action {
     /// A text file of root's that is ours, readable by all.
     #[must_use]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Verb;
 use crate::{Error, Plan};
 
-const PATH: &str = "/var/lib/rocworker/history.json";
+pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
 
 /// As many runs as are remembered; the oldest go first.
 const KEPT: usize = 1000;

@@ -18,6 +18,10 @@ pub struct Receipt {
     pub folders: Vec<PathBuf>,
     /// What a change has made necessary and nobody has done yet.
     pub pending: Vec<Pending>,
+    /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
+    /// that ends by itself leaves none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writing: Option<PathBuf>,
 }
 
 /// One path.
@@ -55,6 +59,9 @@ pub enum Ours {
     Node {
         mode: u32,
         gid: u32,
+        /// Mode and group that we gave it before these, for a run that was killed between the two.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        older: Option<(u32, u32)>,
     },
 }
 
@@ -74,13 +81,28 @@ pub struct Pending {
     /// Seconds since 1970.
     pub since: u64,
     /// The unit was told to end once its work is done; then it is to be started.
-    #[serde(default)]
-    pub draining: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// Which run of a unit was told to end once its work is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// systemd's InvocationID; empty where it tells none.
+    pub invocation: String,
+    /// Whether the signal was sent for sure: it is kept before and after.
+    pub sent: bool,
 }
 
 impl Default for Receipt {
     fn default() -> Self {
-        Self { schema_version: VERSION, entries: Vec::new(), folders: Vec::new(), pending: Vec::new() }
+        Self {
+            schema_version: VERSION,
+            entries: Vec::new(),
+            folders: Vec::new(),
+            pending: Vec::new(),
+            writing: None,
+        }
     }
 }
 
@@ -94,6 +116,30 @@ impl Receipt {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
+    }
+
+    /// Whether a run was killed in the middle, or has left something to be done.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.writing.is_some() || !self.pending.is_empty()
+    }
+
+    /// Of a path that a killed run was writing: whether it has come to it tells what stands there.
+    pub(crate) fn settle_on(&mut self, path: &Path, state: &State) {
+        if self.entry(path).is_some_and(|entry| entry.ours.states().first() == Some(state)) {
+            self.forget_older(path);
+        }
+    }
+
+    /// What stands at a path is the newest state of ours: the one before it is ours no longer, and counts as
+    /// somebody's doing when it comes back.
+    pub(crate) fn forget_older(&mut self, path: &Path) {
+        let entry = self.entries.iter_mut().find(|entry| entry.path == path);
+        match entry.map(|entry| &mut entry.ours) {
+            Some(Ours::Owned { states } | Ours::Edited { states, .. }) => states.truncate(1),
+            Some(Ours::Node { older, .. }) => *older = None,
+            None => {}
+        }
     }
 
     /// The same, as if a path had never been repaired: somebody asks for it by name.
@@ -124,13 +170,14 @@ impl Receipt {
         }
     }
 
-    /// Remembers effects until they are done.
+    /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
+    /// 1970.
     pub(crate) fn owe(&mut self, effects: &[Effect], now: u64) {
         for effect in effects {
             match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
                 Some(pending) => pending.since = now,
                 None => {
-                    self.pending.push(Pending { effect: effect.clone(), since: now, draining: false });
+                    self.pending.push(Pending { effect: effect.clone(), since: now, told: None });
                 }
             }
         }

@@ -7,7 +7,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::command::Programs;
-use crate::receipt::Pending;
+use crate::receipt::{Pending, Told};
 use crate::work::Work;
 use crate::{Effect, Error};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// How long a unit is waited for that was told to end once its work is done. It may take hours; what has not ended
 /// by then is started by a later apply.
-const DRAIN: Duration = Duration::from_secs(30);
+pub const DRAIN: Duration = Duration::from_secs(30);
 
 /// Between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -37,6 +37,8 @@ pub struct Services<'a> {
     /// `None` beneath another Root than `/`, where nothing is started.
     pub programs: Option<&'a Programs>,
     pub restarts: Restarts,
+    /// How long a unit is waited for that was told to end once its work is done: [`DRAIN`].
+    pub drain: Duration,
 }
 
 /// What came of an effect.
@@ -73,15 +75,24 @@ impl Work<'_> {
     ) -> Result<Vec<Settled>, Error> {
         let mut settled = Vec::new();
         for pending in self.receipt().pending.clone().into_iter().filter(|it| only(&it.effect)) {
-            let (outcome, text, draining) = services.run(root, &pending);
-            let receipt = self.receipt_mut();
-            match outcome {
-                Outcome::Done | Outcome::Skipped => receipt.pending.retain(|it| it.effect != pending.effect),
-                Outcome::Pending | Outcome::Failed => {
-                    for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
-                        it.draining = draining;
-                    }
+            let mut came = services.run(root, &pending);
+            // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
+            // ended for nobody to start.
+            while let Came::Tell(told) = came {
+                for it in self.receipt_mut().pending.iter_mut().filter(|it| it.effect == pending.effect) {
+                    it.told = Some(told.clone());
                 }
+                self.save()?;
+                came = services.drain(&pending.effect, told);
+            }
+            let Came::Ended(outcome, text) = came else { continue };
+            let receipt = self.receipt_mut();
+            if matches!(outcome, Outcome::Done | Outcome::Skipped) {
+                receipt.pending.retain(|it| it.effect != pending.effect);
+            }
+            for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
+                // It was not told: when it is stopped, that is somebody's decision.
+                it.told = it.told.take().filter(|told| told.sent);
             }
             settled.push(Settled { effect: pending.effect, outcome, text });
             self.save()?;
@@ -90,14 +101,23 @@ impl Work<'_> {
     }
 }
 
-type Came = (Outcome, String, bool);
+/// What comes of one effect.
+enum Came {
+    Ended(Outcome, String),
+    /// The unit is to be told to end, or was told: this is to be kept before it goes on.
+    Tell(Told),
+}
 
 fn done(text: impl Into<String>) -> Came {
-    (Outcome::Done, text.into(), false)
+    Came::Ended(Outcome::Done, text.into())
 }
 
 fn skipped(text: impl Into<String>) -> Came {
-    (Outcome::Skipped, text.into(), false)
+    Came::Ended(Outcome::Skipped, text.into())
+}
+
+fn failed(text: impl Into<String>) -> Came {
+    Came::Ended(Outcome::Failed, text.into())
 }
 
 impl Services<'_> {
@@ -116,26 +136,55 @@ impl Services<'_> {
             }
             Effect::SystemdReload => match programs.run(&["systemctl", "daemon-reload"], PATIENCE) {
                 Ok(_) => done("systemd has read its units again"),
-                Err(error) => (Outcome::Failed, error.to_string(), false),
+                Err(error) => failed(error.to_string()),
             },
             Effect::Reload { unit } | Effect::Restart { unit, .. } if !booted => {
                 skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
             }
             Effect::Reload { unit } => systemd.reload(unit),
-            Effect::Restart { unit, .. }
-                if !pending.draining && systemd.active_since(unit) > Some(pending.since) =>
-            {
+            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), pending),
+        }
+    }
+
+    fn restart(&self, systemd: &Systemd<'_>, unit: &str, drain: Option<&str>, pending: &Pending) -> Came {
+        let is_active = systemd.is_active(unit);
+        let told =
+            pending.told.clone().filter(|told| !is_active || systemd.invocation(unit) == told.invocation);
+        match (told, drain) {
+            // Whatever may be restarted now: it ended because it was told to.
+            (Some(_), _) if !is_active => systemd.start(unit),
+            (None, _) if systemd.active_since(unit) > Some(pending.since) => {
                 done(format!("{unit} was restarted by somebody since"))
             }
-            Effect::Restart { unit, .. } if self.restarts == Restarts::Never => (
+            (told, _) if self.restarts == Restarts::Never => Came::Ended(
                 Outcome::Pending,
-                format!("{unit} still runs with its old configuration: systemctl restart {unit}"),
-                pending.draining,
+                match told {
+                    Some(_) => format!("{unit} was told to end once its work is done, and is still at it"),
+                    None => format!("{unit} still runs with its old configuration: systemctl restart {unit}"),
+                },
             ),
-            Effect::Restart { unit, drain: Some(signal) } if self.restarts == Restarts::Drain => {
-                systemd.drain(unit, signal, pending.draining)
+            (None, Some(_)) if self.restarts == Restarts::Drain && !is_active => {
+                skipped(format!("{unit} does not run"))
             }
-            Effect::Restart { unit, .. } => systemd.restart(unit),
+            (told, Some(_)) if self.restarts == Restarts::Drain => {
+                Came::Tell(told.unwrap_or_else(|| Told { invocation: systemd.invocation(unit), sent: false }))
+            }
+            _ => systemd.restart(unit),
+        }
+    }
+
+    /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
+    fn drain(&self, effect: &Effect, told: Told) -> Came {
+        let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
+            return skipped(format!("{effect}: nothing to wait for"));
+        };
+        let systemd = Systemd { programs };
+        if told.sent {
+            return systemd.wait(unit, signal, &told, self.drain);
+        }
+        match systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit]) {
+            Ok(()) => Came::Tell(Told { sent: true, ..told }),
+            Err(error) => failed(error),
         }
     }
 }
@@ -155,7 +204,7 @@ fn udev(root: &Root, programs: &Programs, devices: &[PathBuf]) -> Came {
     };
     match ran {
         Ok(_) => done(format!("udev has read its rules again and applied them to {} devices", there.len())),
-        Err(error) => (Outcome::Failed, error.to_string(), false),
+        Err(error) => failed(error.to_string()),
     }
 }
 
@@ -188,43 +237,51 @@ impl Systemd<'_> {
         }
         match self.call("reload", &[unit]) {
             Ok(()) => done(format!("{unit} has read its configuration again")),
-            Err(error) => (Outcome::Failed, error, false),
+            Err(error) => failed(error),
         }
     }
 
     fn restart(&self, unit: &str) -> Came {
         match self.call("try-restart", &[unit]) {
             Ok(()) => done(format!("{unit} was restarted, if it ran")),
-            Err(error) => (Outcome::Failed, error, false),
+            Err(error) => failed(error),
         }
     }
 
-    /// Tells a unit to end once its work is done, and starts it again when it has ended. `draining`: it was told
-    /// by an earlier run.
-    fn drain(&self, unit: &str, signal: &str, draining: bool) -> Came {
-        if !draining {
-            if !self.is_active(unit) {
-                return skipped(format!("{unit} does not run"));
-            }
-            if let Err(error) = self.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit]) {
-                return (Outcome::Failed, error, false);
-            }
+    fn start(&self, unit: &str) -> Came {
+        match self.call("start", &[unit]) {
+            Ok(()) => done(format!("{unit} ended once its work was done and was started again")),
+            Err(error) => failed(error),
         }
-        let until = Instant::now() + DRAIN;
+    }
+
+    /// Which run of a unit this is; empty where systemd does not tell.
+    fn invocation(&self, unit: &str) -> String {
+        let argv = ["systemctl", "show", "--property=InvocationID", unit];
+        let Ok(output) = self.programs.run(&argv, PATIENCE) else { return String::new() };
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.trim().strip_prefix("InvocationID=").unwrap_or_default().to_owned()
+    }
+
+    /// Waits for a unit that was told to end, and starts it again when it has.
+    fn wait(&self, unit: &str, signal: &str, told: &Told, patience: Duration) -> Came {
+        let until = Instant::now() + patience;
         while self.is_active(unit) {
+            if self.invocation(unit) != told.invocation {
+                return done(format!("{unit} ended once its work was done, and somebody started it again"));
+            }
             if Instant::now() >= until {
-                let text = format!(
-                    "{unit} was told to end once its work is done ({signal}) and is still at it: the next rocworker \
-                     apply starts it again"
+                return Came::Ended(
+                    Outcome::Pending,
+                    format!(
+                        "{unit} was told to end once its work is done ({signal}) and is still at it: the next rocworker \
+                         apply starts it again"
+                    ),
                 );
-                return (Outcome::Pending, text, true);
             }
             std::thread::sleep(PAUSE);
         }
-        match self.call("start", &[unit]) {
-            Ok(()) => done(format!("{unit} ended once its work was done and was started again")),
-            Err(error) => (Outcome::Failed, error, true),
-        }
+        self.start(unit)
     }
 }
 
@@ -248,8 +305,8 @@ mod tests {
         }
         let programs = Programs::in_folders(folder.path());
         let devices: Vec<PathBuf> = devices.iter().map(PathBuf::from).collect();
-        let (outcome, text, _) = udev(&Root::open(folder.path()).unwrap(), &programs, &devices);
-        assert_eq!(outcome, Outcome::Done, "{text}");
+        let came = udev(&Root::open(folder.path()).unwrap(), &programs, &devices);
+        assert!(matches!(came, Came::Ended(Outcome::Done, _)));
         fs::read_to_string(said).unwrap().lines().map(str::to_owned).collect()
     }
 

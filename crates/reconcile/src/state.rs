@@ -73,7 +73,12 @@ impl Found {
         };
         let Meta { mode, uid, gid, .. } = meta;
         Ok(match meta.kind {
-            Kind::Regular => Self::File { bytes: root.read(path, LIMIT)?, mode, uid, gid },
+            Kind::Regular => match root.read(path, LIMIT) {
+                Ok(bytes) => Self::File { bytes, mode, uid, gid },
+                // Somebody has taken it away in between.
+                Err(error) if error.is_not_found() => Self::Else(State::Absent),
+                Err(error) => return Err(error),
+            },
             Kind::Link => Self::Else(State::Link { target: root.read_link(path)? }),
             Kind::Character { .. } => Self::Else(State::Node { mode, uid, gid }),
             other => Self::Else(State::Other { what: other.described().to_owned() }),

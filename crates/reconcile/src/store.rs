@@ -56,6 +56,7 @@ impl<'a> Store<'a> {
         let text = match self.root.read_trusted(RECEIPT, LIMIT) {
             Ok(text) => text,
             Err(error) if error.is_not_found() => return Ok(Receipt::default()),
+            Err(error) if error.is_denied() => return Err(Error::Denied(error)),
             Err(error) => return Err(error.into()),
         };
         let path = || self.root.shown(RECEIPT);
@@ -92,12 +93,23 @@ impl<'a> Store<'a> {
     /// The bytes that were kept, which are what was kept and nothing else.
     pub(crate) fn kept(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         let path = blob(digest);
-        let bytes = self.root.read_trusted(&path, LIMIT)?;
+        let lost = |problem: String| Error::Lost { path: self.root.shown(&path), problem };
+        let bytes = match self.root.read_trusted(&path, LIMIT) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Err(lost("it is not there any more".to_owned())),
+            Err(error) => return Err(error.into()),
+        };
         if Digest::of(&bytes) != *digest {
-            let problem = "its bytes are not those that were kept".to_owned();
-            return Err(Error::Damaged { path: self.root.shown(&path), problem });
+            return Err(lost("its bytes are not those that were kept".to_owned()));
         }
         Ok(bytes)
+    }
+
+    /// Takes away what killed runs left of our own files. Only under the lock.
+    pub(crate) fn sweep_own(&self) {
+        for path in [RECEIPT, crate::history::PATH] {
+            self.root.sweep_all(path);
+        }
     }
 
     /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
@@ -117,7 +129,7 @@ impl<'a> Store<'a> {
     pub(crate) fn text_before(&self, state: &State) -> Result<Option<String>, Error> {
         let Some(digest) = state.digest() else { return Ok(None) };
         let bytes = self.kept(digest)?;
-        String::from_utf8(bytes).map(Some).map_err(|_| Error::Damaged {
+        String::from_utf8(bytes).map(Some).map_err(|_| Error::Lost {
             path: self.root.shown(blob(digest)),
             problem: "it is not text".to_owned(),
         })

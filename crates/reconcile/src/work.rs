@@ -1,10 +1,11 @@
 //! Carrying a plan out: the receipt first, then the machine, one path at a time.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::{Attributes, Lock, Root};
 
-use crate::plan::{After, Change, Finding, Plan, Target};
+use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
 use crate::state::{Found, State};
 use crate::store::Store;
@@ -38,7 +39,16 @@ impl<'a> Work<'a> {
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
         let store = Store::new(root);
         let lock = store.lock()?;
-        Ok(Self { root, store, receipt: store.receipt()?, unsaved: false, _lock: lock })
+        let mut receipt = store.receipt()?;
+        let killed_at = receipt.writing.take();
+        if let Some(path) = &killed_at {
+            root.sweep_all(path);
+            if let Ok(found) = Found::look(root, path) {
+                receipt.settle_on(path, &found.state());
+            }
+        }
+        store.sweep_own();
+        Ok(Self { root, store, receipt, unsaved: killed_at.is_some(), _lock: lock })
     }
 
     #[must_use]
@@ -76,14 +86,26 @@ impl<'a> Work<'a> {
             self.receipt.drop_entry(path);
             self.unsaved = true;
         }
+        let mut standing = Standing::default();
         for change in &plan.changes {
             told(change);
-            match self.make(change, now)? {
+            let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
+            let made = match held {
+                Some(text) => Err(text),
+                None => self.make(change, now)?,
+            };
+            match made {
                 Ok(()) => carried.done.push(change.path.clone()),
-                Err(text) => carried.failed.push(Finding { path: change.path.clone(), text }),
+                Err(text) => {
+                    if let Ok(found) = Found::look(self.root, &change.path) {
+                        standing.add(&change.path, found.bytes().to_vec());
+                    }
+                    carried.failed.push(Finding { path: change.path.clone(), text });
+                }
             }
         }
         self.remove_folders()?;
+        self.unsaved |= self.receipt.writing.take().is_some();
         self.save()?;
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
@@ -106,6 +128,7 @@ impl<'a> Work<'a> {
         if let Some(bytes) = &change.keep {
             self.store.keep(bytes)?;
         }
+        let until_now = self.receipt.clone();
         if let After::Held(entry) = &change.after {
             self.receipt.put((**entry).clone());
         }
@@ -113,26 +136,37 @@ impl<'a> Work<'a> {
             self.receipt.add_folders(self.root.missing_folders(&change.path));
         }
         self.receipt.owe(&change.effects, now);
+        self.receipt.writing = Some(change.path.clone());
         self.unsaved = true;
         self.save()?;
         if let Err(error) = self.bring_about(&change.path, &change.from, &change.target) {
+            let is_untouched = Found::look(self.root, &change.path).is_ok_and(|it| it.state() == change.from);
+            if is_untouched {
+                // Nothing of it is ours, and nothing has to be restarted for it. Folders on the way may be there.
+                let folders = std::mem::take(&mut self.receipt.folders);
+                self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
+            }
             return Ok(Err(error.to_string()));
         }
-        if change.after == After::Dropped {
-            self.receipt.drop_entry(&change.path);
-            self.unsaved = true;
+        // Who has restarted a unit between the plan and the write has not restarted it with this.
+        self.receipt.owe(&change.effects, clock().max(now));
+        match change.after {
+            After::Dropped => self.receipt.drop_entry(&change.path),
+            After::Held(_) => self.receipt.forget_older(&change.path),
         }
+        self.unsaved = true;
         Ok(Ok(()))
     }
 
     fn bring_about(&self, path: &Path, from: &State, target: &Target) -> Result<(), root::Error> {
         match target {
             Target::File { bytes, mode, owner } => {
-                // A file is never written over a link: one that is ours goes first.
+                let how = Attributes { mode: *mode, owner: *owner };
                 if matches!(from, State::Link { .. }) {
-                    self.root.remove(path)?;
+                    self.root.replace_link(path, bytes, how)?;
+                } else {
+                    self.root.write(path, bytes, how)?;
                 }
-                self.root.write(path, bytes, Attributes { mode: *mode, owner: *owner })?;
             }
             Target::Link { target } => {
                 self.root.write_link(path, target)?;
@@ -194,4 +228,9 @@ impl<'a> Work<'a> {
         }
         Ok(())
     }
+}
+
+/// Seconds since 1970.
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

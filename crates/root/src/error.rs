@@ -6,7 +6,7 @@ use nix::errno::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused.
-    #[error("cannot {action} {}: {}", path.display(), errno.desc())]
+    #[error("cannot {action} {}: {}{}", path.display(), errno.desc(), remedy(*errno))]
     Io {
         /// The verb: `open`, `read`, `list`, …
         action: &'static str,
@@ -40,6 +40,16 @@ pub enum Error {
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },
+}
+
+/// What to do about it, where the kernel's answer tells.
+fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ENOSPC | Errno::EDQUOT => ": make room on that file system",
+        Errno::EROFS => ": mount that file system for writing",
+        Errno::ENOTDIR => ": something on the way to it is no folder, move that out of the way",
+        _ => "",
+    }
 }
 
 impl Error {

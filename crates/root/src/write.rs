@@ -40,13 +40,31 @@ impl Root {
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
-        let path = path.as_ref();
+        self.put(path.as_ref(), bytes, how, false)
+    }
+
+    /// Puts a file in place of the symbolic link that stands there, as [`Root::write`] does in place of a file: at no
+    /// time is nothing there. What the link points at stays as it is.
+    ///
+    /// # Errors
+    /// As [`Root::write`].
+    pub fn replace_link(
+        &self,
+        path: impl AsRef<Path>,
+        bytes: &[u8],
+        how: Attributes,
+    ) -> Result<Written, Error> {
+        self.put(path.as_ref(), bytes, how, true)
+    }
+
+    fn put(&self, path: &Path, bytes: &[u8], how: Attributes, over_link: bool) -> Result<Written, Error> {
         let failed = |action, errno| Error::io(action, self.shown(path), errno);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(failed("write", Errno::EISDIR));
         };
         let folder = self.folder_for_writing(parent)?;
-        if self.already_right(&folder, path, bytes, how)? {
+        let is_link = || self.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
+        if !(over_link && is_link()) && self.already_right(&folder, path, bytes, how)? {
             return Ok(Written::Unchanged);
         }
         self.sweep(path);
@@ -98,13 +116,23 @@ impl Root {
     /// Takes away what killed writes of a path left beside it: temporary files of it whose process is gone. What
     /// cannot be taken away hinders nothing.
     pub fn sweep(&self, path: impl AsRef<Path>) {
-        let (Some(parent), Some(name)) = (path.as_ref().parent(), path.as_ref().file_name()) else { return };
+        self.sweep_those(path.as_ref(), |pid| kill(pid, None) == Err(Errno::ESRCH));
+    }
+
+    /// The same, and those whose process seems to live: after a boot its number is another's. Only for who keeps
+    /// every other writer of the path out.
+    pub fn sweep_all(&self, path: impl AsRef<Path>) {
+        self.sweep_those(path.as_ref(), |_| true);
+    }
+
+    fn sweep_those(&self, path: &Path, is_left: impl Fn(Pid) -> bool) {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(folder) = self.open_folder(parent) else { return };
         let prefix = [TEMPORARY.as_bytes(), name.as_bytes(), b"."].concat();
         for name in self.list(parent).unwrap_or_else(|_| Vec::new()) {
             let pid = name.as_bytes().strip_prefix(&*prefix).and_then(|pid| std::str::from_utf8(pid).ok());
             let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
-            if kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) {
+            if is_left(Pid::from_raw(pid)) {
                 unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
             }
         }

@@ -160,3 +160,35 @@ fn renames_elsewhere_on_the_system_make_no_file_disappear() {
         assert!(failed.is_none(), "{failed:?}");
     });
 }
+
+#[test]
+fn a_file_takes_the_place_of_a_link_and_leaves_alone_what_that_leads_to() {
+    let (dir, root) = fixture();
+    fs::write(dir.path().join("etc/target"), "target").unwrap();
+    symlink("target", dir.path().join("etc/it")).unwrap();
+    let refused = root.write("/etc/it", b"bytes", MODE).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("etc/it is a symbolic link, not a regular file: move it out of the way"),
+        "{refused}"
+    );
+    assert_eq!(root.replace_link("/etc/it", b"bytes", MODE).unwrap(), Written::Changed);
+    assert_eq!(root.lstat("/etc/it").unwrap().kind, Kind::Regular);
+    assert_eq!(root.read_text("/etc/it", 100).unwrap(), "bytes");
+    assert_eq!(root.read_text("/etc/target", 100).unwrap(), "target");
+    // A file there is one that somebody has put there since: equal bytes are left, a folder is refused.
+    assert_eq!(root.replace_link("/etc/it", b"bytes", MODE).unwrap(), Written::Unchanged);
+    fs::create_dir(dir.path().join("etc/folder")).unwrap();
+    assert!(root.replace_link("/etc/folder", b"bytes", MODE).is_err());
+    assert_eq!(root.list("/etc").unwrap(), ["folder", "it", "target"], "no temporary file");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_path_is_said_with_what_to_do() {
+    let (dir, root) = fixture();
+    fs::write(dir.path().join("etc/cdi"), "a file").unwrap();
+    let said = root.lstat("/etc/cdi/amd.json").unwrap_err().to_string();
+    assert!(
+        said.ends_with("Not a directory: something on the way to it is no folder, move that out of the way"),
+        "{said}"
+    );
+}

@@ -10,7 +10,9 @@
 
 pub mod captures;
 pub mod detect;
+pub mod killed;
 pub mod real;
 pub mod release;
 pub mod rootfs;
 pub mod stage;
+pub mod tree;

@@ -26,9 +26,16 @@ pub(super) fn plan(
         Ok(text) => text,
         Err(problem) => return Ok(Err(problem)),
     };
-    let before_text = match held {
-        Some(entry) => store.text_before(&entry.before)?,
-        None => None,
+    // Where nothing is to be done, what was before is not asked for.
+    if let Some(Ours::Edited { edit: old, states }) = held.map(|entry| &entry.ours)
+        && (old == edit && states.get(1).is_none_or(|older| *older != found.state()))
+        && edit.apply(current).is_ok_and(|wanted| wanted == current)
+    {
+        return Ok(Ok(Verdict::Right));
+    }
+    let before_text = match held.map(|entry| store.text_before(&entry.before)).transpose() {
+        Ok(text) => text.flatten(),
+        Err(error) => return Ok(Err(error.to_string())),
     };
     Ok(plan_text(action, edit, found, current, held.map(|entry| (entry, before_text.as_deref())), now))
 }
@@ -46,8 +53,15 @@ fn plan_text(
         Ours::Edited { edit, .. } => Some((entry, edit, before)),
         _ => None,
     });
+    let from = found.state();
+    let is_ours = old.is_some_and(|(entry, ..)| entry.ours.states().contains(&from));
+    let is_newest = old.is_some_and(|(entry, ..)| entry.ours.states().first() == Some(&from));
     // Keys that were ours and are to be so no longer go first.
     let base = match old {
+        // Of a run that was killed before it wrote: the receipt tells the new keys, and the file has those before them.
+        Some((_, old, before)) if is_ours && !(is_newest && old == edit) => {
+            Cow::Borrowed(before.unwrap_or_default())
+        }
         Some((_, old, before)) if old != edit => {
             Cow::Owned(old.revert(current, before).map_err(fault)?.text.unwrap_or_default())
         }
@@ -57,8 +71,6 @@ fn plan_text(
     if wanted == current {
         return Ok(Verdict::Right);
     }
-    let from = found.state();
-    let is_ours = old.is_some_and(|(entry, ..)| entry.ours.states().contains(&from));
     let (before, keep, repairs, verb) = match old {
         None => (from.clone(), Some(current.to_owned()), Repairs::default(), Verb::Edit),
         Some((entry, ..)) if is_ours => (entry.before.clone(), None, entry.repairs, Verb::Edit),
@@ -83,8 +95,10 @@ fn plan_text(
         Found::Else(_) => (NEW, None),
     };
     let to = State::of_file(wanted.as_bytes(), Attributes { mode, owner });
+    // For a run that is killed between the receipt and the file: what stands there then is ours too, and what was
+    // before belongs to it, also where somebody has changed it since.
     let mut states = vec![to.clone()];
-    states.extend(is_ours.then(|| from.clone()));
+    states.extend((is_ours || old.is_some_and(|(_, old, _)| old != edit)).then(|| from.clone()));
     let entry = Entry {
         path: action.path.clone(),
         stage: action.stage,

@@ -2,10 +2,12 @@
 
 mod change;
 mod edited;
+mod named;
 mod node;
 mod owned;
 mod revert;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use root::Root;
@@ -13,6 +15,7 @@ use serde::Serialize;
 
 pub(crate) use change::{After, Target};
 pub use change::{Change, Verb};
+pub(crate) use named::Standing;
 
 use crate::receipt::{Entry, Repairs};
 use crate::state::Found;
@@ -79,13 +82,17 @@ impl Plan {
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let mut plan = Self::of(root, meant, receipt, now)?;
+        let mut standing = Standing::default();
         let is_wanted = |entry: &Entry| {
             desired.actions.iter().any(|action| action.path == entry.path)
                 || desired.undecided.contains(&entry.concern)
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
-                Ok(found) => revert::plan(&store, entry, &found, force)?,
+                Ok(found) => {
+                    let verdict = revert::plan(&store, entry, &found, force)?;
+                    standing.unless_named(root, &entry.path, &found, verdict, force)
+                }
                 Err(error) => Verdict::Left(error.to_string()),
             };
             plan.add(entry.path.clone(), Ok(verdict));
@@ -104,7 +111,14 @@ impl Plan {
         now: u64,
     ) -> Result<Self, Error> {
         let mut plan = Self::default();
+        let mut seen = BTreeSet::new();
         for action in actions {
+            if !seen.insert(&action.path) {
+                let text =
+                    "two things are to be written there: give one of them another path in the configuration";
+                plan.add(action.path.clone(), Err(text.to_owned()));
+                continue;
+            }
             let held = receipt.entry(&action.path);
             let verdict = wanted(root, &Store::new(root), action, held, now)?;
             plan.add(action.path.clone(), verdict);
@@ -146,6 +160,13 @@ fn wanted(
         Ok(found) => found,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
+        return Ok(Err(format!(
+            "it is ours as {} by an earlier configuration, and would be {} now: rocworker undo, then apply again",
+            entry.ours.kind(),
+            action.kind.name()
+        )));
+    }
     match &action.kind {
         Kind::Owned(content) => Ok(owned::plan(action, content, &found, held, now)),
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),

@@ -24,13 +24,25 @@ pub(super) fn plan(
         return Ok(Verdict::Right);
     }
     // A node is made anew at each boot: giving it its group again is no repair of anybody's doing.
-    let before = held.map_or_else(|| from.clone(), |entry| entry.before.clone());
+    // What undo gives back is what the one that is there now had, unless a run was killed between group and mode.
+    let is_half_done = |entry: &&Entry| match (&entry.before, &entry.ours) {
+        (State::Node { mode: before, gid: group_before, .. }, Ours::Node { mode, gid, older }) => {
+            is_ours((now, group), [Some((*before, *group_before)), Some((*mode, *gid)), *older])
+        }
+        _ => false,
+    };
+    // What stands there by our hand until this is done.
+    let older = held.filter(is_half_done).and_then(|entry| match entry.ours {
+        Ours::Node { mode, gid, .. } => Some((mode, gid)),
+        _ => None,
+    });
+    let before = held.filter(is_half_done).map_or_else(|| from.clone(), |entry| entry.before.clone());
     let entry = Entry {
         path: action.path.clone(),
         stage: action.stage,
         reason: action.reason.clone(),
         before,
-        ours: Ours::Node { mode, gid },
+        ours: Ours::Node { mode, gid, older },
         effects: action.effects.clone(),
         concern: action.concern.clone(),
         rival: action.rival.clone(),
@@ -39,4 +51,10 @@ pub(super) fn plan(
     let to = State::Node { mode, uid, gid };
     let change = Change::forward(action, Verb::Permissions, from, to.clone(), entry);
     Ok(Verdict::Change(Box::new(change.to(Target::Node { mode, uid: None, gid }, to, None))))
+}
+
+/// Whether mode and group are each one of these: they are two calls, and a run may be killed between them.
+pub(super) fn is_ours((mode, gid): (u32, u32), known: [Option<(u32, u32)>; 3]) -> bool {
+    let known = || known.iter().flatten();
+    known().any(|known| known.0 == mode) && known().any(|known| known.1 == gid)
 }

@@ -3,6 +3,7 @@
 use super::Verdict;
 use super::change::{Change, Target, Verb, diff};
 use super::edited::text;
+use super::node::is_ours;
 use crate::receipt::{Entry, Ours};
 use crate::state::Found;
 use crate::store::Store;
@@ -14,54 +15,70 @@ pub(super) fn plan(store: &Store<'_>, entry: &Entry, found: &Found, force: bool)
         return Ok(Verdict::Gone);
     }
     match &entry.ours {
-        Ours::Owned { states } if force || states.contains(&from) => restore(store, entry, found),
+        Ours::Owned { states } if force || states.contains(&from) => Ok(restore(store, entry, found, force)),
         Ours::Owned { .. } if found.is_absent() => match entry.before {
             State::Absent => Ok(Verdict::Gone),
-            _ => restore(store, entry, found),
+            _ => Ok(restore(store, entry, found, force)),
         },
         Ours::Owned { .. } => Ok(Verdict::Left(
             "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
                 .to_owned(),
         )),
-        Ours::Edited { states, .. } if states.contains(&from) => restore(store, entry, found),
-        Ours::Edited { edit, .. } => {
-            let before = store.text_before(&entry.before)?;
-            Ok(take_out(entry, edit, found, before.as_deref()))
-        }
-        Ours::Node { mode, gid } => Ok(node(entry, *mode, *gid, &from)),
+        Ours::Edited { states, .. } if states.contains(&from) => Ok(restore(store, entry, found, force)),
+        Ours::Edited { .. } if found.is_absent() => Ok(Verdict::Gone),
+        Ours::Edited { edit, .. } => match store.text_before(&entry.before) {
+            Ok(before) => Ok(take_out(entry, edit, found, before.as_deref(), force)),
+            Err(error) => Ok(lost(&error, force)),
+        },
+        Ours::Node { mode, gid, older } => Ok(node(entry, (*mode, *gid), *older, &from)),
     }
 }
 
-fn restore(store: &Store<'_>, entry: &Entry, found: &Found) -> Result<Verdict, Error> {
+/// What was there before cannot be given back: the path stays as it is, and with force it is ours no longer.
+fn lost(error: &Error, force: bool) -> Verdict {
+    if force { Verdict::GoneBut(error.to_string()) } else { Verdict::Left(error.to_string()) }
+}
+
+fn restore(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Verdict {
     let from = found.state();
     if let State::Other { what } = &from {
-        return Ok(Verdict::Left(format!("{what} stands there now: move it out of the way")));
+        return Verdict::Left(format!("{what} stands there now: move it out of the way"));
     }
     let (verb, target, lines) = match &entry.before {
         State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),
         State::File { sha256, mode, uid, gid } => {
-            let bytes = store.kept(sha256)?;
+            let bytes = match store.kept(sha256) {
+                Ok(bytes) => bytes,
+                Err(error) => return lost(&error, force),
+            };
             let lines = diff(found.bytes(), &bytes);
             (Verb::Restore, Target::File { bytes, mode: *mode, owner: Some((*uid, *gid)) }, lines)
         }
         State::Link { target } => (Verb::Restore, Target::Link { target: target.clone() }, None),
         // Neither is ever replaced, so that neither was ever there.
-        State::Node { .. } | State::Other { .. } => return Ok(Verdict::Gone),
+        State::Node { .. } | State::Other { .. } => return Verdict::Gone,
     };
     let change = Change::back(entry, verb, from, target.clone());
-    Ok(Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines))))
+    Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines)))
 }
 
 /// Our keys leave a file that somebody has changed since; everything of theirs stays.
-fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>) -> Verdict {
-    let Found::File { mode, uid, gid, .. } = found else {
-        // Whoever took the file away took our keys with it.
-        return Verdict::Gone;
-    };
+fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, force: bool) -> Verdict {
+    if let State::Link { target } = found.state() {
+        let target = target.display();
+        let text = format!("it is a symbolic link to {target} by now, and our keys may stand there");
+        return if force {
+            Verdict::GoneBut(text)
+        } else {
+            Verdict::Left(format!("{text}: put the file back in its place, then undo again"))
+        };
+    }
     let current = match text(found) {
         Ok(text) => text,
         Err(problem) => return Verdict::Left(problem),
     };
+    // Whoever took the file away took our keys with it.
+    let Found::File { mode, uid, gid, .. } = found else { return Verdict::Gone };
     let reverted = match edit.revert(current, before) {
         Ok(reverted) => reverted,
         Err(fault) => {
@@ -94,10 +111,10 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>) -> 
     Verdict::Change(Box::new(change))
 }
 
-fn node(entry: &Entry, mode: u32, gid: u32, from: &State) -> Verdict {
+fn node(entry: &Entry, ours: (u32, u32), older: Option<(u32, u32)>, from: &State) -> Verdict {
     match (from, &entry.before) {
         (State::Node { mode: now, gid: group, .. }, State::Node { mode: before, uid, gid: group_before })
-            if (*now, *group) == (mode, gid) =>
+            if is_ours((*now, *group), [Some(ours), Some((*before, *group_before)), older]) =>
         {
             let target = Target::Node { mode: *before, uid: Some(*uid), gid: *group_before };
             let change = Change::back(entry, Verb::Permissions, from.clone(), target.clone());

@@ -1,0 +1,326 @@
+//! Restarts and the like, with stand-ins for systemctl and udevadm: shell scripts that write down how they were called
+//! and answer from files. That systemd does what they stand for is not shown here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+mod machine;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use machine::{Machine, NOW, desired, owned};
+use reconcile::command::Programs;
+use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Work};
+
+const FILE: &str = "/etc/worker.conf";
+const UNIT: &str = "worker.service";
+
+/// `active` holds `active` or `inactive`, `since` when it began, `run` which run it is. `kill` ends it when `obeys` is
+/// there; `at-kill` and `at-wait` are the receipt as it is on disk at these moments; `slow` holds at how many further looks it still runs, before it ends.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+cd "$(dirname "$0")/../state"
+case $* in
+  "is-active --quiet "*)
+    [ -e at-kill ] && cp ../var/lib/rocworker/receipt.json at-wait
+    if [ -s left ]; then n=$(cat left); if [ "$n" -gt 0 ]; then echo $((n - 1)) > left; exit 0; fi; echo inactive > active; fi
+    [ "$(cat active)" = active ]; exit ;;
+  "show --property=ActiveEnterTimestamp "*) echo "ActiveEnterTimestamp=@$(cat since)"; exit ;;
+  "show --property=InvocationID "*) echo "InvocationID=$(cat run)"; exit ;;
+esac
+echo "systemctl $*" >> said
+[ -e fails ] && { echo "it is stuck" >&2; exit 1; }
+case $* in
+  "kill "*) cp ../var/lib/rocworker/receipt.json at-kill; [ -e obeys ] && echo inactive > active; [ -e slow ] && cp slow left; exit 0 ;;
+  "start "*) echo active > active; echo again > run; rm -f left; exit 0 ;;
+  "try-restart "*) [ "$(cat active)" = active ] && echo again > run; exit 0 ;;
+esac
+"#;
+
+struct Host {
+    machine: Machine,
+    /// How long a unit is waited for.
+    drain: Duration,
+}
+
+impl Host {
+    /// The unit runs, as long as anybody remembers.
+    fn new() -> Self {
+        let machine = Machine::new();
+        for (name, script) in [
+            ("systemctl", SYSTEMCTL),
+            ("udevadm", "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"udevadm $*\" >> said\n"),
+        ] {
+            machine.put(&format!("bin/{name}"), script);
+            fs::set_permissions(machine.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755))
+                .unwrap();
+        }
+        for (name, text) in [("active", "active"), ("since", "1000"), ("run", "first"), ("said", "")] {
+            machine.put(&format!("state/{name}"), text);
+        }
+        fs::create_dir_all(machine.path("run/systemd/system")).unwrap();
+        machine.put("run/udev/control", "");
+        Self { machine, drain: Duration::ZERO }
+    }
+
+    fn set(&self, name: &str, text: &str) {
+        self.machine.put(&format!("state/{name}"), text);
+    }
+
+    fn unset(&self, name: &str) {
+        fs::remove_file(self.machine.path(&format!("state/{name}"))).unwrap();
+    }
+
+    /// What was called since the last look.
+    fn said(&self) -> Vec<String> {
+        let said = self.machine.text("state/said").lines().map(str::to_owned).collect();
+        self.set("said", "");
+        said
+    }
+
+    /// An apply: plan, carry out, settle.
+    fn apply(&self, desired: &Desired, restarts: Restarts) -> Vec<Settled> {
+        let root = self.machine.root();
+        let mut work = Work::begin(&root).unwrap();
+        let plan = work.plan(desired, None, false, NOW).unwrap();
+        work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+        self.settle(&mut work, restarts)
+    }
+
+    fn settle(&self, work: &mut Work<'_>, restarts: Restarts) -> Vec<Settled> {
+        let programs = Programs::in_folders(format!("{}:/usr/bin:/bin", self.machine.path("bin").display()));
+        let services = Services { programs: Some(&programs), restarts, drain: self.drain };
+        work.settle(&self.machine.root(), &services, |_| true).unwrap()
+    }
+
+    /// What an apply leaves that is killed before it comes to the effects.
+    fn killed_before_effects(&self, desired: &Desired) {
+        let root = self.machine.root();
+        let mut work = Work::begin(&root).unwrap();
+        let plan = work.plan(desired, None, false, NOW).unwrap();
+        work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    }
+}
+
+fn restart(drain: Option<&str>) -> Effect {
+    Effect::Restart { unit: UNIT.to_owned(), drain: drain.map(str::to_owned) }
+}
+
+fn wanted(text: &str, effects: &[Effect]) -> Desired {
+    desired([effects.iter().cloned().fold(owned(FILE, text), reconcile::Action::with)])
+}
+
+fn outcomes(settled: &[Settled]) -> Vec<Outcome> {
+    settled.iter().map(|it| it.outcome).collect()
+}
+
+const SIGNAL: &str = "systemctl kill --kill-who=main --signal=SIGUSR2 worker.service";
+
+#[test]
+fn effects_come_once_after_all_changes_and_none_where_nothing_changed() {
+    let host = Host::new();
+    let effects = [restart(None), Effect::SystemdReload];
+    let mut both = wanted("1", &effects);
+    both.extend(desired([effects
+        .iter()
+        .cloned()
+        .fold(owned("/etc/other.conf", "1"), reconcile::Action::with)]));
+    let settled = host.apply(&both, Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Done, Outcome::Done]);
+    assert_eq!(host.said(), ["systemctl daemon-reload", "systemctl try-restart worker.service"]);
+    assert!(host.apply(&both, Restarts::Drain).is_empty());
+    assert_eq!(host.said(), [""; 0], "nothing changed");
+    host.apply(&Desired::default(), Restarts::Drain);
+    assert_eq!(
+        host.said(),
+        ["systemctl daemon-reload", "systemctl try-restart worker.service"],
+        "on the way back too"
+    );
+    assert!(host.machine.is_bare());
+}
+
+#[test]
+fn never_leaves_a_restart_pending_until_somebody_does_it() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+    for _ in 0..2 {
+        let settled = host.apply(&wanted, Restarts::Never);
+        assert_eq!(outcomes(&settled), [Outcome::Pending]);
+        assert!(settled[0].text.contains("systemctl restart worker.service"), "{}", settled[0].text);
+        assert_eq!(host.said(), [""; 0]);
+    }
+    // By hand, later than the file was written.
+    host.set("since", "9000000000");
+    let settled = host.apply(&wanted, Restarts::Now);
+    assert_eq!(outcomes(&settled), [Outcome::Done]);
+    assert_eq!(host.said(), [""; 0], "it runs with its new configuration already");
+    assert!(host.apply(&wanted, Restarts::Now).is_empty());
+}
+
+#[test]
+fn a_unit_that_was_restarted_before_the_file_was_written_is_restarted_again() {
+    let host = Host::new();
+    // After this run looked at the clock (NOW is in the past or in the future of this machine's), before it wrote.
+    let wrote =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().max(NOW);
+    host.set("since", &wrote.to_string());
+    host.apply(&wanted("1", &[restart(None)]), Restarts::Now);
+    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+}
+
+#[test]
+fn drain_tells_the_unit_once_and_starts_it_when_it_has_ended() {
+    let host = Host::new();
+    host.set("obeys", "");
+    let settled = host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
+    assert_eq!(host.said(), [SIGNAL, "systemctl start worker.service"]);
+    assert_eq!(host.machine.text("state/active").trim(), "active");
+}
+
+#[test]
+fn a_drain_that_does_not_end_stays_pending_and_a_later_run_starts_the_unit_whatever_restart_says() {
+    for later in [Restarts::Drain, Restarts::Never, Restarts::Now] {
+        let host = Host::new();
+        let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+        let settled = host.apply(&wanted, Restarts::Drain);
+        assert_eq!(outcomes(&settled), [Outcome::Pending]);
+        assert!(settled[0].text.contains("is still at it"), "{}", settled[0].text);
+        assert_eq!(host.said(), [SIGNAL]);
+        // Still at it: it is not told again.
+        assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
+        assert_eq!(host.said(), [""; 0]);
+        host.set("active", "inactive");
+        assert_eq!(outcomes(&host.apply(&wanted, later)), [Outcome::Done], "{later:?}");
+        assert_eq!(host.said(), ["systemctl start worker.service"], "{later:?}");
+        assert!(host.apply(&wanted, later).is_empty());
+    }
+}
+
+/// Whoever kills this while it waits must not leave a unit that has ended for nobody to start.
+#[test]
+fn that_a_unit_is_told_is_on_disk_before_the_signal_and_that_it_was_before_the_wait() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+    host.apply(&wanted, Restarts::Drain);
+    let told = |when: &str| {
+        let receipt: serde_json::Value = serde_json::from_str(&host.machine.text(when)).unwrap();
+        receipt["pending"][0]["told"].clone()
+    };
+    assert_eq!(told("state/at-kill"), serde_json::json!({"invocation": "first", "sent": false}));
+    assert_eq!(told("state/at-wait"), serde_json::json!({"invocation": "first", "sent": true}));
+
+    // Killed just before the signal: the unit runs on, and is told now.
+    host.machine.put("var/lib/rocworker/receipt.json", &host.machine.text("state/at-kill"));
+    fs::set_permissions(
+        host.machine.path("var/lib/rocworker/receipt.json"),
+        fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
+    host.said();
+    assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
+    assert_eq!(host.said(), [SIGNAL]);
+}
+
+#[test]
+fn a_unit_that_takes_its_time_is_waited_for() {
+    let host = Host { drain: Duration::from_secs(60), ..Host::new() };
+    host.set("slow", "1");
+    let settled = host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
+    assert_eq!(host.said(), [SIGNAL, "systemctl start worker.service"]);
+}
+
+#[test]
+fn a_unit_that_ended_and_was_started_by_somebody_is_not_waited_for() {
+    let host = Host::new();
+    let first = wanted("1", &[restart(Some("SIGUSR2"))]);
+    assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
+    host.set("run", "second");
+    host.set("since", "9000000000");
+    let settled = host.apply(&first, Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
+
+    // The same, and then another change: the run that is there now was never told.
+    let host = Host::new();
+    assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
+    host.set("run", "second");
+    host.said();
+    let settled = host.apply(&wanted("2", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Pending]);
+    assert_eq!(host.said(), [SIGNAL]);
+}
+
+#[test]
+fn now_does_not_wait_and_a_unit_that_does_not_run_is_left_so() {
+    let host = Host::new();
+    host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Now);
+    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+    host.set("active", "inactive");
+    let settled = host.apply(&wanted("2", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Skipped]);
+    assert_eq!(settled[0].text, "worker.service does not run");
+    assert_eq!(host.said(), [""; 0]);
+    let settled = host.apply(&wanted("3", &[Effect::Reload { unit: UNIT.to_owned() }]), Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Skipped]);
+}
+
+#[test]
+fn what_a_killed_apply_owes_the_next_one_does() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(None), Effect::Reload { unit: "other.service".to_owned() }]);
+    host.killed_before_effects(&wanted);
+    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Done, Outcome::Done]);
+    assert_eq!(host.said(), ["systemctl reload other.service", "systemctl try-restart worker.service"]);
+    assert!(host.apply(&wanted, Restarts::Drain).is_empty());
+}
+
+#[test]
+fn a_signal_that_cannot_be_sent_or_a_start_that_fails_stays_owed() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+    host.set("fails", "");
+    let settled = host.apply(&wanted, Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Failed]);
+    assert!(settled[0].text.ends_with("ended with exit status: 1: it is stuck"), "{}", settled[0].text);
+    // Nobody told it: when it is stopped now, that is somebody's decision.
+    host.unset("fails");
+    host.said();
+    host.set("active", "inactive");
+    assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Skipped]);
+    assert_eq!(host.said(), [""; 0]);
+}
+
+#[test]
+fn a_change_that_fails_owes_nothing() {
+    let host = Host::new();
+    let root = host.machine.root();
+    let mut work = Work::begin(&root).unwrap();
+    let wanted = wanted("1", &[restart(None)]);
+    let plan = work.plan(&wanted, None, false, NOW).unwrap();
+    // Somebody puts a folder there after the look.
+    fs::create_dir(host.machine.path(FILE)).unwrap();
+    let carried = work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    assert_eq!(carried.failed.len(), 1, "{carried:?}");
+    assert!(host.settle(&mut work, Restarts::Now).is_empty());
+    assert_eq!(host.said(), [""; 0]);
+}
+
+/// Root may write anywhere, so that only a name that is too long for a temporary file beside it makes a write fail at
+/// the last moment.
+#[test]
+fn a_write_that_fails_leaves_no_entry_and_owes_nothing() {
+    let host = Host::new();
+    let path = format!("/etc/{}", "n".repeat(250));
+    let wanted = desired([owned(&path, "1").with(restart(None))]);
+    let ran = host.machine.apply(&wanted);
+    assert_eq!(ran.carried.failed.len(), 1, "{ran:?}");
+    assert!(ran.carried.failed[0].text.contains("File name too long"), "{ran:?}");
+    assert!(host.machine.is_bare());
+    assert!(host.apply(&wanted, Restarts::Now).is_empty());
+    assert_eq!(host.said(), [""; 0]);
+}

@@ -1,0 +1,119 @@
+//! A folder that stands for a machine, and what a program does to it through this crate.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use reconcile::edit::{Format, Key, Set};
+use reconcile::{Action, Carried, Desired, Edit, Finding, Plan, Stage, Store, Work};
+use root::Root;
+use serde_json::Value;
+use support::tree::Tree;
+
+/// Within a day, in seconds since 1970.
+pub(crate) const NOW: u64 = 1_800_000_000;
+
+const TOPS: [&str; 4] = ["etc", "usr", "dev", "var"];
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    dir: tempfile::TempDir,
+}
+
+/// What one run did, and what it left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) carried: Carried,
+    pub(crate) blocked: Vec<Finding>,
+    pub(crate) contested: Vec<Finding>,
+    pub(crate) left: Vec<Finding>,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["etc", "usr", "dev", "var/lib"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        Self { dir }
+    }
+
+    pub(crate) fn top(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::open(self.dir.path()).unwrap()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path.trim_start_matches('/'))
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub(crate) fn apply(&self, desired: &Desired) -> Ran {
+        run(self.top(), desired, false).unwrap()
+    }
+
+    pub(crate) fn undo(&self) -> Ran {
+        self.apply(&Desired::default())
+    }
+
+    pub(crate) fn undo_by_force(&self) -> Ran {
+        run(self.top(), &Desired::default(), true).unwrap()
+    }
+
+    pub(crate) fn is_bare(&self) -> bool {
+        Store::new(&self.root()).receipt().unwrap().is_empty()
+    }
+
+    /// Without our own state.
+    pub(crate) fn tree(&self) -> Tree {
+        self.all().without(&["var"])
+    }
+
+    pub(crate) fn all(&self) -> Tree {
+        Tree::of(self.top(), &TOPS)
+    }
+
+    pub(crate) fn put_back(&self, tree: &Tree) {
+        tree.put_back(self.top(), &TOPS);
+    }
+}
+
+/// As a command does it: lock, plan, carry out.
+pub(crate) fn run(top: &Path, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
+    let root = Root::open(top).unwrap();
+    let mut work = Work::begin(&root)?;
+    let plan = work.plan(desired, None, force, NOW)?;
+    let carried = work.carry_out(&plan, NOW, &mut |_| {})?;
+    let Plan { blocked, contested, left, .. } = plan;
+    Ok(Ran { carried, blocked, contested, left })
+}
+
+/// These keys of a file of somebody else's.
+pub(crate) fn edited(path: &str, format: Format, keys: &[(&[&str], Value)]) -> Action {
+    let key = |(path, value): &(&[&str], Value)| Key {
+        path: path.iter().map(|&part| part.to_owned()).collect(),
+        set: Set::Value(value.clone()),
+    };
+    let edit = Edit { format, keys: keys.iter().map(key).collect() };
+    Action::edit(Stage::Expose, path, edit, "for the test")
+}
+
+pub(crate) fn owned(path: &str, text: &str) -> Action {
+    Action::file(Stage::Expose, path, text, "for the test")
+}
+
+pub(crate) fn desired(actions: impl IntoIterator<Item = Action>) -> Desired {
+    Desired { actions: actions.into_iter().collect(), ..Desired::default() }
+}

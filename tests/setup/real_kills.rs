@@ -1,0 +1,223 @@
+//! kill -9 at every call that changes the tree, of apply and of undo, from each start: by strace, which kills the
+//! program when it is about to make the call.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use support::killed::{Call, TREE, WRITES, calls, is_temporary, killed_at};
+use support::real;
+use support::tree::Tree;
+
+use crate::laid::Laid;
+use crate::program::Program;
+use crate::starts::{self, STARTS, Start};
+
+/// rocworker's own memory may stay after an undo.
+const OWN: &str = "var/lib/rocworker";
+
+struct Harness {
+    laid: Laid,
+    program: Program,
+    /// What it found, told all at once.
+    wrong: Vec<String>,
+    kills: usize,
+}
+
+/// How a run ends that nobody kills.
+struct Ends {
+    /// After apply, without our own state.
+    applied: Tree,
+    /// With it.
+    applied_all: Tree,
+    /// After an apply and an undo, and after an undo alone: they differ where somebody has edited an owned file,
+    /// which the one repairs and then takes back, and the other leaves.
+    undone: [Tree; 2],
+}
+
+impl Harness {
+    fn begin(start: Start) -> (Self, Tree) {
+        let (laid, program) = (starts::machine(), Program::new());
+        start(&laid, &program);
+        let begun = laid.all();
+        (Self { laid, program, wrong: Vec::new(), kills: 0 }, begun)
+    }
+
+    fn run(&self, command: &str) -> (i32, String) {
+        self.program.run(&self.laid, &[command])
+    }
+
+    /// The ends of unkilled runs, which must hold by themselves: a second apply does nothing.
+    fn ends(&mut self, begun: &Tree) -> Ends {
+        self.laid.put_back(begun);
+        self.run("undo");
+        let undone_alone = self.laid.tree();
+        self.laid.put_back(begun);
+        self.run("apply");
+        let (applied, applied_all) = (self.laid.tree(), self.laid.all());
+        self.same_again("apply", "unkilled");
+        self.run("undo");
+        let undone = self.laid.tree();
+        self.same_again("undo", "unkilled");
+        Ends { applied, applied_all, undone: [undone, undone_alone] }
+    }
+
+    fn same_again(&mut self, command: &str, when: &str) {
+        let times = self.laid.times();
+        let (_, said) = self.run(command);
+        if self.laid.times() != times {
+            self.wrong.push(format!("{when}: a second {command} writes: {said}"));
+        }
+    }
+
+    fn expect(&mut self, when: &str, allowed: &[&Tree]) {
+        let tree = self.laid.tree();
+        let off = tree.differences(allowed);
+        self.wrong.extend(off.into_iter().map(|line| format!("{when}: {line}")));
+    }
+
+    /// Kills a command at each of these calls. `then` is asked for each state that no earlier kill left.
+    fn kill_each(
+        &mut self,
+        from: &Tree,
+        command: &str,
+        of: &str,
+        mut then: impl FnMut(&mut Self, &str, &Tree),
+    ) {
+        let argv = self.program.argv(&self.laid, &[command]);
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        self.laid.put_back(from);
+        let made: Vec<Call> = calls(&argv, of);
+        let mut seen = BTreeSet::new();
+        for call in &made {
+            self.laid.put_back(from);
+            assert!(killed_at(&argv, call), "{command} ended before {call:?}");
+            let left = self.laid.all();
+            if seen.insert(fingerprint(&left)) {
+                self.kills += 1;
+                let when = format!("{command} killed at {}({})", call.line, call.nth);
+                then(self, &when, &left);
+            }
+            if self.wrong.len() > 12 {
+                return;
+            }
+        }
+        assert!(
+            made.len() > 1 || self.laid.all() == *from,
+            "{command} changes the machine and no call was seen"
+        );
+    }
+
+    fn told(self, start: &str, began: Instant) {
+        eprintln!("{start}: {} states after kills, {:.1} s", self.kills, began.elapsed().as_secs_f64());
+        assert!(self.wrong.is_empty(), "{start}:\n{}", self.wrong.join("\n"));
+    }
+}
+
+/// A temporary file is named after its process, which is another one each time.
+fn fingerprint(tree: &Tree) -> Vec<(String, Option<support::tree::Entry>)> {
+    let name = |path: &std::path::Path| {
+        let name = path.display().to_string();
+        if is_temporary(path) { name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned() } else { name }
+    };
+    tree.paths().map(|path| (name(path), tree.get(path).cloned())).collect()
+}
+
+/// Each path is as it was or as it will be; a file that is being written stands beside it under another name.
+fn whole(tree: &Tree, allowed: &[&Tree]) -> Vec<String> {
+    let named: Vec<_> =
+        tree.paths().filter(|path| is_temporary(path)).map(|it| it.display().to_string()).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).chain([OWN]).collect();
+    let allowed: Vec<Tree> = allowed.iter().map(|tree| (*tree).clone().without(&[OWN])).collect();
+    tree.clone().without(&named).differences(&allowed.iter().collect::<Vec<_>>())
+}
+
+fn kill_apply(start: &str, of: &str) {
+    if !real::require_root(&["strace"]) {
+        return;
+    }
+    let began = Instant::now();
+    let (_, lay) = STARTS.iter().find(|(name, _)| *name == start).unwrap();
+    let (mut harness, begun) = Harness::begin(*lay);
+    let ends = harness.ends(&begun);
+    let before = begun.clone();
+    harness.kill_each(&begun, "apply", of, |harness, when, left| {
+        harness
+            .wrong
+            .extend(whole(left, &[&before, &ends.applied]).into_iter().map(|it| format!("{when}: {it}")));
+        let (_, said) = harness.run("apply");
+        harness.expect(&format!("{when}, then apply ({said})"), &[&ends.applied]);
+        harness.same_again("apply", when);
+        harness.run("undo");
+        harness.expect(&format!("{when}, then apply and undo"), &[&ends.undone[0]]);
+        harness.laid.put_back(left);
+        let (_, said) = harness.run("undo");
+        harness.expect(&format!("{when}, then undo ({said})"), &[&ends.undone[0], &ends.undone[1]]);
+    });
+    harness.told(start, began);
+}
+
+fn kill_undo(start: &str, of: &str) {
+    if !real::require_root(&["strace"]) {
+        return;
+    }
+    let began = Instant::now();
+    let (_, lay) = STARTS.iter().find(|(name, _)| *name == start).unwrap();
+    let (mut harness, begun) = Harness::begin(*lay);
+    let ends = harness.ends(&begun);
+    // From the start itself where the user's doing is what undo meets, else from an applied machine.
+    let (from, undone) = match start {
+        "changed-by-hand" | "edited-by-the-user-since" | "contested" | "killed-apply" => {
+            (&begun, &ends.undone[1])
+        }
+        _ => (&ends.applied_all, &ends.undone[0]),
+    };
+    harness.kill_each(from, "undo", of, |harness, when, left| {
+        harness.wrong.extend(whole(left, &[from, undone]).into_iter().map(|it| format!("{when}: {it}")));
+        let (_, said) = harness.run("undo");
+        harness.expect(&format!("{when}, then undo ({said})"), &[undone]);
+        harness.same_again("undo", when);
+        harness.laid.put_back(left);
+        let (_, said) = harness.run("apply");
+        harness.expect(&format!("{when}, then apply ({said})"), &[&ends.applied]);
+    });
+    harness.told(start, began);
+}
+
+macro_rules! starts {
+    ($($apply:ident, $undo:ident: $start:literal;)*) => {
+        $(
+            #[test]
+            fn $apply() {
+                kill_apply($start, TREE);
+            }
+
+            #[test]
+            fn $undo() {
+                kill_undo($start, TREE);
+            }
+        )*
+    };
+}
+
+starts! {
+    real_apply_killed_where_nothing_is_there, real_undo_killed_where_nothing_was_there: "nothing-there";
+    real_apply_killed_where_all_is_somebody_elses, real_undo_killed_where_all_was_somebody_elses: "all-there-by-somebody-else";
+    real_apply_killed_over_an_older_one, real_undo_killed_after_two_applies: "older-config";
+    real_apply_killed_while_the_gpu_is_turned_off, real_undo_killed_after_the_gpu_was_turned_off: "gpu-off";
+    real_apply_killed_while_the_spec_moves, real_undo_killed_after_the_spec_moved: "cdi-path-changed";
+    real_apply_killed_over_a_users_edits, real_undo_killed_over_a_users_edits: "edited-by-the-user-since";
+    real_apply_killed_beside_their_file, real_undo_killed_beside_their_file: "their-file-in-our-folder";
+    real_apply_killed_after_a_killed_one, real_undo_killed_after_a_killed_apply: "killed-apply";
+    real_apply_killed_where_a_file_is_contested, real_undo_killed_where_a_file_is_contested: "contested";
+    real_apply_killed_over_files_changed_by_hand, real_undo_killed_over_files_changed_by_hand: "changed-by-hand";
+}
+
+#[test]
+fn real_apply_killed_at_every_write() {
+    kill_apply("all-there-by-somebody-else", WRITES);
+}
+
+#[test]
+fn real_undo_killed_at_every_write() {
+    kill_undo("all-there-by-somebody-else", WRITES);
+}

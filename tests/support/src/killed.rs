@@ -1,0 +1,92 @@
+//! A program that is killed at a call of the kernel, by strace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Calls after which other paths are there than before.
+pub const TREE: &str =
+    "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat";
+
+/// These, and calls that change rights and owners.
+pub const TREE_AND_RIGHTS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,\
+                                   linkat,fchmod,fchmodat,fchown,fchownat";
+
+/// These, and calls that fill files and make them last.
+pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
+                          fchmod,fchmodat,fchown,fchownat,write,pwrite64,ftruncate,fsync,fdatasync,flock";
+
+/// A call by its name and its number among those of that name, from 1: so strace counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub name: String,
+    pub nth: u32,
+    /// As strace writes it.
+    pub line: String,
+}
+
+/// Runs a program to its end and tells which of these calls it made, in their order.
+///
+/// # Panics
+/// Where strace cannot be run.
+pub fn calls(argv: &[&str], of: &str) -> Vec<Call> {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let trace = format!("trace={of}");
+    let path = log.path().to_str().unwrap();
+    // -y: descriptors with their paths.
+    run(
+        &[
+            "strace",
+            "-f",
+            "-qq",
+            "--seccomp-bpf",
+            "-y",
+            "-s",
+            "0",
+            "-e",
+            "signal=none",
+            "-e",
+            &trace,
+            "-o",
+            path,
+        ],
+        argv,
+    );
+    let mut counts = BTreeMap::<String, u32>::new();
+    let text = fs::read_to_string(log.path()).unwrap();
+    let call = |line: &str| {
+        // `1234 renameat(…`: the process first.
+        let line = line.split_once(' ')?.1.trim_start();
+        let name = line.split_once('(')?.0.to_owned();
+        let nth = counts.entry(name.clone()).or_default();
+        *nth += 1;
+        Some(Call { name, nth: *nth, line: line.to_owned() })
+    };
+    text.lines().filter_map(call).collect()
+}
+
+/// Runs a program that is killed when it is about to make this call. Says whether it was.
+///
+/// # Panics
+/// Where strace cannot be run.
+pub fn killed_at(argv: &[&str], call: &Call) -> bool {
+    // Without --seccomp-bpf, with which strace 6.1 injects no signal.
+    let inject = format!("inject={}:signal=KILL:when={}", call.name, call.nth);
+    let trace = format!("trace={}", call.name);
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    run(&strace, argv).is_none()
+}
+
+/// The exit code; none of one that was killed. A narrow umask, as a hardened root has it: what is made must have its
+/// mode all the same.
+fn run(strace: &[&str], argv: &[&str]) -> Option<i32> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$@\"", "sh"]).args(strace).args(argv);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
+}
+
+/// Whether a name is that of a file that a killed write leaves.
+pub fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".rocworker-"))
+}
