@@ -21,6 +21,9 @@ pub enum Effect {
         /// time.
         drain: Option<String>,
     },
+    /// A unit takes something in only when it starts, which would end what runs there: that is somebody's decision,
+    /// and told until it has been made.
+    NextStart { unit: String },
 }
 
 /// What will be done, as a plan announces it.
@@ -33,6 +36,7 @@ impl fmt::Display for Effect {
             },
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
+            Self::NextStart { unit } => write!(f, "{unit} takes it in at its next start"),
             Self::Restart { unit, drain: None } => write!(f, "systemctl restart {unit}"),
             Self::Restart { unit, drain: Some(signal) } => {
                 write!(f, "restart {unit}, once its work is done ({signal})")

@@ -1,0 +1,164 @@
+//! Who does what changes make necessary: udev and systemd, as far as they may.
+
+use std::time::Duration;
+
+use root::Root;
+use serde::{Deserialize, Serialize};
+
+use crate::Effect;
+use crate::command::Programs;
+use crate::receipt::{Pending, Told};
+use crate::settle::Outcome;
+use crate::systemd::Systemd;
+use crate::udev::udev;
+
+/// How long a tool may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long a unit is waited for that was told to end once its work is done. It may take hours; what has not ended
+/// by then is started by a later apply.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+/// What is done with units whose configuration has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Restarts {
+    Never,
+    /// Once their work is done.
+    Drain,
+    Now,
+}
+
+/// Who can do it.
+#[derive(Debug, Clone, Copy)]
+pub struct Services<'a> {
+    /// `None` beneath another Root than `/`, where nothing is started.
+    pub programs: Option<&'a Programs>,
+    pub restarts: Restarts,
+    /// How long a unit is waited for that was told to end once its work is done: [`DRAIN`].
+    pub drain: Duration,
+}
+
+/// What comes of one effect.
+pub(crate) enum Came {
+    Ended(Outcome, String),
+    /// The unit is to be told to end, or was told: this is to be kept before it goes on.
+    Tell(Told),
+}
+
+pub(crate) fn done(text: impl Into<String>) -> Came {
+    Came::Ended(Outcome::Done, text.into())
+}
+
+pub(crate) fn skipped(text: impl Into<String>) -> Came {
+    Came::Ended(Outcome::Skipped, text.into())
+}
+
+pub(crate) fn failed(text: impl Into<String>) -> Came {
+    Came::Ended(Outcome::Failed, text.into())
+}
+
+impl Services<'_> {
+    pub(crate) fn run(&self, root: &Root, pending: &Pending) -> Came {
+        let Some(programs) = self.programs else {
+            return skipped(format!("{}: not done beneath another root than /", pending.effect));
+        };
+        let systemd = Systemd { programs };
+        // What sd_booted(3) asks.
+        let booted = root.exists("/run/systemd/system");
+        match &pending.effect {
+            Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),
+            Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
+            Effect::SystemdReload if !booted => {
+                skipped("systemd does not run here: nothing has to be read again")
+            }
+            Effect::SystemdReload => match programs.run(&["systemctl", "daemon-reload"], PATIENCE) {
+                Ok(_) => done("systemd has read its units again"),
+                Err(error) => failed(error.to_string()),
+            },
+            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit }
+                if !booted =>
+            {
+                skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
+            }
+            Effect::Reload { unit } => systemd.reload(unit),
+            Effect::NextStart { unit } => self.next_start(&systemd, unit, pending),
+            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), pending),
+        }
+    }
+
+    fn next_start(&self, systemd: &Systemd<'_>, unit: &str, pending: &Pending) -> Came {
+        match systemd.active_since(unit) {
+            None => skipped(format!("{unit} does not run")),
+            Some(since) if since > pending.since => done(format!("{unit} was restarted by somebody since")),
+            Some(_) if self.restarts == Restarts::Now => systemd.restart(unit),
+            Some(_) => Came::Ended(
+                Outcome::Pending,
+                format!(
+                    "{unit} takes it in at its next start, which would end what runs there: systemctl restart {unit} when \
+                     it may"
+                ),
+            ),
+        }
+    }
+
+    fn restart(&self, systemd: &Systemd<'_>, unit: &str, drain: Option<&str>, pending: &Pending) -> Came {
+        let is_active = systemd.is_active(unit);
+        let told =
+            pending.told.clone().filter(|told| !is_active || systemd.invocation(unit) == told.invocation);
+        match (told, drain) {
+            // Whatever may be restarted now: it ended because it was told to.
+            (Some(_), _) if !is_active => systemd.start(unit),
+            (None, _) if systemd.active_since(unit) > Some(pending.since) => {
+                done(format!("{unit} was restarted by somebody since"))
+            }
+            (told, _) if self.restarts == Restarts::Never => Came::Ended(
+                Outcome::Pending,
+                match told {
+                    Some(_) => format!("{unit} was told to end once its work is done, and is still at it"),
+                    None => format!("{unit} still runs with its old configuration: systemctl restart {unit}"),
+                },
+            ),
+            (None, Some(_)) if self.restarts == Restarts::Drain && !is_active => {
+                skipped(format!("{unit} does not run"))
+            }
+            (told, Some(_)) if self.restarts == Restarts::Drain => {
+                Came::Tell(told.unwrap_or_else(|| Told { invocation: systemd.invocation(unit), sent: false }))
+            }
+            _ => systemd.restart(unit),
+        }
+    }
+
+    /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
+    pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Came {
+        let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
+            return skipped(format!("{effect}: nothing to wait for"));
+        };
+        let systemd = Systemd { programs };
+        if told.sent {
+            return systemd.wait(unit, signal, &told, self.drain);
+        }
+        match systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit]) {
+            Ok(()) => Came::Tell(Told { sent: true, ..told }),
+            Err(error) => failed(error),
+        }
+    }
+}
+
+impl Services<'_> {
+    /// What will be done for an effect, as a plan announces it.
+    #[must_use]
+    pub fn announce(&self, effect: &Effect) -> String {
+        match (effect, self.restarts) {
+            _ if self.programs.is_none() => format!("{effect} (not beneath another root than /)"),
+            (Effect::Restart { unit, .. }, Restarts::Never) => {
+                format!("{unit} is not restarted (restart: never)")
+            }
+            (Effect::Restart { unit, drain: Some(_) }, Restarts::Now) => {
+                format!("systemctl restart {unit}, whatever it is doing (restart: now)")
+            }
+            (Effect::NextStart { unit }, Restarts::Now) => format!("systemctl restart {unit} (restart: now)"),
+            _ => effect.to_string(),
+        }
+    }
+}
