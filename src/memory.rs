@@ -51,6 +51,12 @@ pub enum Error {
     Unreadable(#[from] root::Error),
     #[error("{} cannot be read: {problem}; move it away: words of gpu-device-ids are then looked up anew", path.display())]
     Damaged { path: PathBuf, problem: String },
+    #[error(
+        "{} has schema_version {found}, which another rocworker wrote: install that one again, and undo with it before \
+         going back",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: u32 },
 }
 
 impl Default for Memory {
@@ -79,9 +85,7 @@ impl Memory {
         let memory: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         if memory.schema_version != VERSION {
             let found = memory.schema_version;
-            return Err(damaged(format!(
-                "schema_version {found} is not one that this version reads ({VERSION})"
-            )));
+            return Err(Error::Newer { path: root.shown(PATH), found });
         }
         Ok(memory)
     }

@@ -1,12 +1,13 @@
 //! Everything that a plan stands on, read once: the machine, its engines, and what of rocworker is there.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
 use crate::config::Config;
-use crate::engines::{Concourse, Containerd, Docker, Versions};
+use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
@@ -26,28 +27,34 @@ pub struct Premises {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// What the engines' programs have told of themselves, for the next run.
+    pub versions: BTreeMap<PathBuf, Known>,
 }
 
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
-    /// `versions`: what is known of the engines' programs, which may learn more.
+    /// `versions`: what is known of the engines' programs.
     #[must_use]
     pub fn read(
         root: &Root,
         config: &Config,
         facts: Facts,
         beside: Option<&Path>,
-        versions: &mut Versions<'_>,
+        mut versions: Versions<'_>,
     ) -> Self {
+        let containerd = Containerd::read(root, config, &mut versions);
+        let docker = Docker::read(root, &config.docker.config, &mut versions);
+        let concourse = Concourse::read(root, &mut versions);
         Self {
             facts,
             groups: Groups::read(root),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
-            containerd: Containerd::read(root, config, versions),
-            docker: Docker::read(root, &config.docker.config, versions),
-            concourse: Concourse::read(root, versions),
+            containerd,
+            docker,
+            concourse,
+            versions: versions.known().clone(),
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     },
     /// Bring the machine to what the configuration says; what was there before is kept for undo
     Apply {
-        /// Only what this plan says, and nothing when the machine has moved since (a path of this machine)
+        /// Only if this is what would be done, and nothing when the machine has moved since (a path of this machine)
         file: Option<PathBuf>,
         /// Show what would change, and change nothing
         #[arg(long)]

@@ -10,7 +10,7 @@ use crate::setup::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let planned = session.with_setup(&config, |setup| Ok(setup.plan()?))?;
+    let planned = session.with_setup(&config, |setup| Ok(setup.plan(None)?))?;
     if let Some(path) = out {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
@@ -28,8 +28,7 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
     let mut text = changes(root, &planned.changes, session.verbose);
     if !planned.effects.is_empty() {
         text.push_str(&format!("{}\n", styled(DIM, "then, once")));
-        let skipped = planned.skipped.map_or_else(String::new, |why| format!(" (skipped: {why})"));
-        text.extend(planned.effects.iter().map(|effect| format!("> {effect}{skipped}\n")));
+        text.extend(planned.announced.iter().map(|effect| format!("> {effect}\n")));
     }
     text.push_str(&findings(root, "blocked", &planned.blocked));
     text.push_str(&findings(root, "contested", &planned.contested));

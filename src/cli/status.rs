@@ -30,6 +30,7 @@ fn shown(session: &Session, status: &Status) -> String {
         }
         text.push_str(&columns.to_string());
     }
+    text.extend(status.problem.iter().map(|problem| format!("{} {problem}\n", styled(BAD, "!"))));
     text.extend(status.chosen.iter().map(chosen));
     if !status.drift.is_empty() {
         text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));

@@ -159,8 +159,8 @@ impl Source {
         });
         let of_item = item.and_then(|item| {
             lines().find(|(number, line)| {
-                *number >= of_key && words(line).any(|word| word == item)
-                    || line.contains(&format!("\"{item}\""))
+                let is_named = || words(line).any(|word| word == item);
+                *number >= of_key && (is_named() || line.contains(&format!("\"{item}\"")))
             })
         });
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)

@@ -44,11 +44,12 @@ impl Setup<'_> {
     pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
         // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
         let remembered = Memory::read(self.root)?;
-        let (premises, memory) = self.premises(&remembered)?;
+        let premises = self.premises(&remembered);
+        let memory = self.memory(&remembered, &premises)?;
         let planned = self.planned(&remembered, &premises)?;
         let owed = Store::new(self.root).receipt()?.is_unfinished();
         if let Some(saved) = saved {
-            expect(saved, &planned.plan)?;
+            saved.expect(&planned.plan)?;
         }
         if planned.plan.is_empty() && !owed && memory == remembered {
             return Ok(Applied {
@@ -66,15 +67,15 @@ impl Setup<'_> {
     fn apply_locked(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
         let mut work = Work::begin(self.root)?;
         let remembered = Memory::read(self.root)?;
-        let (premises, memory) = self.premises(&remembered)?;
-        let all = work.plan(&desired(self.config, &premises)?, None, false, self.now.seconds())?;
+        let premises = self.premises(&remembered);
+        let memory = self.memory(&remembered, &premises)?;
+        let wanted = desired(self.config, &premises)?;
         if let Some(saved) = saved {
-            expect(saved, &all)?;
+            saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
         }
         memory.write(self.root)?;
 
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
-        let wanted = desired(self.config, &premises)?;
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes.
@@ -82,8 +83,9 @@ impl Setup<'_> {
         applied.effects = work.settle(self.root, &self.services(), udev)?;
 
         // What the first stage did may have changed what is true.
-        let premises = if applied.changes.is_empty() { premises } else { self.premises(&memory)?.0 };
-        let wanted = desired(self.config, &premises)?;
+        let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
+        let premises = if is_as_before { premises } else { self.premises(&memory) };
+        let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
@@ -125,11 +127,6 @@ impl Setup<'_> {
         };
         Ok(history::add(self.root, event)?)
     }
-}
-
-fn expect(saved: &Saved, plan: &Plan) -> Result<(), Moved> {
-    let paths = saved.differences(plan);
-    if paths.is_empty() { Ok(()) } else { Err(Moved { paths }) }
 }
 
 impl Applied {

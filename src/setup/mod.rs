@@ -68,16 +68,20 @@ impl From<config::Error> for Error {
 }
 
 impl Setup<'_> {
-    /// What the plan stands on, as the machine is now, and what will be remembered of it.
-    fn premises(&self, memory: &Memory) -> Result<(Premises, Memory), config::Error> {
+    /// What the plan stands on, as the machine is now.
+    fn premises(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
-        let mut versions = Versions::new(self.root, self.programs, memory.versions.clone());
-        let premises = Premises::read(self.root, self.config, facts, self.beside, &mut versions);
+        let versions = Versions::new(self.root, self.programs, memory.versions.clone());
+        Premises::read(self.root, self.config, facts, self.beside, versions)
+    }
+
+    /// What will be remembered of these premises.
+    fn memory(&self, memory: &Memory, premises: &Premises) -> Result<Memory, config::Error> {
         let mut memory = memory.clone();
         memory.chosen = choose(self.config, &premises.facts)?;
-        memory.versions = versions.known().clone();
+        memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
-        Ok((premises, memory))
+        Ok(memory)
     }
 
     /// What is to be said of the operator's templates.

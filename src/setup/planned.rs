@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use reconcile::{Change, Effect, Finding, Note, Plan, Stage, State, Store, Verb};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Setup};
+use super::{Error, Moved, Setup};
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::desired::desired;
@@ -12,7 +12,7 @@ use crate::worker::desired::desired;
 const VERSION: u32 = 1;
 
 /// What would change. `plan --output json`, documented in docs/json.md.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Planned {
     pub schema_version: u32,
     pub changes: Vec<Change>,
@@ -26,6 +26,9 @@ pub struct Planned {
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
     pub skipped: Option<&'static str>,
+    /// The effects as a person reads them, by what may be restarted here.
+    #[serde(skip)]
+    pub announced: Vec<String>,
     #[serde(skip)]
     pub(super) plan: Plan,
 }
@@ -75,8 +78,14 @@ impl Saved {
         }
     }
 
+    /// Whether this is what a plan says now.
+    pub(super) fn expect(&self, plan: &Plan) -> Result<(), Moved> {
+        let paths = self.differences(plan);
+        if paths.is_empty() { Ok(()) } else { Err(Moved { paths }) }
+    }
+
     /// The paths of which this plan and the other say different things.
-    pub(super) fn differences(&self, plan: &Plan) -> Vec<PathBuf> {
+    fn differences(&self, plan: &Plan) -> Vec<PathBuf> {
         let now: Vec<_> = plan.changes.iter().map(SavedChange::of).collect();
         let only = |these: &[SavedChange], those: &[SavedChange]| -> Vec<PathBuf> {
             these.iter().filter(|it| !those.contains(it)).map(|it| it.path.clone()).collect()
@@ -89,14 +98,21 @@ impl Saved {
 }
 
 impl Setup<'_> {
-    /// What would change now. Writes nothing.
+    /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     ///
     /// # Errors
-    /// When the configuration or what is ours cannot be read, or names what is not there.
-    pub fn plan(&self) -> Result<Planned, Error> {
+    /// When the configuration or what is ours cannot be read, or names what is not there; when the machine has moved.
+    pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
+        let planned = self.plan_now()?;
+        if let Some(saved) = saved {
+            saved.expect(&planned.plan)?;
+        }
+        Ok(planned)
+    }
+
+    fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
-        let (premises, _) = self.premises(&memory)?;
-        self.planned(&memory, &premises)
+        self.planned(&memory, &self.premises(&memory))
     }
 
     pub(super) fn planned(&self, memory: &Memory, premises: &Premises) -> Result<Planned, Error> {
@@ -109,9 +125,11 @@ impl Setup<'_> {
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
+        let services = self.services();
         Ok(Planned {
             schema_version: VERSION,
             changes: plan.changes.clone(),
+            announced: effects.iter().map(|effect| services.announce(effect)).collect(),
             effects,
             contested: plan.contested.clone(),
             blocked: plan.blocked.clone(),

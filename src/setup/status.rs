@@ -10,6 +10,8 @@ use crate::memory::Memory;
 #[derive(Debug, Serialize)]
 pub struct Status {
     pub schema_version: u32,
+    /// Why it cannot be said what should be; then nothing is known of drift.
+    pub problem: Option<String>,
     /// What is ours on this machine.
     pub ours: Vec<Held>,
     /// What an apply would change now.
@@ -52,8 +54,13 @@ impl Setup<'_> {
     /// As [`Setup::plan`].
     pub fn status(&self) -> Result<Status, Error> {
         let memory = Memory::read(self.root)?;
-        let (premises, _) = self.premises(&memory)?;
-        let planned = self.planned(&memory, &premises)?;
+        let premises = self.premises(&memory);
+        let (planned, problem) = match self.planned(&memory, &premises) {
+            Ok(planned) => (Some(planned), None),
+            // What was chosen and is gone is told below, beside what stands all the same.
+            Err(Error::Desired(error)) => (None, Some(error.to_string())),
+            Err(other) => return Err(other),
+        };
         let receipt = Store::new(self.root).receipt()?;
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
@@ -73,9 +80,11 @@ impl Setup<'_> {
                 render: gpu.and_then(|gpu| gpu.render.as_ref()).map(|node| node.path.clone()),
             }
         });
+        let planned = planned.unwrap_or_default();
         Ok(Status {
             schema_version: 1,
             ours: ours.collect(),
+            problem,
             drift: planned.changes,
             contested: planned.contested,
             blocked: planned.blocked,
@@ -91,7 +100,9 @@ impl Status {
     /// Whether the machine is not as it should be.
     #[must_use]
     pub fn is_off(&self) -> bool {
-        !self.drift.is_empty()
+        self.problem.is_some()
+            || self.notes.iter().any(|note| note.problem)
+            || !self.drift.is_empty()
             || !self.contested.is_empty()
             || !self.blocked.is_empty()
             || !self.pending.is_empty()

@@ -7,7 +7,7 @@ use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, host, policy};
+use super::{concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -121,9 +121,14 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        let files = containerd.files.iter().map(|file| file.path.as_path());
+        let part = part.used_by(&uses::of_containerd(files, &config.containerd.runtime));
         desired.extend(part.of_or_undecided("containerd"));
     }
-    desired.extend(docker::actions(config, &premises.docker, &program.path).of_or_undecided("docker"));
+    let uses =
+        premises.docker.installed.iter().flat_map(|it| uses::of_docker(&it.config, &config.docker.runtime));
+    let part = docker::actions(config, &premises.docker, &program.path).used_by(&uses.collect::<Vec<_>>());
+    desired.extend(part.of_or_undecided("docker"));
     desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }

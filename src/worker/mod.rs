@@ -10,3 +10,4 @@ pub mod host;
 pub mod policy;
 pub mod selection;
 pub mod tags;
+mod uses;

@@ -9,6 +9,7 @@
 
 mod apply;
 mod laid;
+mod mended;
 mod places;
 mod program;
 mod races;

@@ -187,7 +187,9 @@ fn a_memory_that_is_damaged_stops_an_apply_and_no_undo() {
     let laid = Laid::demo("gpu-device-ids: 0\n");
     let before = laid.tree();
     laid.run(&["apply"]).success();
-    for text in ["", "{", "[]", "{\"schema_version\":2}"] {
+    laid.put("var/lib/rocworker/memory.json", "{\"schema_version\":2}");
+    one_sentence(&laid, &["apply"], 1, &["memory.json has schema_version 2", "install that one again"]);
+    for text in ["", "{", "[]"] {
         laid.put("var/lib/rocworker/memory.json", text);
         one_sentence(
             &laid,
@@ -204,7 +206,14 @@ fn a_memory_that_is_damaged_stops_an_apply_and_no_undo() {
 fn a_history_that_is_damaged_is_kept_aside_and_hinders_nothing() {
     const HISTORY: &str = "var/lib/rocworker/history.json";
     let laid = Laid::demo("");
-    for text in ["", "{\"schema_version\":1,", "{\"schema_version\":9,\"events\":[]}", "\u{0}\u{1}"] {
+    laid.put(HISTORY, "{\"schema_version\":9,\"events\":[]}");
+    one_sentence(
+        &laid,
+        &["history"],
+        1,
+        &["history.json has schema_version 9", "install the newer one again"],
+    );
+    for text in ["", "{\"schema_version\":1,", "\u{0}\u{1}"] {
         laid.put(HISTORY, text);
         one_sentence(
             &laid,

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect};
+use crate::{Edit, Effect, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Action {
     pub effects: Vec<Effect>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
+    /// Settings that would name nothing without it: while one of them stands, it is not taken away.
+    pub uses: Vec<Use>,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
     pub rival: Option<String>,
 }
@@ -86,13 +88,29 @@ impl Action {
     #[must_use]
     pub fn new(stage: Stage, path: impl Into<PathBuf>, kind: Kind, reason: &str) -> Self {
         let (path, reason) = (path.into(), reason.to_owned());
-        Self { path, kind, stage, reason, effects: Vec::new(), concern: String::new(), rival: None }
+        Self {
+            path,
+            kind,
+            stage,
+            reason,
+            effects: Vec::new(),
+            concern: String::new(),
+            uses: Vec::new(),
+            rival: None,
+        }
     }
 
     /// The same, and a change of it needs this.
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
+        self
+    }
+
+    /// The same, and not taken away while these settings name it.
+    #[must_use]
+    pub fn used_by(mut self, uses: &[Use]) -> Self {
+        self.uses.extend_from_slice(uses);
         self
     }
 

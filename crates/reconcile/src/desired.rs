@@ -46,6 +46,13 @@ impl Desired {
         self
     }
 
+    /// The same, and nothing of it is taken away while these settings name it.
+    #[must_use]
+    pub fn used_by(mut self, uses: &[crate::Use]) -> Self {
+        self.actions = self.actions.into_iter().map(|action| action.used_by(uses)).collect();
+        self
+    }
+
     /// The same, as the part of a concern that could not be looked at where it wants nothing and says a problem: that
     /// a program does not tell its version once is no reason to take everything back.
     #[must_use]

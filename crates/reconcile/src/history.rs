@@ -65,11 +65,9 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     };
     let wrong = |problem| Error::History { path: root.shown(PATH), problem };
     let document: Document = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    if document.schema_version != VERSION {
-        return Err(wrong(format!(
-            "schema_version {} is not one that this version reads",
-            document.schema_version
-        )));
+    if document.schema_version > VERSION {
+        let (path, found) = (root.shown(PATH), u64::from(document.schema_version));
+        return Err(Error::Newer { path, found, known: VERSION });
     }
     Ok(document.events)
 }
@@ -78,7 +76,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
 /// ours stands in the receipt, not there.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When it cannot be written, or was written by a newer version, whose events must not be lost.
 pub fn add(root: &Root, event: Event) -> Result<(), Error> {
     let mut events = match read(root) {
         Ok(events) => events,

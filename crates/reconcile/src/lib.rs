@@ -25,7 +25,7 @@ pub use desired::{Desired, Note};
 pub use edit::Edit;
 pub use effect::Effect;
 pub use error::Error;
-pub use plan::{Change, Finding, Plan, Verb};
+pub use plan::{Change, Finding, Plan, Use, Verb};
 pub use receipt::{Entry, Ours, Pending, Receipt, Repairs, Told};
 pub use services::{DRAIN, Restarts, Services};
 pub use settle::{Outcome, Settled};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect, Stage, State};
+use crate::{Edit, Effect, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -37,6 +37,8 @@ pub struct Entry {
     pub effects: Vec<Effect>,
     #[serde(default)]
     pub concern: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<Use>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rival: Option<String>,
     #[serde(default)]

@@ -188,6 +188,12 @@ impl Root {
         target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
     }
 
+    /// Whether a path is a device node that a capture records, and that does not stand there itself.
+    #[must_use]
+    pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
+        self.recorded.node(path.as_ref()).is_some()
+    }
+
     /// Whether anything stands at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {

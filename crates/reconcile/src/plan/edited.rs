@@ -107,6 +107,7 @@ fn plan_text(
         ours: Ours::Edited { edit: edit.clone(), states },
         effects: action.effects.clone(),
         concern: action.concern.clone(),
+        uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs,
     };

@@ -6,6 +6,7 @@ mod named;
 mod node;
 mod owned;
 mod revert;
+mod used;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use serde::Serialize;
 pub(crate) use change::{After, Target};
 pub use change::{Change, Verb};
 pub(crate) use named::Standing;
+pub use used::Use;
 
 use crate::receipt::{Entry, Repairs};
 use crate::state::Found;
@@ -90,7 +92,11 @@ impl Plan {
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {
-                    let verdict = revert::plan(&store, entry, &found, force)?;
+                    let used = used::standing(root, &entry.uses).filter(|_| !force);
+                    let verdict = match (revert::plan(&store, entry, &found, force)?, used) {
+                        (Verdict::Change(_), Some(text)) => Verdict::Left(text),
+                        (verdict, _) => verdict,
+                    };
                     standing.unless_named(root, &entry.path, &found, verdict, force)
                 }
                 Err(error) => Verdict::Left(error.to_string()),
@@ -170,15 +176,21 @@ fn wanted(
     match &action.kind {
         Kind::Owned(content) => Ok(owned::plan(action, content, &found, held, now)),
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
+        // An archive's record of a node is nobody's to change.
+        Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
         Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
     }
 }
 
 impl Repairs {
-    /// One more, unless it is known by now that repairing does not help.
+    /// One more, unless it is known by now that repairing does not help: then until somebody undoes it, or the path is
+    /// as it should be and stays so.
     fn one_more(self, now: u64) -> Option<Self> {
+        if self.count >= REPAIRS {
+            return None;
+        }
         let recent = if now.saturating_sub(self.last) > FORGIVEN_S { 0 } else { self.count };
-        (recent < REPAIRS).then_some(Self { count: recent + 1, last: now })
+        Some(Self { count: recent + 1, last: now })
     }
 }
 
@@ -187,8 +199,8 @@ fn contested(action: &Action, repairs: Repairs, found: &Found) -> Verdict {
     let who = action.rival.as_deref().unwrap_or("something else");
     let state = found.state();
     Verdict::Contested(format!(
-        "{who} keeps writing it: repaired {} times within a day, and now it is {state} again; it is repaired no more \
-         until that has been quiet for a day: make {who} stop, or leave the path to it in the configuration",
+        "{who} keeps writing it: repaired {} times, and now it is {state} again; it is repaired no more: make {who} stop, \
+         then rocworker undo and apply; or leave the path to it in the configuration",
         repairs.count
     ))
 }

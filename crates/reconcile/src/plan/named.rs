@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use super::{Target, Verb, Verdict};
+use super::{Target, Verdict};
 use crate::State;
 use crate::state::{Found, LIMIT};
 
@@ -43,8 +43,8 @@ impl Standing {
                 self.add(path, if is_link { behind() } else { found.bytes().to_vec() });
             }
             Verdict::Change(change) => match &change.target {
-                // Keys of ours that somebody has changed stay in it.
-                Target::File { bytes, .. } if change.change == Verb::Edit => self.add(path, bytes.clone()),
+                // What stands there from then on: keys of ours that somebody has changed, or what was there before.
+                Target::File { bytes, .. } => self.add(path, bytes.clone()),
                 Target::Absent if !force => {
                     if let Some(text) = self.hold(path) {
                         return Verdict::Left(text);

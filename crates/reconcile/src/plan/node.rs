@@ -45,6 +45,7 @@ pub(super) fn plan(
         ours: Ours::Node { mode, gid, older },
         effects: action.effects.clone(),
         concern: action.concern.clone(),
+        uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs: Repairs::default(),
     };

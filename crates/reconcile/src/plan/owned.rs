@@ -60,6 +60,7 @@ pub(super) fn plan(
         ours: Ours::Owned { states },
         effects: action.effects.clone(),
         concern: action.concern.clone(),
+        uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs,
     };

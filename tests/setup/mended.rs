@@ -1,0 +1,123 @@
+//! What a reader of plan, apply and undo found wrong once.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::laid::Laid;
+
+/// With docker and containerd 2.1.
+fn with_engines(config: &str) -> Laid {
+    let laid = Laid::demo(config);
+    let status = "Package: containerd\nStatus: install ok installed\nVersion: 2.1.9-1\n\nPackage: docker.io\nStatus: install ok installed\nVersion: 28.5.2-1\n";
+    laid.put("var/lib/dpkg/status", status);
+    for program in ["usr/bin/containerd", "usr/sbin/dockerd"] {
+        laid.put(program, "");
+        fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    laid.put("etc/containerd/config.toml", "version = 3\n");
+    laid.put("etc/docker/daemon.json", "{}\n");
+    laid
+}
+
+#[test]
+fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
+    let laid = with_engines("");
+    laid.run(&["apply"]).success();
+    let daemon = laid.text("etc/docker/daemon.json").replacen('{', "{\"default-runtime\": \"amd\",", 1);
+    laid.put("etc/docker/daemon.json", &daemon);
+    let main = laid.text("etc/containerd/config.toml")
+        + "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'amd'\n";
+    laid.put("etc/containerd/config.toml", &main);
+    laid.run(&["status"]).success();
+    let (code, said) = laid.fails(&["undo"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("daemon.json says default-runtime = \"amd\", which would name nothing"), "{said}");
+    assert!(said.contains("config.toml says default_runtime_name = \"amd\""), "{said}");
+    assert_eq!(laid.text("etc/docker/daemon.json"), daemon);
+    assert_eq!(laid.text("etc/containerd/config.toml"), main);
+    assert!(laid.path("etc/containerd/conf.d/rocworker.toml").exists());
+    assert!(!laid.path("etc/cdi/amd.json").exists(), "the rest is taken back");
+
+    laid.put("etc/docker/daemon.json", &daemon.replace("\"default-runtime\": \"amd\",", ""));
+    laid.put("etc/containerd/config.toml", &main.replace("default_runtime_name = 'amd'\n", ""));
+    laid.run(&["undo"]).success();
+    assert!(!laid.text("etc/docker/daemon.json").contains("amd"));
+    assert!(!laid.path("etc/containerd/conf.d").exists());
+}
+
+#[test]
+fn status_tells_of_a_chosen_gpu_that_is_gone_and_of_what_is_configured_and_not_done() {
+    let laid = Laid::demo("gpu-device-ids: 0\n");
+    laid.run(&["apply"]).success();
+    let memory = laid.text("var/lib/rocworker/memory.json");
+    let status = laid.json(&["status"]);
+    let uuid = status["chosen"][0]["uuid"].as_str().unwrap();
+    laid.put("var/lib/rocworker/memory.json", &memory.replace(uuid, "GPU-00c0ffee00c0ffee"));
+    laid.run(&["status"]).code(3);
+    let status = laid.json(&["status"]);
+    assert_eq!(status["chosen"][0]["index"], json!(null));
+    assert!(status["problem"].as_str().unwrap().contains("that GPU is not there any more"), "{status:#}");
+    assert!(!status["ours"].as_array().unwrap().is_empty());
+
+    let laid = Laid::demo("");
+    fs::remove_file(laid.path("usr/lib/rocworker/runc-amd-wrapper")).unwrap();
+    // A link is not taken for the program.
+    std::os::unix::fs::symlink("/bin/true", laid.path("usr/lib/rocworker/runc-amd-wrapper")).unwrap();
+    laid.put("usr/local/lib/rocworker/runc-amd-wrapper", "");
+    fs::set_permissions(
+        laid.path("usr/local/lib/rocworker/runc-amd-wrapper"),
+        fs::Permissions::from_mode(0o777),
+    )
+    .unwrap();
+    laid.run(&["status"]).code(3);
+}
+
+#[test]
+fn a_dry_run_of_a_kept_plan_says_that_the_machine_has_moved() {
+    let laid = Laid::demo("");
+    let plan = laid.path("plan.json");
+    let plan = plan.to_str().unwrap();
+    laid.run(&["plan", "--out", plan]).success();
+    laid.run(&["apply", plan, "--dry-run"]).success();
+    laid.put("etc/cdi/amd.json", "{\"kind\":\"amd.com/gpu\"}");
+    let (code, said) = laid.fails(&["apply", plan, "--dry-run"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("the machine has moved"), "{said}");
+}
+
+#[test]
+fn a_plan_announces_what_may_be_restarted() {
+    for (restart, said) in [
+        ("never", "containerd.service is not restarted (restart: never)"),
+        ("drain", "systemctl restart containerd.service"),
+    ] {
+        let laid = with_engines(&format!("restart: {restart}\n"));
+        laid.put("usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
+        let (_, text) = laid.fails(&["plan"]);
+        // Beneath another Root than / nothing is started at all.
+        assert!(
+            text.contains("systemctl restart containerd.service (not beneath another root than /)"),
+            "{said}: {text}"
+        );
+    }
+}
+
+#[test]
+fn contested_stays_contested_and_a_person_may_ask_for_the_spec_by_name() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    for _ in 0..3 {
+        laid.put("etc/cdi/amd.json", "{\"kind\":\"amd.com/gpu\"}");
+        laid.run(&["apply"]).success();
+    }
+    laid.put("etc/cdi/amd.json", "{\"kind\":\"amd.com/gpu\"}");
+    let receipt = laid.text("var/lib/rocworker/receipt.json");
+    let at = receipt.find("\"last\": 1").unwrap() + 8;
+    // Long ago: a rival that never stops is not repaired three times a day for ever.
+    laid.put("var/lib/rocworker/receipt.json", &format!("{}1{}", &receipt[..at], &receipt[at + 10..]));
+    assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+    laid.run(&["cdi", "generate"]).success();
+    laid.run(&["status"]).success();
+}
