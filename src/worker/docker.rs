@@ -207,6 +207,6 @@ fn is_set(key: &Key, known: &Value) -> bool {
     match &key.set {
         Set::Value(value) => held == Some(value),
         Set::Member(member) => held.and_then(Value::as_array).is_some_and(|list| list.contains(member)),
-        Set::Needed(_) => held.is_some(),
+        Set::Entry { .. } | Set::Needed(_) => held.is_some(),
     }
 }
