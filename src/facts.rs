@@ -5,6 +5,7 @@ use root::Root;
 
 use crate::host::{self, Around};
 use crate::memory::Chosen;
+use crate::module_load::ModuleLoad;
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Facts {
     pub virtualization: Option<Around>,
     /// Whether systemd is the first process.
     pub systemd: bool,
+    /// Whether somebody else's file has amdgpu loaded at boot.
+    pub module_load: ModuleLoad,
     /// What the words of the configuration meant when they were first applied.
     pub chosen: Chosen,
 }
@@ -26,6 +29,7 @@ impl Facts {
             machine: Machine::read(root),
             virtualization: Around::read(root),
             systemd: host::runs_systemd(root),
+            module_load: ModuleLoad::read(root),
             chosen: Chosen::default(),
         }
     }

@@ -2,6 +2,10 @@
 
 use root::Root;
 
+/// What the kernel shows for a uid or gid that a user namespace does not map (`overflowuid` and `overflowgid`,
+/// proc_sys_kernel(5)).
+pub const UNMAPPED_ID: u32 = 65534;
+
 /// What is around this machine, in the words of systemd-detect-virt(1), and `lxd` and `incus` where their guest
 /// API tells them from plain LXC.
 #[derive(Debug, Clone, PartialEq, Eq)]

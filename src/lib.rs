@@ -16,6 +16,7 @@ pub mod groups;
 pub mod host;
 pub mod lease;
 pub mod memory;
+pub mod module_load;
 pub mod moment;
 pub mod names;
 pub mod premises;

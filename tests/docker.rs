@@ -31,6 +31,7 @@ fn docker(version: &str, text: Option<&str>) -> Docker {
         config: "/etc/docker/daemon.json".into(),
         text: Ok(text.map(str::to_owned)),
         unit: Some(CommandLine::new("/usr/bin/dockerd -H fd://")),
+        notes: Vec::new(),
     };
     Docker { installed: Some(installed), is_snap: false }
 }
@@ -52,6 +53,12 @@ fn said(desired: &Desired) -> Vec<(bool, &str)> {
 
 fn reload() -> Vec<Effect> {
     vec![Effect::Reload { unit: "docker.service".to_owned() }]
+}
+
+/// CDI is new, and docker is somebody's to restart.
+fn waits() -> Vec<Effect> {
+    let unit = "docker.service".to_owned();
+    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit }]
 }
 
 fn restart() -> Vec<Effect> {
@@ -78,7 +85,8 @@ fn each_version_is_told_what_it_knows() {
         assert_eq!((&text, desired.notes.len()), (expected, notes), "{version}: {:?}", desired.notes);
         assert!(desired.notes.iter().all(|note| !note.problem), "{version}");
         // Without live-restore nothing of its own accord stops somebody's containers.
-        assert_eq!((action.effects, action.path.as_path()), (reload(), Path::new("/etc/docker/daemon.json")));
+        let expected = if text == both { waits() } else { reload() };
+        assert_eq!((action.effects, action.path.as_path()), (expected, Path::new("/etc/docker/daemon.json")));
     }
     assert_eq!(
         said(&of(&docker("20.10.24", None))),
@@ -103,13 +111,29 @@ fn a_version_that_cannot_be_told_gets_the_runtime_alone() {
 }
 
 #[test]
+fn what_an_apply_wrote_of_cdi_stays_ours_when_the_version_is_not_told_once() {
+    for configuration in ["", "cdi: {path: /srv/cdi/amd.json}"] {
+        let of = |version: &str, text: &str| {
+            actions(&config(configuration), &docker(version, Some(text)), Path::new(WRAPPER))
+        };
+        let (told, text) = applied(&of("26.1.5", "{}"), "{}");
+        let (untold, _) = applied(&of("", &text), &text);
+        assert_eq!(untold.kind, told.kind, "{configuration}");
+        assert_eq!(untold.effects, reload());
+    }
+    let (action, _) = applied(&of(&docker("", Some(r#"{"features": {"cdi": false}}"#))), "{}");
+    let Kind::Edited(edit) = action.kind else { panic!() };
+    assert_eq!(edit.keys.len(), 1, "{edit:?}");
+}
+
+#[test]
 fn docker_is_restarted_only_for_cdi_and_only_where_containers_survive_it_or_it_was_asked_for() {
     let now = "restart: now";
     for (configuration, text, expected) in [
-        ("", "{}", reload()),
+        ("", "{}", waits()),
         (now, "{}", restart()),
         ("", r#"{"live-restore": true}"#, restart()),
-        ("", r#"{"live-restore": false}"#, reload()),
+        ("", r#"{"live-restore": false}"#, waits()),
         (now, r#"{"features": {"cdi": true}}"#, reload()),
         ("", r#"{"live-restore": true, "features": {"cdi": true}}"#, reload()),
         ("cdi: {path: /srv/cdi/amd.json}", r#"{"live-restore": true, "features": {"cdi": true}}"#, restart()),
@@ -257,6 +281,10 @@ fn nothing_is_wanted_of_docker_where_it_is_not_there_or_not_ours_to_configure() 
 }
 
 fn read(files: &[(&str, &str)]) -> Docker {
+    read_with("/etc/docker/daemon.json", files)
+}
+
+fn read_with(config: &str, files: &[(&str, &str)]) -> Docker {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = dir.path().join(path);
@@ -267,13 +295,12 @@ fn read(files: &[(&str, &str)]) -> Docker {
         }
     }
     let root = Root::open(dir.path()).unwrap();
-    let mut docker = Docker::read(
-        &root,
-        Path::new("/etc/docker/daemon.json"),
-        &mut Versions::new(&root, None, BTreeMap::new()),
-    );
-    if let Some(Err(reason)) = docker.installed.as_mut().map(|installed| &mut installed.text) {
-        *reason = reason.replace(&dir.path().display().to_string(), "ROOT");
+    let mut docker = Docker::read(&root, Path::new(config), &mut Versions::new(&root, None, BTreeMap::new()));
+    if let Some(installed) = &mut docker.installed {
+        let folder = dir.path().display().to_string();
+        installed.notes.iter_mut().chain(installed.text.as_mut().err()).for_each(|said| {
+            *said = said.replace(&folder, "ROOT");
+        });
     }
     docker
 }
@@ -328,10 +355,63 @@ fn the_file_that_its_unit_names_is_the_one_and_a_link_is_not_followed() {
     let installed = docker.installed.unwrap();
     assert_eq!(installed.config, Path::new("/srv/docker.json"));
     assert_eq!(installed.text, Ok(Some("{\"debug\": true}".to_owned())));
+    assert_eq!(installed.notes, [""; 0]);
 
     let docker = read(&[("usr/bin/dockerd", ""), ("etc/docker/daemon.json", "-> /srv/daemon.json")]);
     let why = "ROOT/etc/docker/daemon.json is a symbolic link, not a regular file, and is left alone";
     assert_eq!(docker.installed.as_ref().unwrap().text, Err(why.to_owned()));
     let desired = of(&docker);
     assert_eq!((desired.actions.len(), said(&desired)), (0, vec![(true, why)]));
+}
+
+/// The notes of a docker whose unit has this command line.
+fn noted(config: &str, line: &str) -> Vec<String> {
+    let unit = format!("[Service]\nExecStart=/usr/bin/dockerd {line}\n");
+    let docker = read_with(
+        config,
+        &[("usr/bin/dockerd", ""), ("usr/lib/systemd/system/docker.service", unit.as_str())],
+    );
+    docker.installed.unwrap().notes
+}
+
+#[test]
+fn a_configured_file_that_dockerd_does_not_read_is_said() {
+    let said = noted("/srv/mine.json", "--config-file /srv/docker.json");
+    assert_eq!(
+        said,
+        [
+            "docker.service starts dockerd with /srv/docker.json, which is edited, and not /srv/mine.json: see \
+             docker.config"
+        ]
+    );
+    assert_eq!(noted("/srv/docker.json", "--config-file /srv/docker.json"), [""; 0]);
+    assert_eq!(noted("/srv/mine.json", "-H fd:// $DOCKER_OPTS"), [""; 0]);
+    assert_eq!(
+        noted("/etc/docker/daemon.json", "--config-file=$FILE"),
+        [
+            "docker.service starts dockerd with --config-file=$FILE, which only systemd can resolve: if that names \
+             another configuration file than /etc/docker/daemon.json, set docker.config"
+        ]
+    );
+}
+
+#[test]
+fn a_unit_that_cannot_be_read_is_said() {
+    let unit = ("usr/lib/systemd/system/docker.service", "[Service]\nExecStart=/usr/bin/dockerd\n");
+    let loop_at = "etc/systemd/system/docker.service.d/a.conf";
+    for (files, unit_is_there) in [
+        (vec![unit, (loop_at, "-> a.conf")], true),
+        (vec![("etc/systemd/system/docker.service", "-> docker.service")], false),
+        (vec![unit, ("etc/systemd/system/docker.service", "-> /dev/null")], false),
+    ] {
+        let docker =
+            read(&[files.as_slice(), &[("usr/bin/dockerd", ""), ("etc/docker/daemon.json", "{}")]].concat());
+        let installed = docker.installed.as_ref().unwrap();
+        assert_eq!(installed.unit.is_some(), unit_is_there, "{files:?}");
+        let [note] = installed.notes.as_slice() else { panic!("{files:?}: {:?}", installed.notes) };
+        assert!(note.contains("ROOT/etc/systemd/system/docker.service"), "{note}");
+        assert!(note.ends_with(": how docker.service starts dockerd is not fully known"), "{note}");
+        // A note, and no problem: what can be known of it is done.
+        assert!(said(&of(&docker)).contains(&(false, note.as_str())), "{note}");
+    }
 }

@@ -68,6 +68,32 @@ fn a_machine_gets_rules_and_its_module() {
 }
 
 #[test]
+fn a_file_of_modules_that_somebody_wrote_stays_and_ours_goes_beside_it_where_it_is_needed() {
+    let [theirs, beside] = ["/etc/modules-load.d/amdgpu.conf", "/etc/modules-load.d/rocworker-amdgpu.conf"];
+    let there = |desired: &Desired| {
+        let paths = desired.actions.iter().map(|action| action.path.display().to_string());
+        paths.filter(|path| path.starts_with("/etc/modules-load.d/")).collect::<Vec<_>>()
+    };
+    let with = |said: &str| on(&captures::phoenix().put(theirs, said), "");
+    let ours = text(&on(&captures::phoenix(), ""), theirs);
+    for (said, expected) in [
+        (ours.as_str(), vec![theirs]),
+        ("# mine\namdgpu\nvfio-pci\n", vec![]),
+        ("  amdgpu", vec![]),
+        ("# amdgpu\nvfio\n", vec![beside]),
+        ("amdgpu_x\n", vec![beside]),
+        ("", vec![beside]),
+        ("\u{fffd}", vec![beside]),
+    ] {
+        let desired = with(said);
+        assert_eq!(there(&desired), expected, "{said:?}");
+        expected.iter().for_each(|path| assert_eq!(text(&desired, path), ours));
+    }
+    let folder = on(&captures::phoenix().put(theirs, Entry::Directory), "");
+    assert_eq!(there(&folder), [beside]);
+}
+
+#[test]
 fn udev_goes_over_amds_devices_and_no_others() {
     // The NVIDIA card is renderD129 of that machine.
     let desired = on(&captures::phoenix_beside_rtx4080(), "");
@@ -219,7 +245,11 @@ fn real_modprobe_reads_the_options_as_they_were_configured() {
     }
     let desired = on(&captures::phoenix(), OPTIONS);
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("amdgpu.conf"), text(&desired, "/etc/modprobe.d/amdgpu.conf")).unwrap();
+    std::fs::write(
+        folder.path().join("rocworker-amdgpu.conf"),
+        text(&desired, "/etc/modprobe.d/rocworker-amdgpu.conf"),
+    )
+    .unwrap();
     let output =
         Command::new(program("modprobe").unwrap()).args(["-c", "-C"]).arg(folder.path()).output().unwrap();
     let said = stdout(&output);

@@ -7,7 +7,7 @@ mod text;
 
 pub use check::{Finding, check};
 pub use replace::{NotOurs, may_replace};
-pub use siblings::{is_read_by_engines, same_kind};
+pub use siblings::{DEFAULT_FOLDERS, is_read_by_engines, same_kind};
 pub use text::{Error, text};
 
 /// More than any spec has: 64 partitions make 60 KB.

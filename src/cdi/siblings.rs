@@ -6,7 +6,10 @@ use serde::Deserialize;
 use super::LIMIT;
 
 /// Where engines look unless they are told otherwise (CDI spec, "CDI JSON Specification", default folders).
-const FOLDERS: [&str; 3] = ["/etc/cdi", "/var/run/cdi", "/run/cdi"];
+pub const DEFAULT_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+
+/// The same, and what the second is on most machines, where /var/run is a link.
+const FOLDERS: [&str; 3] = [DEFAULT_FOLDERS[0], DEFAULT_FOLDERS[1], "/run/cdi"];
 
 /// Whether a spec at this path is loaded by engines that are configured as they come.
 #[must_use]

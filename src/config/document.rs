@@ -10,6 +10,7 @@ use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::wrapper::WrapperDocument;
 use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
+use crate::engines::docker::DEFAULT_CONFIG as DOCKER_CONFIG;
 
 const VERSION: u32 = 1;
 
@@ -83,7 +84,7 @@ impl Document {
             "/etc/containerd/config.toml",
             &source,
         )?;
-        let docker = self.docker.unwrap_or_default().check("docker", "/etc/docker/daemon.json", &source)?;
+        let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
         Ok(Config {
             compute_runtime,
             devices,

@@ -4,15 +4,13 @@ use amdgpu::DeviceNode;
 
 use super::check::{About, Check};
 use super::machine::Subject;
+use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "groups";
 
-/// What the kernel shows for a gid that a user namespace does not map (`overflowgid`, proc_sys_kernel(5)).
-const OVERFLOW_GID: u32 = 65534;
-
 /// Whether a node's group is one of the host's that this container does not map.
 pub(crate) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
-    subject.in_container() && gid == OVERFLOW_GID
+    subject.in_container() && gid == UNMAPPED_ID
 }
 
 pub(crate) fn check(subject: &Subject<'_>) -> Vec<Check> {

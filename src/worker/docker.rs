@@ -7,6 +7,7 @@ use reconcile::edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
+use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
 use crate::config::{Config, Configure, Restart};
 use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
@@ -20,9 +21,6 @@ const UNIT: &str = "docker.service";
 const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
 /// The first release in which CDI is on unless it is switched off (moby#49963).
 const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
-
-/// The folders that dockerd reads specs from unless it is given others; others replace these.
-const SPEC_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 /// What docker should be told, and what a person should know of it. `wrapper`: the program that runs containers.
 #[must_use]
@@ -47,15 +45,41 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
 }
 
 fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {
+    for note in &docker.notes {
+        desired.note(ABOUT, note.as_str());
+    }
     let file = docker.config.display();
     let known = text.trim_start_matches('\u{feff}').trim();
-    // What is not JSON is refused below, with its line.
-    let known: Value = serde_json::from_str(known).unwrap_or_default();
+    let known: Value = match serde_json::from_str(known) {
+        Ok(known) => known,
+        // Not to be read, and yet not refused by what would edit it: what somebody decided in it must not be passed over.
+        Err(error) if !known.is_empty() && is_editable(text) => {
+            desired.problem(
+                ABOUT,
+                format!("{file}: {error}; docker is left as it is: correct that, then apply again"),
+            );
+            return;
+        }
+        // What is not JSON is refused below, with its line.
+        Err(_) => Value::Null,
+    };
     let runtime = runtime(config, &known, wrapper).unwrap_or_else(|problem| {
         desired.problem(ABOUT, format!("{file}: {problem}"));
         None
     });
-    let cdi = cdi(config, docker, &known).unwrap_or_else(|problem| {
+    let cdi = match &docker.version {
+        Ok(version) => cdi(config, docker, *version, &known),
+        Err(reason) => {
+            desired.problem(
+                ABOUT,
+                format!("which docker this is cannot be told, and CDI is left as it is: {reason}"),
+            );
+            // What is there as we would set it may be ours, and is not taken out for that.
+            let keys = cdi(config, docker, CDI, &known).unwrap_or_default();
+            Ok(keys.into_iter().filter(|key| is_set(key, &known)).collect())
+        }
+    };
+    let cdi = cdi.unwrap_or_else(|problem| {
         desired.problem(ABOUT, problem);
         Vec::new()
     });
@@ -82,12 +106,14 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        action = action.with(effect(config, &known, is_cdi_new, desired));
+        for effect in effects(config, &known, is_cdi_new, desired) {
+            action = action.with(effect);
+        }
     } else {
         desired.note(
             ABOUT,
             format!(
-                "there is no {UNIT}: whoever starts dockerd has to send it SIGHUP after a change of {file}"
+                "there is no {UNIT} to reload: whoever starts dockerd has to send it SIGHUP after a change of {file}"
             ),
         );
     }
@@ -96,35 +122,31 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
 
 /// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
 /// told to leave them alive.
-fn effect(config: &Config, known: &Value, is_cdi_new: bool, desired: &mut Desired) -> Effect {
+fn effects(config: &Config, known: &Value, is_cdi_new: bool, desired: &mut Desired) -> Vec<Effect> {
     let unit = UNIT.to_owned();
     if !is_cdi_new {
-        return Effect::Reload { unit };
+        return vec![Effect::Reload { unit }];
     }
     let survive = known.get("live-restore") == Some(&Value::Bool(true));
     if survive || config.restart == Restart::Now {
-        return Effect::Restart { unit, drain: None };
+        return vec![Effect::Restart { unit, drain: None }];
     }
     desired.note(
         ABOUT,
         "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): it is \
          not restarted unless restart is now; systemctl restart docker does it",
     );
-    Effect::Reload { unit }
+    // The runtime at once; what waits for the start stays owed, and is told, until there was one.
+    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit }]
 }
 
 /// Our runtime; none where the name is somebody else's.
 fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>, String> {
     let name = &config.docker.runtime;
     let path = wrapper.to_str().ok_or_else(|| format!("{} is no text", wrapper.display()))?;
-    let value = match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
-        None | Some(Value::Null) => json!({ "path": path }),
-        // Arguments that somebody gave it stay.
-        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {
-            let mut entry = entry.clone();
-            entry.insert("path".to_owned(), path.into());
-            entry.into()
-        }
+    match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
@@ -132,24 +154,25 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
                  docker.runtime"
             ));
         }
-    };
-    Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set: Set::Value(value) }))
+    }
+    // Arguments that somebody gave it stay as long as it does.
+    let set = Set::Entry { value: json!({ "path": path }), identity: "path".to_owned() };
+    Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set }))
+}
+
+fn is_editable(text: &str) -> bool {
+    let key = Key { path: vec!["runtimes".to_owned()], set: Set::Needed(json!({})) };
+    Edit { format: Format::Json, keys: vec![key] }.apply(text).is_ok()
 }
 
 fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {
     program.and_then(Value::as_str).is_some_and(|program| program == wrapper || is_ours(program))
 }
 
-/// What has to be written for CDI.
-fn cdi(config: &Config, docker: &Installed, known: &Value) -> Result<Vec<Key>, String> {
+/// What has to be written for CDI in this release.
+fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> Result<Vec<Key>, String> {
     let (file, flags) = (docker.config.display(), docker.unit.as_ref());
     let has = |option| flags.is_some_and(|flags: &CommandLine| flags.has(option));
-    let version = match &docker.version {
-        Ok(version) => *version,
-        Err(reason) => {
-            return Err(format!("which docker this is cannot be told, and CDI is left as it is: {reason}"));
-        }
-    };
     if version < CDI {
         return Ok(Vec::new());
     }
@@ -207,6 +230,6 @@ fn is_set(key: &Key, known: &Value) -> bool {
     match &key.set {
         Set::Value(value) => held == Some(value),
         Set::Member(member) => held.and_then(Value::as_array).is_some_and(|list| list.contains(member)),
-        Set::Needed(_) => held.is_some(),
+        Set::Entry { .. } | Set::Needed(_) => held.is_some(),
     }
 }

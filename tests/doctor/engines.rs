@@ -62,6 +62,28 @@ fn docker_is_as_meant_after_an_apply_and_until_somebody_changes_it() {
 }
 
 #[test]
+fn a_docker_that_has_not_been_started_since_it_was_told_of_cdi_is_told() {
+    let root = with_docker();
+    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    apply(root.path());
+    // Beneath a Root nothing is owed.
+    let receipt = root.path().join("var/lib/rocworker/receipt.json");
+    let mut text: Value = serde_json::from_str(&fs::read_to_string(&receipt).unwrap()).unwrap();
+    text["pending"] =
+        serde_json::json!([{ "effect": "next-start", "unit": "docker.service", "since": 1_790_000_000_u64 }]);
+    fs::write(&receipt, text.to_string()).unwrap();
+    let (_, answer) = doctor_beneath(root.path());
+    let [as_meant, owed, ..] = of_docker(&answer)[..] else { panic!("{answer:#}") };
+    assert_check(as_meant, "ok", "says what was meant", "");
+    assert_check(
+        owed,
+        "warning",
+        "still runs with its old configuration",
+        "systemctl restart docker.service when",
+    );
+}
+
+#[test]
 fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
     let root = laid_out(&Machine::demo());
     let (_, answer) = doctor_beneath(root.path());

@@ -18,3 +18,4 @@ mod real_kills;
 mod real_order;
 mod receipts;
 mod starts;
+mod theirs;

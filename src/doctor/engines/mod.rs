@@ -104,15 +104,22 @@ impl Ground<'_> {
         checks
     }
 
-    /// A restart or reload that is owed: what runs has read an older configuration.
+    /// A restart, reload or next start that is owed: what runs has read an older configuration.
     fn owed(&self, engine: &str, unit: &str) -> Option<Check> {
         let is_its = |effect: &Effect| match effect {
-            Effect::Restart { unit: of, .. } | Effect::Reload { unit: of } => of == unit,
+            Effect::Restart { unit: of, .. }
+            | Effect::Reload { unit: of }
+            | Effect::NextStart { unit: of } => of == unit,
             _ => false,
         };
         let owed = self.receipt.pending.iter().find(|pending| is_its(&pending.effect))?;
         let remedy = match owed.effect {
             Effect::Reload { .. } => format!("systemctl reload {unit}"),
+            Effect::NextStart { .. } => {
+                format!(
+                    "systemctl restart {unit} when what runs there may end, or rocworker apply with restart: now"
+                )
+            }
             _ => format!("systemctl restart {unit}, or rocworker apply with restart: drain or now"),
         };
         let evidence = format!("{unit} still runs with its old configuration");

@@ -9,6 +9,9 @@ const UNIT: &str = "docker.service";
 /// Debian's unit takes DOCKER_OPTS from here.
 const DEFAULTS: &str = "/etc/default/docker";
 
+/// What Debian's unit names them by.
+const OPTIONS: &str = "$DOCKER_OPTS";
+
 const LIMIT: usize = 256 << 10;
 
 /// The words with which docker.service starts dockerd.
@@ -16,14 +19,28 @@ const LIMIT: usize = 256 << 10;
 pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    /// `None` where there is no docker.service.
-    pub(super) fn read(root: &Root) -> Option<Self> {
-        // One that is masked starts nothing.
-        let unit = Unit::read(root, UNIT, None).ok()??;
+    /// `None` where there is no docker.service. `unread` gets what could not be read of it, each as a sentence.
+    pub(super) fn read(root: &Root, unread: &mut Vec<String>) -> Option<Self> {
+        let unit = match Unit::read(root, UNIT, None) {
+            Ok(unit) => unit?,
+            // One that is masked starts nothing.
+            Err(reason) => {
+                unread.push(reason);
+                return None;
+            }
+        };
+        unread.extend(unit.unread);
         let mut line = Self(unit.exec_start);
-        let defaults = root.read_text(DEFAULTS, LIMIT).unwrap_or_default();
-        if line.0.iter().any(|word| word == "$DOCKER_OPTS") {
-            line.0.extend(options(&defaults));
+        if let Some(at) = line.0.iter().position(|word| word == OPTIONS) {
+            let defaults = match root.read_text(DEFAULTS, LIMIT) {
+                Err(error) if !error.is_not_found() => {
+                    unread.push(error.to_string());
+                    String::new()
+                }
+                defaults => defaults.unwrap_or_default(),
+            };
+            // Where it stands: of an option that is there twice the last counts.
+            line.0.splice(at..=at, options(&defaults));
         }
         Some(line)
     }
@@ -39,6 +56,13 @@ impl CommandLine {
     pub fn config(&self) -> Option<PathBuf> {
         let path = PathBuf::from(self.value("config-file")?);
         path.is_absolute().then_some(path)
+    }
+
+    /// A word of it that may name a configuration file, and only where dockerd is started can be told which.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&str> {
+        let variable = self.0.iter().find(|word| word.contains('$') && *word != OPTIONS).map(String::as_str);
+        variable.or_else(|| self.value("config-file").filter(|file| !file.starts_with('/')))
     }
 
     /// Whether it has this option. dockerd does not start where an option and its file say the same thing.
@@ -94,6 +118,22 @@ mod tests {
         let apart = CommandLine::new("dockerd --config-file /a.json --config-file /b.json");
         assert_eq!(apart.config(), Some(PathBuf::from("/b.json")));
         assert_eq!(CommandLine::new("dockerd --config-file").config(), None);
+        assert_eq!((apart.unknown(), line.unknown()), (None, None));
+    }
+
+    #[test]
+    fn a_file_that_only_its_start_can_tell_is_unknown() {
+        for (line, word) in [
+            ("dockerd --config-file=$FILE", Some("--config-file=$FILE")),
+            ("dockerd --config-file ${FILE}", Some("${FILE}")),
+            ("dockerd $OPTIONS --debug", Some("$OPTIONS")),
+            ("dockerd --config-file daemon.json", Some("daemon.json")),
+            ("dockerd $DOCKER_OPTS --config-file=/a.json", None),
+        ] {
+            let line = CommandLine::new(line);
+            assert_eq!(line.unknown(), word, "{line:?}");
+            assert_eq!(line.config().is_some(), word.is_none(), "{line:?}");
+        }
     }
 
     #[test]

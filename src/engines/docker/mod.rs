@@ -19,6 +19,9 @@ const PACKAGES: [&str; 3] = ["docker.io", "docker-ce", "moby-engine"];
 /// What snapd puts there for the snap of docker.
 const SNAP: &str = "/snap/docker/current";
 
+/// What dockerd reads when it is not told.
+pub const DEFAULT_CONFIG: &str = "/etc/docker/daemon.json";
+
 /// A thousand times what people write.
 const LIMIT: usize = 1 << 20;
 
@@ -42,6 +45,8 @@ pub struct Installed {
     pub text: Result<Option<String>, String>,
     /// How docker.service starts it; `None` where there is no such unit.
     pub unit: Option<CommandLine>,
+    /// What a person should know of how it is started.
+    pub notes: Vec<String>,
 }
 
 impl Docker {
@@ -50,18 +55,46 @@ impl Docker {
     pub fn read(root: &Root, config: &Path, versions: &mut Versions<'_>) -> Self {
         let program = PROGRAMS.iter().map(Path::new).find(|program| root.exists(program));
         let installed = program.map(|program| {
-            let unit = CommandLine::read(root);
-            let config = unit.as_ref().and_then(CommandLine::config).unwrap_or_else(|| config.to_owned());
+            let mut unread = Vec::new();
+            let unit = CommandLine::read(root, &mut unread);
+            let named = unit.as_ref().and_then(CommandLine::config);
+            let unknown = unit.as_ref().and_then(CommandLine::unknown);
+            let notes = notes(config, named.as_deref(), unknown, &unread);
+            let config = named.unwrap_or_else(|| config.to_owned());
             Installed {
                 program: program.to_owned(),
                 version: versions.of(program, &PACKAGES),
                 text: text(root, &config),
                 config,
                 unit,
+                notes,
             }
         });
         Self { installed, is_snap: root.exists(SNAP) }
     }
+}
+
+/// What is not as it looks with the file. `config` is the configured one.
+fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for reason in unread {
+        notes.push(format!("{reason}: how docker.service starts dockerd is not fully known"));
+    }
+    if let Some(named) = named.filter(|named| *named != config && config != Path::new(DEFAULT_CONFIG)) {
+        notes.push(format!(
+            "docker.service starts dockerd with {}, which is edited, and not {}: see docker.config",
+            named.display(),
+            config.display()
+        ));
+    }
+    if let Some(word) = unknown {
+        let file = named.unwrap_or(config).display();
+        notes.push(format!(
+            "docker.service starts dockerd with {word}, which only systemd can resolve: if that names another \
+             configuration file than {file}, set docker.config"
+        ));
+    }
+    notes
 }
 
 fn text(root: &Root, config: &Path) -> Result<Option<String>, String> {

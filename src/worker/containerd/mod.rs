@@ -12,6 +12,7 @@ use std::path::Path;
 
 use reconcile::{Action, Desired, Effect};
 
+use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
 use crate::config::{Config, Configure};
 use crate::engines::Version;
 use crate::engines::containerd::{Containerd, Text};
@@ -22,9 +23,6 @@ use said::Said;
 
 const ABOUT: &str = "containerd";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
-
-/// Where containerd looks for CDI specs unless it is told. /var/run is a link to /run.
-const CDI_DIRS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 /// What should be so of the system's containerd. `wrapper`: where the wrapper stands.
 #[must_use]

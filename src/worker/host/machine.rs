@@ -8,17 +8,19 @@ use reconcile::{Action, Desired, Effect, Stage};
 use super::{ABOUT, Error, GROUP, Rights, check};
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::module_load::{self, ModuleLoad};
 use crate::render::{self, Templates};
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 const RIVALS: &str = "ClusterBloom, or AMD's package amdgpu-insecure-instinct-udev-rules";
 
-/// systemd-modules-load(8) reads it at boot.
-const LOAD: &str = "/etc/modules-load.d/amdgpu.conf";
+/// Where somebody else's file stands at the path that documents use.
+const LOAD_BESIDE: &str = "/etc/modules-load.d/rocworker-amdgpu.conf";
 
-/// modprobe.d(5).
-const OPTIONS: &str = "/etc/modprobe.d/amdgpu.conf";
+/// modprobe.d(5). A name of our own: /etc/modprobe.d/amdgpu.conf is where people write options themselves, which count
+/// beside ours; of a parameter that both name the later file's value, so ours, is taken.
+const OPTIONS: &str = "/etc/modprobe.d/rocworker-amdgpu.conf";
 
 pub(super) fn actions(
     config: &Config,
@@ -37,13 +39,24 @@ pub(super) fn actions(
         );
     }
     desired.push(rules(facts, templates, rights)?);
-    let text = templates.render(render::MODULE_LOAD, context! {})?;
-    check::modules_load(render::MODULE_LOAD, &text)?;
-    desired.push(Action::file(Stage::Shape, LOAD, text, "the driver of AMD's GPUs is loaded at boot"));
+    if let Some(path) = place(facts.module_load) {
+        let text = module_load::headed(&templates.render(render::MODULE_LOAD, context! {})?);
+        check::modules_load(render::MODULE_LOAD, &text)?;
+        desired.push(Action::file(Stage::Shape, path, text, "the driver of AMD's GPUs is loaded at boot"));
+    }
     if !config.module_options.is_empty() {
         desired.push(options(config, templates)?);
     }
     Ok(desired)
+}
+
+/// Where the driver's name goes, if it has to: a file of somebody else's may load more than amdgpu, and stays.
+fn place(load: ModuleLoad) -> Option<&'static str> {
+    match load {
+        ModuleLoad::Free => Some(module_load::PATH),
+        ModuleLoad::SaysElse => Some(LOAD_BESIDE),
+        ModuleLoad::Loads => None,
+    }
 }
 
 fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action, Error> {

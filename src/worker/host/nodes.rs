@@ -10,15 +10,12 @@ use root::Meta;
 use super::{ABOUT, Error, GROUP, Rights, check};
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::host::UNMAPPED_ID;
 use crate::render::{self, Templates};
 
 /// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).
 const TMPFILES: &str = "/etc/tmpfiles.d/rocworker.conf";
-
-/// What the kernel shows for an id that a user namespace does not map (`overflowuid` and `overflowgid`,
-/// proc_sys_kernel(5)).
-const UNMAPPED: u32 = 65534;
 
 pub(super) fn actions(
     config: &Config,
@@ -97,7 +94,7 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
 /// The kernel lets root of a user namespace change what belongs to ids of that namespace, owner and group both
 /// (capable_wrt_inode_uidgid in kernel/capability.c).
 fn is_foreign(meta: &Meta) -> bool {
-    meta.uid == UNMAPPED || meta.gid == UNMAPPED
+    meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID
 }
 
 fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {

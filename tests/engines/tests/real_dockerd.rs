@@ -141,6 +141,7 @@ fn daemon_json(version: &str) -> String {
         config: "/etc/docker/daemon.json".into(),
         text: Ok(None),
         unit: Some(CommandLine::new("/usr/sbin/dockerd")),
+        notes: Vec::new(),
     };
     let docker = Docker { installed: Some(installed), is_snap: false };
     let wrapper = Path::new(SHIM_FOLDER).join("runc");

@@ -40,15 +40,22 @@ pub enum Set {
     /// It may be a table. On the way back it stays where somebody has put something beside it since: that may need
     /// it as well.
     Needed(serde_json::Value),
+    /// A table that is ours as long as its key `identity` holds what it holds in `value`, whatever others have put
+    /// beside that (arguments of a runtime): they may tune it, and it goes as one, since without it they mean nothing.
+    /// `value` is what it holds when it is made; in one that is there, `identity` alone is set. JSON only: of a TOML
+    /// file leaves are ours.
+    Entry { value: serde_json::Value, identity: String },
 }
 
 /// A text without our keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reverted {
     /// `None`: nothing but ours was in it, and the file was not there before: it goes.
     pub text: Option<String>,
     /// Keys that hold something else than ours by now and were left, each as a person would name it.
     pub left: Vec<String>,
+    /// Entries of ours that went with something of somebody else's in them, each with its names.
+    pub went: Vec<String>,
 }
 
 /// Why a text cannot be edited. The file is then left alone.
@@ -79,12 +86,28 @@ impl Edit {
     /// text that has them already comes back byte for byte.
     ///
     /// # Errors
-    /// The text is not of its format, or something that is no table stands where one is needed.
+    /// The text is not of its format, something that is no table stands where one is needed, or an [`Set::Entry`] is
+    /// wanted of a TOML file.
     pub fn apply(&self, text: &str) -> Result<String, Fault> {
         match self.format {
             Format::Toml => toml::apply(&self.keys, text),
             Format::Json => json::apply(&self.keys, text),
         }
+    }
+
+    /// What of it goes before `new` takes its place: all but the entries that `new` keeps under another identity, in
+    /// which there may be something of somebody else's.
+    #[must_use]
+    pub(crate) fn given_up_for(&self, new: &Self) -> Self {
+        let is_kept = |old: &&Key| {
+            let Set::Entry { identity, .. } = &old.set else { return false };
+            new.keys.iter().any(|key| {
+                key.path == old.path
+                    && matches!(&key.set, Set::Entry { identity: same, .. } if same == identity)
+            })
+        };
+        let keys = self.keys.iter().filter(|key| !is_kept(key)).cloned().collect();
+        Self { format: self.format, keys }
     }
 
     /// Takes our keys out again. A key that still holds ours goes back to what it was `before` (`None`: the file

@@ -35,6 +35,13 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
     let found = tree.find(&key.path);
     let new = match (&key.set, found) {
+        (Set::Entry { .. }, _) => {
+            let problem = format!(
+                "{} is an entry, which a TOML file is not given: its leaves are",
+                write::path(&key.path)
+            );
+            return Err(Fault { line: 1, problem });
+        }
         (Set::Needed(_), Some(_)) => return Ok(text),
         (Set::Value(value) | Set::Needed(value), None) => insert::insert(&tree, &key.path, value)?,
         (Set::Member(member), None) => insert::insert(&tree, &key.path, &Value::Array(vec![member.clone()]))?,
@@ -59,7 +66,7 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
 pub(super) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     // Nobody has changed it since: exactly what was there.
     if apply(keys, before.unwrap_or_default()).is_ok_and(|ours| ours == text) {
-        return Ok(Reverted { text: before.map(str::to_owned), left: Vec::new() });
+        return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });
     }
     let (bom, body) = split_bom(text);
     let before_tree = Tree::parse(split_bom(before.unwrap_or_default()).1)?;
@@ -75,7 +82,7 @@ pub(super) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<R
     }
     left.reverse();
     let nothing = before.is_none() && body.trim().is_empty();
-    Ok(Reverted { text: (!nothing).then(|| format!("{bom}{body}")), left })
+    Ok(Reverted { text: (!nothing).then(|| format!("{bom}{body}")), left, went: Vec::new() })
 }
 
 fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> Result<String, Fault> {

@@ -62,9 +62,9 @@ fn plan_text(
         Some((_, old, before)) if is_ours && !(is_newest && old == edit) => {
             Cow::Borrowed(before.unwrap_or_default())
         }
-        Some((_, old, before)) if old != edit => {
-            Cow::Owned(old.revert(current, before).map_err(fault)?.text.unwrap_or_default())
-        }
+        Some((_, old, before)) if old != edit => Cow::Owned(
+            old.given_up_for(edit).revert(current, before).map_err(fault)?.text.unwrap_or_default(),
+        ),
         _ => Cow::Borrowed(current),
     };
     let wanted = edit.apply(&base).map_err(fault)?;

@@ -108,6 +108,10 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
         change.reason =
             format!("our keys leave it, and {} stay: somebody has changed them", reverted.left.join(", "));
     }
+    if !reverted.went.is_empty() {
+        let went = format!("{} went, which somebody has added to", reverted.went.join(", "));
+        change.reason = if reverted.left.is_empty() { went } else { format!("{}; {went}", change.reason) };
+    }
     Verdict::Change(Box::new(change))
 }
 

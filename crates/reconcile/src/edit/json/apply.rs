@@ -39,6 +39,17 @@ fn set(key: &Key, text: &str) -> Result<Option<String>, Fault> {
     let style = Style::of(&document);
     match &key.set {
         Set::Needed(_) => Ok(None),
+        Set::Entry { value: wanted, identity } => match document.byte(part.start) {
+            b'n' => Ok(Some(replaced(text, part, &style.value(wanted, layout_of(&document, &key.path))))),
+            b'{' => match wanted.get(identity) {
+                Some(ours) => {
+                    let path = key.path.iter().chain([identity]).cloned().collect();
+                    self::set(&Key { path, set: Set::Value(ours.clone()) }, text)
+                }
+                None => Ok(None),
+            },
+            _ => Err(blocked(&document, key, part.start, key.path.len())),
+        },
         Set::Value(wanted) if value.as_ref() == Some(wanted) => Ok(None),
         Set::Value(wanted) => {
             let with = style.value(wanted, layout_of(&document, &key.path));
@@ -79,7 +90,7 @@ fn add(document: &Document<'_>, at: usize, wanted: &Value) -> Option<String> {
 fn insert(document: &Document<'_>, key: &Key, at: usize, depth: usize) -> Result<String, Fault> {
     let style = Style::of(document);
     let value = match &key.set {
-        Set::Value(value) | Set::Needed(value) => value.clone(),
+        Set::Value(value) | Set::Needed(value) | Set::Entry { value, .. } => value.clone(),
         Set::Member(value) => Value::Array(vec![value.clone()]),
     };
     let (way, rest) = key.path.split_at(depth);

@@ -7,7 +7,7 @@ use crate::edit::{Fault, Key, Reverted, Set};
 pub(in crate::edit) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     // Nobody has changed it since: as it was, byte for byte.
     if apply(keys, before.unwrap_or_default()).as_deref() == Ok(text) {
-        return Ok(Reverted { text: before.map(str::to_owned), left: Vec::new() });
+        return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });
     }
     take_out(keys, text, before)
 }
@@ -15,7 +15,7 @@ pub(in crate::edit) fn revert(keys: &[Key], text: &str, before: Option<&str>) ->
 /// As [`revert`], of a text that somebody else has changed too.
 pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     if is_blank(text) {
-        return Ok(Reverted { text: before.map(|_| text.to_owned()), left: Vec::new() });
+        return Ok(Reverted { text: before.map(|_| text.to_owned()), ..Reverted::default() });
     }
     object_document(text)?;
     let was = match before.filter(|before| !is_blank(before)) {
@@ -27,15 +27,15 @@ pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result
     };
     let (needed, ours): (Vec<&Key>, Vec<&Key>) =
         keys.iter().partition(|key| matches!(key.set, Set::Needed(_)));
-    let mut left = Vec::new();
+    let mut said = Reverted::default();
     let mut text = text.to_owned();
     for key in ours.into_iter().rev() {
-        text = without(key, &text, was.as_ref(), &mut left)?;
+        text = without(key, &text, was.as_ref(), &mut said)?;
     }
     // What the rest needs goes with the last of the rest.
     let mut bare = text.clone();
     for key in needed {
-        bare = without(key, &bare, was.as_ref(), &mut Vec::new())?;
+        bare = without(key, &bare, was.as_ref(), &mut Reverted::default())?;
     }
     if is_empty(&bare)? {
         let text = if before.is_none_or(|before| is_blank(before) || is_empty(before) == Ok(true)) {
@@ -43,9 +43,9 @@ pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result
         } else {
             Some(bare)
         };
-        return Ok(Reverted { text, left });
+        return Ok(Reverted { text, ..said });
     }
-    Ok(Reverted { text: Some(text), left })
+    Ok(Reverted { text: Some(text), ..said })
 }
 
 fn is_empty(text: &str) -> Result<bool, Fault> {
@@ -54,12 +54,7 @@ fn is_empty(text: &str) -> Result<bool, Fault> {
 }
 
 /// The text without this key, or with what it held before.
-fn without(
-    key: &Key,
-    text: &str,
-    was: Option<&Document<'_>>,
-    left: &mut Vec<String>,
-) -> Result<String, Fault> {
+fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverted) -> Result<String, Fault> {
     let document = Document::new(text)?;
     // Something else on the way, or nothing: then the key is gone, and perhaps the table that we made for it is not.
     let Place::Value(part) = document.find(&key.path)? else {
@@ -74,8 +69,29 @@ fn without(
                 return Ok(text.to_owned());
             }
             if value.as_ref() != Some(ours) {
-                left.push(name(&key.path));
+                said.left.push(name(&key.path));
                 return Ok(text.to_owned());
+            }
+            match old {
+                Some((was, old)) => Ok(replaced(text, part, was.raw(old))),
+                None => prune(key, &remove_key(&document, &key.path)?, was),
+            }
+        }
+        Set::Entry { value: ours, identity } => {
+            let held = old.as_ref().map(|(was, part)| was.value(part.clone()));
+            let is_as_before = held.as_ref() == Some(&value);
+            let held = held.flatten();
+            // What somebody had written before us is theirs, though it names ours.
+            if is_as_before || is_ours(held.as_ref(), ours, identity) {
+                return Ok(text.to_owned());
+            }
+            if !is_ours(value.as_ref(), ours, identity) {
+                said.left.push(name(&key.path));
+                return Ok(text.to_owned());
+            }
+            let theirs = added(value.as_ref(), &[Some(ours), held.as_ref()]);
+            if !theirs.is_empty() {
+                said.went.push(format!("{} (with {})", name(&key.path), theirs.join(", ")));
             }
             match old {
                 Some((was, old)) => Ok(replaced(text, part, was.raw(old))),
@@ -105,6 +121,20 @@ fn without(
             }
         }
     }
+}
+
+fn is_ours(entry: Option<&Value>, ours: &Value, identity: &str) -> bool {
+    entry.is_some_and(|entry| entry.is_object() && entry.get(identity) == ours.get(identity))
+}
+
+/// The names of what is in an entry and in none of `known` as it is there.
+fn added(entry: Option<&Value>, known: &[Option<&Value>]) -> Vec<String> {
+    let is_known = |key: &str, value: &Value| {
+        known.iter().flatten().any(|known| known.get(key).is_some_and(|known| known == value))
+    };
+    let entries = entry.and_then(Value::as_object).into_iter().flatten();
+    let theirs = entries.filter(|(key, value)| !is_known(key, value));
+    theirs.map(|(key, _)| name(std::slice::from_ref(key))).collect()
 }
 
 type Part<'d, 'a> = (&'d Document<'a>, std::ops::Range<usize>);

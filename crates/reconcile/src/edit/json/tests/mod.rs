@@ -1,4 +1,5 @@
 mod apply;
+mod entry;
 mod properties;
 mod revert;
 
@@ -16,6 +17,11 @@ fn value(path: &[&str], value: Value) -> Key {
 
 fn edit(keys: impl Into<Vec<Key>>) -> Edit {
     Edit { format: Format::Json, keys: keys.into() }
+}
+
+/// A table that is ours by its `path`.
+fn entry(path: &[&str], program: &str) -> Key {
+    key(path, Set::Entry { value: json!({"path": program}), identity: "path".to_owned() })
 }
 
 /// What docker is told.

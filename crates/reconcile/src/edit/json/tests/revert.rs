@@ -2,13 +2,17 @@ use super::*;
 use crate::edit::Reverted;
 
 fn reverted(text: &str, left: &[&str]) -> Reverted {
-    Reverted { text: Some(text.to_owned()), left: left.iter().map(|name| (*name).to_owned()).collect() }
+    Reverted {
+        text: Some(text.to_owned()),
+        left: left.iter().map(|name| (*name).to_owned()).collect(),
+        ..Reverted::default()
+    }
 }
 
 #[test]
 fn a_file_that_was_not_there_goes_unless_somebody_else_wrote_into_it() {
     let ours = docker().apply("").unwrap();
-    assert_eq!(docker().revert(&ours, None).unwrap(), Reverted { text: None, left: Vec::new() });
+    assert_eq!(docker().revert(&ours, None).unwrap(), Reverted::default());
     assert_eq!(docker().revert(&ours, Some("")).unwrap(), reverted("", &[]));
     // Sorted and packed by a program that knows nothing of how it was written.
     let sorted =

@@ -1,0 +1,50 @@
+//! What stands at the path where the driver's name is looked for at boot, and is not ours to replace.
+
+use root::Root;
+
+/// The path that documents of ROCm use. systemd-modules-load(8) reads it at boot.
+pub const PATH: &str = "/etc/modules-load.d/amdgpu.conf";
+
+/// How a file of ours begins.
+const OURS: &str = "# Written by rocworker";
+
+/// More than anybody lists.
+const LIMIT: usize = 64 << 10;
+
+/// Somebody else's file at [`PATH`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModuleLoad {
+    /// There is none, or it is ours.
+    #[default]
+    Free,
+    /// It has amdgpu loaded.
+    Loads,
+    /// It says something else, or cannot be read.
+    SaysElse,
+}
+
+impl ModuleLoad {
+    /// Looks beneath `root`.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        if root.lstat(PATH).is_err_and(|error| error.is_not_found()) {
+            return Self::Free;
+        }
+        match root.read_text(PATH, LIMIT) {
+            Ok(text) if text.starts_with(OURS) => Self::Free,
+            Ok(text) if loads(&text) => Self::Loads,
+            Ok(_) | Err(_) => Self::SaysElse,
+        }
+    }
+}
+
+/// The text of a file of ours, which is known for that the next time: an operator's template may have no such line.
+#[must_use]
+pub fn headed(text: &str) -> String {
+    if text.starts_with(OURS) { text.to_owned() } else { format!("{OURS}.\n{text}") }
+}
+
+/// A name a line; `#` and `;` begin comments (modules-load.d(5)).
+fn loads(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == "amdgpu")
+}

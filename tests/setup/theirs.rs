@@ -1,0 +1,94 @@
+//! What somebody has in files that rocworker has keys in, or wants to be where one of theirs is.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::laid::Laid;
+
+const DAEMON: &str = "etc/docker/daemon.json";
+
+/// With a docker of this version.
+fn with_docker(version: &str) -> Laid {
+    let laid = Laid::demo("");
+    tell(&laid, version);
+    laid.put("usr/sbin/dockerd", "");
+    fs::set_permissions(laid.path("usr/sbin/dockerd"), fs::Permissions::from_mode(0o755)).unwrap();
+    laid.put(DAEMON, "{\"debug\": true}\n");
+    laid
+}
+
+/// What dpkg says of docker; nothing of no version.
+fn tell(laid: &Laid, version: &str) {
+    let status = format!("Package: docker.io\nStatus: install ok installed\nVersion: {version}\n");
+    laid.put("var/lib/dpkg/status", if version.is_empty() { "" } else { &status });
+}
+
+#[test]
+fn undo_takes_our_runtime_out_of_daemon_json_with_what_somebody_added_to_it_and_says_so() {
+    let laid = with_docker("28.5.2-1");
+    laid.run(&["apply"]).success();
+    let ours = laid.text(DAEMON);
+    let path = "\"path\": \"/usr/lib/rocworker/runc-amd-wrapper\"";
+    let theirs = ours.replace(path, &format!("{path}, \"runtimeArgs\": [\"--debug\"]"));
+    assert_ne!(theirs, ours);
+    laid.put(DAEMON, &theirs);
+    assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+    laid.run(&["status"]).success();
+    assert_eq!(laid.text(DAEMON), theirs, "their arguments stay while it is there");
+
+    let undone = laid.json(&["undo"]);
+    let changes = undone["changes"].as_array().unwrap();
+    let daemon = changes.iter().find(|it| it["path"] == "/etc/docker/daemon.json").unwrap();
+    assert_eq!(
+        daemon["reason"], "runtimes.amd (with runtimeArgs) went, which somebody has added to",
+        "{undone:#}"
+    );
+    assert_eq!(laid.text(DAEMON), "{\"debug\": true}\n");
+}
+
+#[test]
+fn cdi_stays_in_daemon_json_when_dockers_version_cannot_be_told_once() {
+    let laid = with_docker("26.1.5-1");
+    laid.run(&["apply"]).success();
+    let ours = laid.text(DAEMON);
+    assert!(ours.contains("\"cdi\": true"), "{ours}");
+    tell(&laid, "");
+    laid.run(&["apply"]);
+    assert_eq!(laid.text(DAEMON), ours);
+    tell(&laid, "26.1.5-1");
+    assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+    laid.run(&["undo"]).success();
+    assert_eq!(laid.text(DAEMON), "{\"debug\": true}\n");
+}
+
+#[test]
+fn files_of_modules_that_somebody_wrote_are_not_touched() {
+    const LOAD: &str = "etc/modules-load.d/amdgpu.conf";
+    const BESIDE: &str = "etc/modules-load.d/rocworker-amdgpu.conf";
+    for (theirs, is_beside) in [("vfio-pci\n", true), ("amdgpu\nvfio-pci\n", false)] {
+        let laid = Laid::demo("module-options: {noretry: 0}\n");
+        laid.put(LOAD, theirs);
+        laid.put("etc/modprobe.d/amdgpu.conf", "options amdgpu ppfeaturemask=0xfff7ffff\n");
+        let before = laid.tree();
+        laid.run(&["apply"]).success();
+        assert_eq!(laid.text(LOAD), theirs);
+        assert_eq!(laid.text("etc/modprobe.d/amdgpu.conf"), "options amdgpu ppfeaturemask=0xfff7ffff\n");
+        assert!(laid.text("etc/modprobe.d/rocworker-amdgpu.conf").ends_with("options amdgpu noretry=0\n"));
+        assert_eq!(laid.path(BESIDE).exists(), is_beside, "{theirs:?}");
+        assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+        laid.run(&["undo"]).success();
+        assert_eq!(laid.tree(), before);
+    }
+}
+
+#[test]
+fn our_file_of_modules_is_known_again_whatever_a_template_makes_of_it() {
+    let laid = Laid::demo("");
+    laid.put("etc/rocworker/templates/modules/load.conf", "amdgpu\nsnd-hda-intel\n");
+    laid.run(&["apply"]).success();
+    let said = laid.text("etc/modules-load.d/amdgpu.conf");
+    assert_eq!(said, "# Written by rocworker.\namdgpu\nsnd-hda-intel\n");
+    assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+}
