@@ -40,6 +40,8 @@ fn containers_keep_their_gpus_while_the_shared_storage_is_away() {
     assert!(said.contains("it may not be mounted yet"), "{said}");
     assert!(machine.root().join(DROP_IN).exists());
     assert_eq!(requests(&machine), "all");
+    let said = run(&machine, "doctor");
+    assert!(said.contains("it may not be mounted yet"), "{said}");
     fs::rename(&away, &bin).unwrap();
     // A worker with guardian passes the wrapper by, and what else runs it is given nothing unasked.
     machine.set("CONCOURSE_RUNTIME=guardian");
