@@ -17,6 +17,8 @@ use crate::render::Templates;
 #[derive(Debug)]
 pub struct Premises {
     pub facts: Facts,
+    /// Whether the machine's PCI devices could be looked at: without them nobody knows that there is no GPU.
+    pub has_pci: bool,
     pub groups: Groups,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
@@ -47,6 +49,7 @@ impl Premises {
         let concourse = Concourse::read(root, &mut versions);
         Self {
             facts,
+            has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),

@@ -88,6 +88,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("cdi:\n  path: relative.json\n", 2, "not an absolute path"),
         ("cdi:\n  path: /etc/cdi/../../x.json\n", 2, "not an absolute path"),
         ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /var/lib/rocworker/receipt.json\n", 2, "is rocworker's own (/var/lib/rocworker)"),
+        ("docker:\n  config: /etc/rocworker/config.yaml\n", 2, "is rocworker's own (/etc/rocworker)"),
         ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
         ("cdi:\n  names: [serial]\n", 2, "unknown variant `serial`"),
         ("gpu-device-ids: 0\ncompute-runtime: none\n", 1, "keep one of the two"),

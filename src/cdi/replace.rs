@@ -15,6 +15,15 @@ pub enum NotOurs {
     NoSpec { path: PathBuf },
 }
 
+/// Where nothing but a spec of AMD's belongs: what is broken there is there to be put right.
+const DEFAULT: &str = "/etc/cdi/amd.json";
+
+/// Somebody's document, for whatever it is.
+fn is_json(root: &Root, path: &Path) -> bool {
+    let text = root.read_text(path, LIMIT).ok();
+    text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok())
+}
+
 #[derive(Deserialize)]
 struct OnlyKind {
     kind: String,
@@ -34,7 +43,9 @@ pub fn may_replace(root: &Root, path: &Path, named_by_hand: bool) -> Result<(), 
     match found {
         Some(OnlyKind { kind }) if kind == KIND => Ok(()),
         Some(OnlyKind { kind }) => Err(NotOurs::OtherKind { path: root.shown(path), kind }),
-        None if named_by_hand => Err(NotOurs::NoSpec { path: root.shown(path) }),
+        None if named_by_hand || (path != Path::new(DEFAULT) && is_json(root, path)) => {
+            Err(NotOurs::NoSpec { path: root.shown(path) })
+        }
         None => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use reconcile::Change;
 
 use super::args::Format;
@@ -43,7 +43,7 @@ pub(crate) fn say(session: &Session, made: &Change) -> anyhow::Result<()> {
 
 fn read(file: &Path) -> anyhow::Result<Saved> {
     let path = absolute(file)?;
-    let text = caller()?.read_trusted(&path, LIMIT).with_context(|| "the plan".to_owned())?;
+    let text = caller()?.read_trusted(&path, LIMIT).map_err(|error| Misuse(format!("the plan: {error}")))?;
     Saved::parse(&text).map_err(|problem| anyhow!(Misuse(format!("{} {problem}", path.display()))))
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::output::{BAD, GOOD, print_text, styled};
-use super::session::{Session, absolute, caller};
+use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi;
 use crate::printable::printable;
@@ -84,7 +84,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         }
         // The caller's own file: no engine is told of it, and nothing of it is ours.
         Some(path) => {
-            let (root, path) = (caller()?, real_folder(path)?);
+            let (root, path) = (caller()?, callers_file(path)?);
             cdi::may_replace(&root, &path, true)?;
             let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
             (path, written)
@@ -112,16 +112,6 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         format!("{} {what}: {gpus} under {} names\n", answer.path.display(), spec.devices.len())
     })?;
     Ok(Outcome::Done)
-}
-
-/// The caller's own path may go through links of the caller's; the last folder must be there.
-fn real_folder(path: &Path) -> anyhow::Result<PathBuf> {
-    let path = absolute(path)?;
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        bail!("--file {} names no file", path.display());
-    };
-    let folder = folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
-    Ok(folder.join(name))
 }
 
 #[derive(Serialize)]

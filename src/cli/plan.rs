@@ -5,7 +5,7 @@ use root::Attributes;
 use super::Outcome;
 use super::changes::{changes, counted, findings, notes};
 use super::output::{DIM, styled};
-use super::session::{Session, absolute, caller};
+use super::session::{Session, caller, callers_file};
 use crate::setup::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> any
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
         // It can hold lines of files that only root reads.
-        caller()?.write(absolute(path)?, &text, Attributes { mode: 0o600, owner: None })?;
+        caller()?.write(callers_file(path)?, &text, Attributes { mode: 0o600, owner: None })?;
     }
     session.format.print(&planned, || shown(session, &planned, out))?;
     let pending = !planned.changes.is_empty() || !planned.effects.is_empty();

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use anyhow::{Context as _, bail};
 use reconcile::command::Programs;
 use root::Root;
 use tracing::level_filters::LevelFilter;
@@ -99,6 +100,17 @@ pub(crate) fn caller() -> anyhow::Result<Root> {
 
 pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(path)?)
+}
+
+/// A file of the caller's that is to be written: its path may go through links of the caller's, and the last folder must
+/// be there.
+pub(crate) fn callers_file(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = absolute(path)?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        bail!("{} names no file", path.display());
+    };
+    let folder = folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
+    Ok(folder.join(name))
 }
 
 /// Warnings always, what is done with `-v`, everything with `-vv`.

@@ -1,6 +1,6 @@
 use super::Outcome;
 use super::apply::say;
-use super::changes::{counted, findings, settled};
+use super::changes::{counted, findings, notes, settled};
 use super::session::Session;
 use crate::setup::Undone;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     })?;
     unprinted?;
     session.format.print(&undone, || shown(session, &undone))?;
-    Ok(if undone.failed.is_empty() && undone.left.is_empty() { Outcome::Done } else { Outcome::FellShort })
+    Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 
 fn shown(session: &Session, undone: &Undone) -> String {
@@ -27,6 +27,7 @@ fn shown(session: &Session, undone: &Undone) -> String {
     let mut text = settled(&undone.effects);
     text.push_str(&findings(root, "failed", &undone.failed));
     text.push_str(&findings(root, "left", &undone.left));
+    text.push_str(&notes(&undone.notes));
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {
             "nothing here is rocworker's: nothing to undo\n".to_owned()

@@ -179,7 +179,11 @@ fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
 fn cdi(document: Option<CdiDocument>, source: &Source) -> Result<Cdi, Error> {
     let document = document.unwrap_or(CdiDocument { path: None, names: None });
     let path = document.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json"));
-    if path::plain(&path).is_err() || path.extension() != Some("json".as_ref()) {
+    let fault = path::plain(&path).err();
+    if let Some(fault) = fault.as_ref().filter(|fault| fault.contains("rocworker's own")) {
+        return Err(source.wrong("cdi.path", None, format!("cdi.path {fault}")));
+    }
+    if fault.is_some() || path.extension() != Some("json".as_ref()) {
         let problem = format!(
             "cdi.path {:?} is not an absolute path that ends in .json inside a folder, such as /etc/cdi/amd.json",
             path.display().to_string()

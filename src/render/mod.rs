@@ -53,6 +53,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 
+/// Steps that a template may take.
+const FUEL: u64 = 2_000_000;
+
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -78,6 +81,8 @@ impl Templates {
         let failed = |cause| self.failed(name, &cause);
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // A hundred times what 64 partitions take: an override that loops for ever ends with a sentence.
+        environment.set_fuel(Some(FUEL));
         environment.set_syntax(
             SyntaxConfig::builder()
                 .keep_trailing_newline(true)

@@ -91,7 +91,7 @@ impl Setup<'_> {
         applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
         applied.notes = wanted.notes;
         applied.notes.extend(self.stale(&remembered, &premises));
-        self.remember("apply", &applied.changes)?;
+        applied.notes.extend(self.remember("apply", &applied.changes));
         Ok(applied)
     }
 
@@ -111,10 +111,10 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Writes what was changed into the history.
-    pub(super) fn remember(&self, command: &str, changes: &[Change]) -> Result<(), Error> {
+    /// Writes what was changed into the history. That this fails takes nothing back: it is told.
+    pub(super) fn remember(&self, command: &str, changes: &[Change]) -> Option<Note> {
         if changes.is_empty() {
-            return Ok(());
+            return None;
         }
         let changed = |change: &Change| Changed { path: change.path.clone(), change: change.change };
         let event = Event {
@@ -125,7 +125,9 @@ impl Setup<'_> {
             config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
             changed: changes.iter().map(changed).collect(),
         };
-        Ok(history::add(self.root, event)?)
+        let error = history::add(self.root, event).err()?;
+        let text = format!("the changes are made, and the history lacks them: {error}");
+        Some(Note { about: "history".to_owned(), text, problem: true })
     }
 }
 

@@ -1,4 +1,4 @@
-use reconcile::{Carried, Change, Desired, Finding, Settled, Work};
+use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Settled, Work};
 use serde::Serialize;
 
 use super::{Error, Setup};
@@ -13,6 +13,7 @@ pub struct Undone {
     pub effects: Vec<Settled>,
     /// What stays, and why.
     pub left: Vec<Finding>,
+    pub notes: Vec<Note>,
 }
 
 impl Setup<'_> {
@@ -28,6 +29,7 @@ impl Setup<'_> {
             failed: Vec::new(),
             effects: Vec::new(),
             left: Vec::new(),
+            notes: Vec::new(),
         };
         let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
@@ -41,7 +43,7 @@ impl Setup<'_> {
         undone.failed = failed;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        self.remember("undo", &undone.changes)?;
+        undone.notes.extend(self.remember("undo", &undone.changes));
         Ok(undone)
     }
 
@@ -54,5 +56,18 @@ impl Setup<'_> {
         let nothing = Desired::default();
         let plan = reconcile::Plan::make(self.root, &nothing, &receipt, None, force, self.now.seconds())?;
         Ok((plan.changes, plan.left))
+    }
+}
+
+impl Undone {
+    /// Whether something of ours stays, or is still to be done: a unit that was told to end must be started again by
+    /// another undo.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        let is_open = |outcome| matches!(outcome, Outcome::Pending | Outcome::Failed);
+        !self.failed.is_empty()
+            || !self.left.is_empty()
+            || !self.notes.is_empty()
+            || self.effects.iter().any(|effect| is_open(effect.outcome))
     }
 }

@@ -55,7 +55,17 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
     if premises.facts.amd().next().is_none() {
-        desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        if premises.has_pci {
+            desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        } else {
+            desired.is_undecided = true;
+            desired.note(
+                "gpu",
+                "/sys/bus/pci/devices is not there, so that nobody knows which GPUs this machine has: nothing is set up, \
+                 and nothing taken back",
+            );
+            return Ok(desired);
+        }
         desired.extend(worker(config, premises, &selection, None));
         return Ok(desired);
     }
@@ -64,8 +74,10 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
         Ok(program) => desired.extend(runtime(config, premises, &selection, program)?),
         Err(why) => {
-            desired.problem("wrapper", why.clone());
-            desired.extend(worker(config, premises, &selection, None));
+            desired
+                .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
+            let told = ["wrapper", POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
+            desired.undecided.extend(told);
         }
     }
     Ok(desired)
@@ -109,7 +121,7 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program);
+    let mut desired = wrapper(program).of("wrapper");
     let shim = Path::new(concourse::SHIM_FOLDER);
     let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));

@@ -106,6 +106,10 @@ fn a_kept_plan_is_applied_to_the_machine_that_it_was_made_for_and_no_other() {
     laid.run(&["apply", plan]).success();
     laid.run(&["plan", "--exit-code"]).success();
 
+    let (code, said) = laid.fails(&["apply", "/no/such/plan"]);
+    assert!(code == 2 && said.contains("the plan: cannot open /no/such/plan"), "{said}");
+    let (code, said) = laid.fails(&["plan", "--out", "/no/such/folder/plan"]);
+    assert!(code == 1 && said.contains("cannot write into /no/such/folder"), "{said}");
     fs::write(plan, "{").unwrap();
     let (code, said) = laid.fails(&["apply", plan]);
     assert_eq!(code, 2);

@@ -1,7 +1,7 @@
 //! What a reader of plan, apply and undo found wrong once.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use serde_json::json;
 
@@ -120,4 +120,74 @@ fn contested_stays_contested_and_a_person_may_ask_for_the_spec_by_name() {
     assert_eq!(laid.json(&["apply"])["changes"], json!([]));
     laid.run(&["cdi", "generate"]).success();
     laid.run(&["status"]).success();
+}
+
+#[test]
+fn a_file_of_ours_that_another_user_owns_is_put_right() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let policy = laid.path("etc/rocworker/wrapper.json");
+    if std::os::unix::fs::chown(&policy, Some(1000), Some(1000)).is_err() {
+        // An ordinary user cannot give a file away, and nobody could have.
+        return;
+    }
+    laid.run(&["status"]).code(3);
+    laid.run(&["apply"]).success();
+    assert_ne!(fs::metadata(&policy).unwrap().uid(), 1000);
+    laid.run(&["status"]).success();
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_not_taken_back() {
+    let laid = with_engines("");
+    laid.run(&["apply"]).success();
+    let applied = laid.tree();
+    // The wrapper's program, for a moment.
+    let program = laid.path("usr/lib/rocworker/runc-amd-wrapper");
+    fs::rename(&program, laid.path("aside")).unwrap();
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o777)).unwrap();
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("stays as it is until then"), "{said}");
+    fs::rename(laid.path("aside"), &program).unwrap();
+    assert_eq!(laid.tree(), applied);
+    // The machine's devices.
+    fs::rename(laid.path("sys"), laid.path("sys.aside")).unwrap();
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 0 && said.contains("nobody knows which GPUs this machine has"), "{said}");
+    assert_eq!(laid.tree(), applied);
+    fs::rename(laid.path("sys.aside"), laid.path("sys")).unwrap();
+    laid.run(&["undo"]).success();
+}
+
+#[test]
+fn somebodys_document_is_not_taken_for_a_broken_spec() {
+    let laid = Laid::demo("cdi: {path: /etc/app/settings.json}\n");
+    laid.put("etc/app/settings.json", "{\"important\": true}");
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("no CDI spec of amd.com/gpu"), "{said}");
+    assert_eq!(laid.text("etc/app/settings.json"), "{\"important\": true}");
+}
+
+#[test]
+fn state_that_others_could_have_written_is_not_believed() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    fs::set_permissions(laid.path("var/lib/rocworker"), fs::Permissions::from_mode(0o777)).unwrap();
+    for command in ["apply", "undo", "status"] {
+        let (code, said) = laid.fails(&[command]);
+        assert!(
+            code == 1 && said.contains("/var/lib/rocworker can be written by others"),
+            "{command}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_template_that_never_ends_is_ended() {
+    let laid = Laid::demo("");
+    let endless = "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
+    laid.put("etc/rocworker/templates/cdi/amd.json", endless);
+    let (code, said) = laid.fails(&["plan"]);
+    assert!(code == 1 && said.contains("templates/cdi/amd.json"), "{said}");
 }

@@ -78,7 +78,7 @@ fn real_full_disk_of_receipts_changes_nothing_at_all() {
     for room in ["nr_inodes=1", "nr_inodes=2", "nr_inodes=3", "size=4k"] {
         let (laid, program, before) = machine();
         let script = r#"
-            mount -t tmpfs -o ROOM none "$top/var/lib/rocworker"
+            mount -t tmpfs -o mode=755,ROOM none "$top/var/lib/rocworker"
             head -c 100000 /dev/zero > "$top/var/lib/rocworker/filler" 2>/dev/null
             rw "$@" apply
             echo; rm -f "$top/var/lib/rocworker/filler"; mount -o remount,size=1m,nr_inodes=100 "$top/var/lib/rocworker"
@@ -104,7 +104,7 @@ fn real_disk_that_fills_up_before_an_undo_loses_nothing() {
         &laid,
         &program,
         r#"
-        mount -t tmpfs -o size=256k none "$top/var/lib/rocworker"
+        mount -t tmpfs -o mode=755,size=256k none "$top/var/lib/rocworker"
         rw "$@" apply > /dev/null
         head -c 1000000 /dev/zero > "$top/var/lib/rocworker/filler" 2>/dev/null
         rw "$@" undo

@@ -251,10 +251,12 @@ fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
         let before = laid.tree();
         fs::create_dir_all(laid.path("var/lib/rocworker")).unwrap();
         place(&laid.path("var/lib/rocworker/history.json"));
-        one_sentence(&laid, &["apply"], 1, &[part]);
+        let (code, said) = laid.fails(&["apply"]);
+        assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert!(laid.text(SPEC).contains("amd.com/gpu"));
         laid.run(&["apply"]).success();
-        one_sentence(&laid, &["undo"], 1, &[part]);
+        let (code, said) = laid.fails(&["undo"]);
+        assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert_eq!(laid.tree(), before);
     }
 }

@@ -9,6 +9,8 @@ pub struct Desired {
     pub notes: Vec<Note>,
     /// Concerns of which it cannot be told what should be: what is there of them by our hand stays.
     pub undecided: Vec<String>,
+    /// The same of everything: what the machine has could not be looked at.
+    pub is_undecided: bool,
 }
 
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.
@@ -67,6 +69,7 @@ impl Desired {
     /// What another concern wants, after what is wanted already.
     pub fn extend(&mut self, other: Self) {
         self.undecided.extend(other.undecided);
+        self.is_undecided |= other.is_undecided;
         self.actions.extend(other.actions);
         self.notes.extend(other.notes);
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::plan::Verb;
-use crate::{Error, Plan};
 
 pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
 
@@ -42,15 +42,6 @@ pub struct Changed {
 struct Document {
     schema_version: u32,
     events: Vec<Event>,
-}
-
-impl Changed {
-    /// Those changes of a plan that were made.
-    #[must_use]
-    pub fn of(plan: &Plan, done: &[PathBuf]) -> Vec<Self> {
-        let made = plan.changes.iter().filter(|change| done.contains(&change.path));
-        made.map(|change| Self { path: change.path.clone(), change: change.change }).collect()
-    }
 }
 
 /// What happened, the oldest first.

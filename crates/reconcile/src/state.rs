@@ -107,7 +107,7 @@ impl Found {
 impl State {
     /// What a file of ours will be once it is written: `owner` is what the action says, or who runs this.
     pub(crate) fn of_file(bytes: &[u8], attributes: Attributes) -> Self {
-        let (uid, gid) = attributes.owner.unwrap_or_else(runner);
+        let (uid, gid) = owner(attributes);
         Self::File { sha256: Digest::of(bytes), mode: attributes.mode, uid, gid }
     }
 
@@ -129,6 +129,11 @@ impl fmt::Display for State {
             Self::Other { what } => f.write_str(what),
         }
     }
+}
+
+/// Who will own a file that is written: as it is wanted, or who runs this.
+pub(crate) fn owner(attributes: Attributes) -> (u32, u32) {
+    attributes.owner.unwrap_or_else(runner)
 }
 
 fn runner() -> (u32, u32) {

@@ -44,6 +44,8 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When another has been at work for longer than a minute, or the folder cannot be written.
     pub fn lock(&self) -> Result<Lock, Error> {
+        self.root.believe_folder(FOLDER)?;
+        self.root.believe_folder(BEFORE)?;
         Ok(self.root.lock(LOCK, PATIENCE)?)
     }
 
@@ -53,6 +55,7 @@ impl<'a> Store<'a> {
     /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
     /// for nobody knows what is ours.
     pub fn receipt(&self) -> Result<Receipt, Error> {
+        self.root.believe_folder(FOLDER)?;
         let text = match self.root.read_trusted(RECEIPT, LIMIT) {
             Ok(text) => text,
             Err(error) if error.is_not_found() => return Ok(Receipt::default()),

@@ -76,8 +76,8 @@ impl Systemd<'_> {
                 return Came::Ended(
                     Outcome::Pending,
                     format!(
-                        "{unit} was told to end once its work is done ({signal}) and is still at it: the next rocworker \
-                         apply starts it again"
+                        "{unit} was told to end once its work is done ({signal}) and is still at it: the next run of \
+                         rocworker (apply, or undo once more) starts it again"
                     ),
                 );
             }

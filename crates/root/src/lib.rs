@@ -14,6 +14,7 @@ mod recorded;
 mod remove;
 mod trust;
 mod write;
+mod xattr;
 
 use std::ffi::OsString;
 use std::fmt;

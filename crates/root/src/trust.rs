@@ -31,6 +31,33 @@ impl Root {
         read_up_to(&file, limit, || self.shown(path))
     }
 
+    /// Whether what belongs to this user may decide anything: root, the Root's owner, whoever runs this.
+    #[must_use]
+    pub fn believes(&self, uid: u32) -> bool {
+        uid == 0 || uid == self.owner() || uid == geteuid().as_raw()
+    }
+
+    /// Whether what stands in a folder may decide anything: it belongs to somebody who is believed, and nobody else can
+    /// write to it. One that is not there may.
+    ///
+    /// # Errors
+    /// Says which attribute is wrong and how to put it right.
+    pub fn believe_folder(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let meta = match self.lstat(path) {
+            Ok(meta) => meta,
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if !self.believes(meta.uid) {
+            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
+        }
+        if meta.kind == Kind::Directory && meta.mode & 0o022 != 0 {
+            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
+        }
+        Ok(())
+    }
+
     /// Whether a file with these attributes may decide anything.
     ///
     /// # Errors
@@ -39,7 +66,7 @@ impl Root {
         if meta.kind != Kind::Regular {
             return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
         }
-        if meta.uid != 0 && meta.uid != self.owner() && meta.uid != geteuid().as_raw() {
+        if !self.believes(meta.uid) {
             return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
         }
         if meta.mode & 0o022 != 0 {

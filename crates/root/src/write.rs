@@ -10,6 +10,7 @@ use nix::sys::stat::{Mode, fchmod, fstatat};
 use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
 
 use crate::open::read_up_to;
+use crate::xattr;
 use crate::{Error, Kind, Meta, Root};
 
 /// Mode and owner of a file that is written.
@@ -69,7 +70,10 @@ impl Root {
         }
         self.sweep(path);
         let temporary = temporary(name);
-        let result = fill(&folder, &temporary, bytes, how)
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        // A file that only others may read has nothing to be carried over by us.
+        let replaced = openat(&folder, name, flags, Mode::empty()).ok();
+        let result = fill(&folder, &temporary, bytes, how, replaced.as_ref())
             .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
             .and_then(|()| fsync(&folder));
         result.map_err(|errno| {
@@ -179,7 +183,13 @@ fn temporary(name: &OsStr) -> OsString {
     temporary
 }
 
-fn fill(folder: &OwnedFd, name: &OsString, bytes: &[u8], how: Attributes) -> Result<(), Errno> {
+fn fill(
+    folder: &OwnedFd,
+    name: &OsString,
+    bytes: &[u8],
+    how: Attributes,
+    replaced: Option<&OwnedFd>,
+) -> Result<(), Errno> {
     // A killed run with the same pid may have left one; it is ours by its name.
     unlinkat(folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -192,6 +202,10 @@ fn fill(folder: &OwnedFd, name: &OsString, bytes: &[u8], how: Attributes) -> Res
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
+    }
+    // Before the mode: setting an access control list changes it.
+    if let Some(replaced) = replaced {
+        xattr::copy(replaced, &file)?;
     }
     if let Some((uid, gid)) = how.owner {
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;

@@ -192,3 +192,19 @@ fn what_is_in_the_way_of_a_path_is_said_with_what_to_do() {
         "{said}"
     );
 }
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_extended_attributes() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    // Not in memory: tmpfs has no attributes of a user's before Linux 6.6.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = dir.path().join("etc");
+    fs::write(&file, "old").unwrap();
+    setxattr(&file, "user.owner", b"them", XattrFlags::empty()).unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    root.write("/etc", b"new", Attributes { mode: 0o644, owner: None }).unwrap();
+    let mut value = [0; 16];
+    let length = getxattr(&file, "user.owner", value.as_mut_slice()).unwrap();
+    assert_eq!(&value[..length], b"them");
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+}

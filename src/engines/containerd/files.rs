@@ -164,24 +164,54 @@ fn fits(pattern: &str, name: &str) -> bool {
     fits_from(&pattern, &name)
 }
 
-fn fits_from(pattern: &[char], name: &[char]) -> bool {
+/// What follows a star is looked for once at each place, so that many stars take no longer than their product with the
+/// name: only the last one is ever tried again.
+fn fits_from(mut pattern: &[char], mut name: &[char]) -> bool {
+    let mut last_star: Option<(&[char], &[char])> = None;
+    loop {
+        match one(pattern, name) {
+            Step::Star(rest) => {
+                last_star = Some((rest, name));
+                pattern = rest;
+            }
+            Step::Fits(rest, behind) => (pattern, name) = (rest, behind),
+            Step::End => return true,
+            Step::Not => match last_star {
+                Some((rest, [_, behind @ ..])) => {
+                    last_star = Some((rest, behind));
+                    (pattern, name) = (rest, behind);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+/// What the first part of a pattern makes of the start of a name.
+enum Step<'p, 'n> {
+    Star(&'p [char]),
+    Fits(&'p [char], &'n [char]),
+    End,
+    Not,
+}
+
+fn one<'p, 'n>(pattern: &'p [char], name: &'n [char]) -> Step<'p, 'n> {
     match (pattern, name) {
-        ([], []) => true,
-        (['*', rest @ ..], _) => {
-            (0..=name.len()).any(|at| fits_from(rest, name.get(at..).unwrap_or_default()))
+        ([], []) => Step::End,
+        (['*', rest @ ..], _) => Step::Star(rest),
+        (['?', rest @ ..], [_, behind @ ..]) => Step::Fits(rest, behind),
+        (['[', class @ ..], [first, behind @ ..]) => {
+            let end = class.iter().skip(1).position(|c| *c == ']').map(|at| at + 1);
+            let Some((class, rest)) = end.map(|end| class.split_at(end)) else { return Step::Not };
+            let rest = rest.get(1..).unwrap_or_default();
+            if in_class(class, *first) { Step::Fits(rest, behind) } else { Step::Not }
         }
-        (['?', pattern @ ..], [_, name @ ..]) => fits_from(pattern, name),
-        (['[', class @ ..], [first, name @ ..]) => {
-            let Some(end) = class.iter().skip(1).position(|c| *c == ']').map(|at| at + 1) else {
-                return false;
-            };
-            let (class, rest) = class.split_at(end);
-            in_class(class, *first) && fits_from(rest.get(1..).unwrap_or_default(), name)
+        (['\\', wanted, rest @ ..], [first, behind @ ..]) | ([wanted, rest @ ..], [first, behind @ ..])
+            if wanted == first =>
+        {
+            Step::Fits(rest, behind)
         }
-        (['\\', wanted, pattern @ ..], [first, name @ ..]) | ([wanted, pattern @ ..], [first, name @ ..]) => {
-            wanted == first && fits_from(pattern, name)
-        }
-        _ => false,
+        _ => Step::Not,
     }
 }
 
@@ -219,6 +249,10 @@ mod tests {
             ("\\*", "*", true),
             ("\\*", "a", false),
             ("[", "[", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b-d", false),
+            // Tried at every place for every star, this would take longer than the machine lives.
+            (&format!("{}b", "*a".repeat(40)), &"a".repeat(250), false),
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
         }

@@ -86,7 +86,8 @@ impl Plan {
         let mut plan = Self::of(root, meant, receipt, now)?;
         let mut standing = Standing::default();
         let is_wanted = |entry: &Entry| {
-            desired.actions.iter().any(|action| action.path == entry.path)
+            desired.is_undecided
+                || desired.actions.iter().any(|action| action.path == entry.path)
                 || desired.undecided.contains(&entry.concern)
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
@@ -174,7 +175,7 @@ fn wanted(
         )));
     }
     match &action.kind {
-        Kind::Owned(content) => Ok(owned::plan(action, content, &found, held, now)),
+        Kind::Owned(content) => Ok(owned::plan(root, action, content, &found, held, now)),
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
         // An archive's record of a node is nobody's to change.
         Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),

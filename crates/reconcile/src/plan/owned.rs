@@ -1,19 +1,22 @@
 //! A file or link that is ours.
 
+use root::Root;
+
 use super::change::{Change, Target, Verb, diff};
 use super::{Verdict, contested};
 use crate::receipt::{Entry, Ours, Repairs};
-use crate::state::Found;
+use crate::state::{Found, owner};
 use crate::{Action, Content, State};
 
 pub(super) fn plan(
+    root: &Root,
     action: &Action,
     content: &Content,
     found: &Found,
     held: Option<&Entry>,
     now: u64,
 ) -> Result<Verdict, String> {
-    if is_at(content, found) {
+    if is_at(root, content, found) {
         return Ok(Verdict::Right);
     }
     let from = found.state();
@@ -69,18 +72,19 @@ pub(super) fn plan(
     Ok(Verdict::Change(Box::new(match content {
         Content::File { bytes, attributes } => {
             let target =
-                Target::File { bytes: bytes.clone(), mode: attributes.mode, owner: attributes.owner };
+                Target::File { bytes: bytes.clone(), mode: attributes.mode, owner: Some(owner(*attributes)) };
             change.to(target, to, diff(found.bytes(), bytes))
         }
         Content::Link { target } => change.to(Target::Link { target: target.clone() }, to, None),
     })))
 }
 
-fn is_at(content: &Content, found: &Found) -> bool {
+/// Without an owner that is wanted, the file must be of one whom the machine believes: another could write it.
+fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
     match (content, found) {
         (Content::File { bytes, attributes }, Found::File { bytes: there, mode, uid, gid }) => {
             attributes.mode == *mode
-                && attributes.owner.is_none_or(|owner| owner == (*uid, *gid))
+                && attributes.owner.map_or_else(|| root.believes(*uid), |owner| owner == (*uid, *gid))
                 && bytes == there
         }
         (Content::Link { target }, Found::Else(State::Link { target: there })) => target == there,
