@@ -6,12 +6,16 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
+use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
 use super::{concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
 use crate::program::Program;
+
+/// The policy as a concern of its own: it stays as it is where nobody can tell whether this is a worker.
+const POLICY: &str = "policy";
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +76,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            let told = ["wrapper", "containerd", "docker", "concourse"].map(str::to_owned);
+            let told = ["wrapper", POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
             desired.undecided.extend(told);
         }
     }
@@ -117,15 +121,24 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program);
-    let set_up = concourse::is_set_up(config, &premises.concourse);
-    let mut policy = policy::policy(config, selection, set_up.is_some());
-    // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
-    let real_runc = set_up.and_then(|worker| worker.real_runc()).map(Path::to_owned);
-    policy.runtime = policy.runtime.or(real_runc);
-    desired.push(policy::action(policy::text(&premises.templates, &policy)?));
-    desired = desired.of("wrapper");
-    if policy.gives_nothing() {
+    let mut desired = wrapper(program).of("wrapper");
+    let shim = Path::new(concourse::SHIM_FOLDER);
+    let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
+    let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
+    if let SetUp::Yes(worker) = set_up {
+        // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+        policy.runtime = policy.runtime.or_else(|| worker.real_runc().map(Path::to_owned));
+    }
+    let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
+    let mut told = Desired::default();
+    if matches!(set_up, SetUp::Unknown) && !is_the_same {
+        // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
+        told.undecided.push(POLICY.to_owned());
+    } else {
+        told.push(policy::action(policy::text(&premises.templates, &policy)?));
+    }
+    desired.extend(told.of(POLICY));
+    if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
             "its policy honours no request and gives nothing by itself, as it does unless it is told: containers get GPUs \

@@ -19,7 +19,7 @@ const FILE: &str = "/etc/rocworker/concourse.env";
 const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 
 /// Brings the machine there, and tells which paths were changed.
-fn carry_out(machine: &Machine, config: &str) -> Vec<PathBuf> {
+pub(crate) fn carry_out(machine: &Machine, config: &str) -> Vec<PathBuf> {
     let root = Root::open(machine.root()).unwrap();
     let mut work = Work::begin(&root).unwrap();
     let plan = work.plan(&machine.desired(config), None, false, NOW).unwrap();
@@ -58,7 +58,7 @@ fn tree(machine: &Machine) -> BTreeMap<PathBuf, String> {
 }
 
 #[track_caller]
-fn assert_changed(changed: &[PathBuf], expected: &[&str]) {
+pub(crate) fn assert_changed(changed: &[PathBuf], expected: &[&str]) {
     let changed: Vec<&str> = changed.iter().map(|path| path.to_str().unwrap()).collect();
     assert_eq!(changed, expected);
 }

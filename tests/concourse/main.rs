@@ -11,6 +11,8 @@ mod facts;
 mod kept;
 mod odd;
 mod real;
+mod run;
+mod unknown;
 mod worker;
 
 use worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG, shown, text, value};
@@ -138,14 +140,6 @@ fn of_an_unknown_version_nothing_is_assumed() {
         assert_eq!(is_launched, path == "containerd", "{desired:#?}");
         assert_eq!(value(&desired, "CONCOURSE_TAG").as_deref(), Some(OURS));
     }
-    let machine = machine(V8_1).with_unknown("/var/lib/concourse/bin/concourse");
-    machine.put(ENVIRONMENT_FILE, "");
-    let desired = machine.desired("tag: a");
-    assert_eq!(value(&desired, "CONCOURSE_TAG").as_deref(), Some("a"));
-    assert!(
-        desired.notes[0].text.starts_with("whether the worker runs containerd or guardian is not known"),
-        "{desired:#?}"
-    );
 }
 
 #[test]

@@ -73,6 +73,8 @@ fn what_the_command_line_says_wins_and_is_said() {
     ] {
         let machine = machine(V8_1);
         machine.put("etc/systemd/system/concourse-worker.service", &unit(flags));
+        machine.put("etc/concourse/containerd.toml", "version = 3\n");
+        machine.put("etc/c.toml", "version = 3\n");
         let desired = machine.desired("");
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_BIN").is_some(), bin, "{flags}: {desired:#?}");
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_CONFIG").is_some(), tag, "{flags}");
@@ -110,7 +112,7 @@ fn a_worker_without_a_containerd_is_said() {
     assert!(desired.actions.is_empty());
     assert_eq!(
         desired.notes[0].text,
-        "the worker's containerd is not found (there is no containerd in /var/lib/concourse/bin), so that its containers \
-         get no GPU"
+        "the worker's containerd is not found (there is no containerd in /var/lib/concourse/bin): nothing is changed \
+         until it is there"
     );
 }

@@ -13,7 +13,7 @@ use rocworker::engines::concourse::Concourse;
 use rocworker::engines::{Known, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
-use rocworker::worker::concourse::{SHIM_FOLDER, actions};
+use rocworker::worker::concourse::{SHIM_FOLDER, SetUp, actions, set_up};
 use rocworker::worker::selection::select;
 use root::Root;
 
@@ -120,8 +120,9 @@ impl Machine {
     pub(crate) fn concourse(&self) -> Concourse {
         let root = Root::open(self.dir.path()).unwrap();
         let programs = Programs::in_folders("");
-        let known = self.versions.iter().map(|(path, version)| {
-            (path.clone(), Known { identity: root.identity(path).unwrap(), version: *version })
+        // Of a program that a test has taken away nothing is known.
+        let known = self.versions.iter().filter_map(|(path, version)| {
+            Some((path.clone(), Known { identity: root.identity(path).ok()?, version: *version }))
         });
         Concourse::read(&root, &mut Versions::new(&root, Some(&programs), known.collect()))
     }
@@ -143,6 +144,20 @@ impl Machine {
             wrapper,
             Path::new(SHIM_FOLDER),
         )
+        .of("concourse")
+    }
+
+    /// Whether the worker's containers go through the wrapper, in a word.
+    pub(crate) fn set_up(&self, config: &str) -> &'static str {
+        let config = Config::parse(Path::new("config.yaml"), config).unwrap();
+        let facts = Facts::read(&Root::open(self.dir.path()).unwrap());
+        let selection = select(&config, &facts).unwrap();
+        let (concourse, templates) = (self.concourse(), Templates::built_in());
+        match set_up(&config, &selection, &concourse, &templates, Path::new(SHIM_FOLDER)) {
+            SetUp::No => "no",
+            SetUp::Yes(_) => "yes",
+            SetUp::Unknown => "unknown",
+        }
     }
 
     /// Writes what should be, as an executor would.

@@ -6,7 +6,7 @@ use super::super::check::{About, Check};
 use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
 use crate::engines::Versions;
 use crate::engines::concourse::{Concourse, ENV_FILE, UNIT};
-use crate::worker::concourse::{SHIM_FOLDER, actions, is_set_up};
+use crate::worker::concourse::{SHIM_FOLDER, actions, managed};
 use crate::worker::selection::select;
 
 const ENGINE: &str = "concourse";
@@ -17,10 +17,10 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
     }
     let about = || About::one(NAME, ENGINE);
     let concourse = Concourse::read(ground.root, versions);
-    if concourse.worker.is_none() {
+    if concourse.worker.is_none() && concourse.unknown.is_none() {
         return vec![about().skipped(format!("no worker: there is no {UNIT}"))];
     }
-    if is_set_up(ground.config, &concourse).is_none() {
+    if concourse.worker.is_some() && managed(ground.config, &concourse).is_none() {
         return vec![about().skipped("the Concourse charm has set it up by itself, and it is left alone")];
     }
     let wrapper = match ground.wrapper(ENGINE) {

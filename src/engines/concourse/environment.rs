@@ -22,6 +22,9 @@ pub(super) struct Environment {
     pub(super) unread: Vec<String>,
     /// Files that systemd may read and that are not read here, a sentence each.
     pub(super) unfollowed: Vec<String>,
+    /// A file without which systemd does not start the worker and that is not there now: what it would say is not
+    /// known. A sentence.
+    pub(super) lacking: Option<String>,
 }
 
 impl Environment {
@@ -42,7 +45,10 @@ impl Environment {
                 let said = format!("{error} ({} names it)", root.shown(&file.named_by).display());
                 match error {
                     error if error.is_not_found() && file.optional => {}
-                    error if error.is_not_found() => found.unread.push(said),
+                    error if error.is_not_found() => {
+                        found.lacking.get_or_insert_with(|| said.clone());
+                        found.unread.push(said);
+                    }
                     // systemd takes nothing of it either.
                     root::Error::NotText { .. } => found.unread.push(said),
                     _ => found.unfollowed.push(said),

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use root::{Kind, Root};
 
+use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
 use super::{Version, Versions};
 
@@ -25,6 +26,9 @@ pub const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-roc
 /// The environment file that the drop-in names.
 pub const ENV_FILE: &str = "/etc/rocworker/concourse.env";
 
+/// Names the configuration of the worker's containerd.
+pub const CONFIG_VARIABLE: &str = "CONCOURSE_CONTAINERD_CONFIG";
+
 /// Where a worker is installed when its unit does not say: by the charm, and by Concourse's documentation.
 const PROGRAMS: [&str; 2] = ["/var/lib/concourse/bin/concourse", "/usr/local/concourse/bin/concourse"];
 /// systemd's own for services, on a machine with merged folders or without (systemd.exec(5)).
@@ -36,6 +40,9 @@ const CONFIG_LIMIT: usize = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Concourse {
     pub worker: Option<Worker>,
+    /// Why it cannot be told how the worker runs, although its unit is there: the unit cannot be read, or what it
+    /// names is not there now, since shared storage comes late.
+    pub unknown: Option<String>,
     /// What a person should know of workers that are not configured, a sentence each.
     pub notes: Vec<String>,
 }
@@ -56,6 +63,8 @@ pub struct Worker {
     pub written_config: Option<String>,
     /// The configuration of containerd that somebody else has given the worker, and its text.
     pub own_config: Option<(PathBuf, Result<String, String>)>,
+    /// Whether our environment file names a configuration of containerd now: it was of a version that takes ours.
+    pub was_given_config: bool,
     /// What the Concourse charm's own GPU mode has done.
     pub charm: Charm,
     /// Drop-ins that come after ours and name environment files or take variables away.
@@ -71,7 +80,7 @@ pub struct Worker {
 /// The containerd that the worker starts.
 #[derive(Debug, Clone)]
 pub struct Containerd {
-    /// `None`: none was found.
+    /// `None`: none was found, or none that the worker would surely start.
     pub program: Option<PathBuf>,
     pub version: Result<Version, String>,
 }
@@ -80,9 +89,9 @@ impl Concourse {
     /// Looks for a worker beneath `root`.
     #[must_use]
     pub fn read(root: &Root, versions: &mut Versions<'_>) -> Self {
-        let mut found = Self { worker: None, notes: others(root) };
+        let mut found = Self { notes: others(root), ..Self::default() };
         match Unit::read(root, UNIT, Some(Path::new(DROP_IN))) {
-            Err(problem) => found.notes.push(format!("{problem}: the worker is not configured")),
+            Err(problem) => found.unknown = Some(problem),
             Ok(None) => {
                 if let Some(program) = PROGRAMS.iter().find(|program| root.exists(program)) {
                     found.notes.push(format!(
@@ -95,7 +104,21 @@ impl Concourse {
                     "{} runs concourse {other}, not concourse worker: it is not configured",
                     unit.path.display()
                 )),
-                Ok(command) => found.worker = Some(Worker::read(root, versions, unit, command)),
+                Ok(command) => {
+                    let environment = Environment::effective(root, &unit);
+                    found.unknown = environment.lacking.clone();
+                    let worker = Worker::read(root, versions, unit, command, environment);
+                    if !root.exists(&worker.bin) {
+                        let (unit, bin) = (root.shown(&worker.unit), root.shown(&worker.bin));
+                        found.unknown = Some(format!(
+                            "{} starts a worker, and {}, where its programs should be, is not there: it may not be \
+                             mounted yet",
+                            unit.display(),
+                            bin.display()
+                        ));
+                    }
+                    found.worker = Some(worker);
+                }
             },
         }
         found
@@ -103,9 +126,14 @@ impl Concourse {
 }
 
 impl Worker {
-    fn read(root: &Root, versions: &mut Versions<'_>, unit: Unit, command: command::Command) -> Self {
-        let Environment { variables: environment, mut unread, unfollowed } =
-            Environment::effective(root, &unit);
+    fn read(
+        root: &Root,
+        versions: &mut Versions<'_>,
+        unit: Unit,
+        command: command::Command,
+        environment: Environment,
+    ) -> Self {
+        let Environment { variables: environment, mut unread, unfollowed, .. } = environment;
         let flags = command.flags;
         let named =
             command.program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
@@ -115,12 +143,10 @@ impl Worker {
         let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
         let containerd =
             flags.containerd_bin.as_ref().or_else(|| environment.get("CONCOURSE_CONTAINERD_BIN"));
-        let containerd = containerd.map_or("containerd", String::as_str);
-        let containerd = Containerd::read(root, versions, containerd, &bin, path);
+        let containerd = Containerd::read(root, versions, containerd.map(String::as_str), &bin, path);
         let work_dir = flags.work_dir.as_ref().or_else(|| environment.get("CONCOURSE_WORK_DIR"));
         let written_config = work_dir.and_then(|folder| written(root, Path::new(folder), &mut unread));
-        let config =
-            flags.containerd_config.as_ref().or_else(|| environment.get("CONCOURSE_CONTAINERD_CONFIG"));
+        let config = flags.containerd_config.as_ref().or_else(|| environment.get(CONFIG_VARIABLE));
         let own_config = config.filter(|path| !path.is_empty()).map(|path| {
             let text = root.read_text(path, CONFIG_LIMIT).map_err(|error| error.to_string());
             (PathBuf::from(path), text)
@@ -139,6 +165,9 @@ impl Worker {
             flags,
             written_config,
             own_config,
+            was_given_config: root
+                .read_text(ENV_FILE, CONFIG_LIMIT)
+                .is_ok_and(|text| EnvFile::parse(&text).get(CONFIG_VARIABLE).is_some()),
             charm,
             later,
             settings_file,
@@ -165,18 +194,29 @@ impl Worker {
 }
 
 impl Containerd {
-    fn read(root: &Root, versions: &mut Versions<'_>, name: &str, bin: &Path, path: &str) -> Self {
-        let program = if name.contains('/') {
-            Some(PathBuf::from(name)).filter(|path| path.is_absolute())
+    /// `chosen`: what somebody has told the worker to start.
+    fn read(root: &Root, versions: &mut Versions<'_>, chosen: Option<&str>, bin: &Path, path: &str) -> Self {
+        let name = chosen.unwrap_or("containerd");
+        let found = if name.contains('/') {
+            Some(PathBuf::from(name)).filter(|path| path.is_absolute() && root.exists(path))
         } else {
             let folders = std::iter::once(bin).chain(path.split(':').map(Path::new));
             folders.map(|folder| folder.join(name)).find(|file| root.exists(file))
         };
-        let version = match &program {
-            Some(program) => versions.of(program, &[]),
+        // Concourse brings its own. With that one missing, what PATH leads to is the system's, of another version:
+        // Concourse is being installed, or half of it is there.
+        let is_meant = |program: &PathBuf| chosen.is_some() || program.parent() == Some(bin);
+        let version = match &found {
+            Some(program) if is_meant(program) => versions.of(program, &[]),
+            Some(other) => Err(format!(
+                "there is no {name} in {}, and {} is not its own",
+                bin.display(),
+                other.display()
+            )),
+            None if name.contains('/') => Err(format!("there is no {name}")),
             None => Err(format!("there is no {name} in {}", bin.display())),
         };
-        Self { program, version }
+        Self { program: found.filter(is_meant), version }
     }
 }
 

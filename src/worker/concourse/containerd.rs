@@ -11,7 +11,7 @@ use serde::Serialize;
 use toml_edit::{DocumentMut, Item};
 
 use crate::engines::Version;
-use crate::engines::concourse::Worker;
+use crate::engines::concourse::{CONFIG_VARIABLE, Worker};
 use crate::render::{self, Templates};
 
 /// The first containerd whose shims can be given an environment.
@@ -45,18 +45,37 @@ pub(super) enum Way {
     AlreadySo,
 }
 
+/// Why there is no way, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// The worker is so that its containers cannot be given GPUs.
+    Known(String),
+    /// It cannot be told how the worker runs, or what should be written for it: no reason to take back what works.
+    Unknown(String),
+}
+
 impl Way {
     /// The way for this worker.
     ///
     /// # Errors
-    /// Why its containers cannot be given GPUs, in a sentence.
-    pub(super) fn of(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Self, String> {
+    /// Why its containers cannot be given GPUs, or why that cannot be told.
+    pub(super) fn of(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Self, Hindrance> {
         runs_containerd(worker)?;
         if let Some((path, text)) = &worker.own_config {
-            return of_own_config(templates, worker, path, text.as_deref().unwrap_or_default(), shim);
+            let text = text.as_deref().map_err(|problem| {
+                Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
+            })?;
+            return of_own_config(templates, worker, path, text, shim);
+        }
+        if let (true, Err(reason)) = (worker.was_given_config, &worker.containerd.version) {
+            // Another way only because nobody tells the version this time would restart the worker twice.
+            return Err(Hindrance::Unknown(format!(
+                "the version of the worker's containerd is not known now ({reason}), and it was 2.0 or later when \
+                 {CONFIG_VARIABLE} was set: that stays"
+            )));
         }
         if worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_SHIM_ENVIRONMENT)
-            && let Some(way) = shims(templates, worker, shim)?
+            && let Some(way) = shims(templates, worker, shim).map_err(Hindrance::Unknown)?
         {
             return Ok(way);
         }
@@ -66,24 +85,30 @@ impl Way {
 
 /// Whether containerd is what runs the worker's containers; a worker with another runtime does not start with any
 /// variable for containerd.
-fn runs_containerd(worker: &Worker) -> Result<(), String> {
+fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     let file = worker.settings_file.as_deref().unwrap_or(Path::new("/etc/default/concourse"));
     let remedy = format!("set CONCOURSE_RUNTIME=containerd in {}", file.display());
     let nothing = "so that its containers get no GPU and it no tag of one";
     let said = worker.flags.runtime.as_ref().or_else(|| worker.environment.get("CONCOURSE_RUNTIME"));
     match (said.map(String::as_str).filter(|name| !name.is_empty()), &worker.version) {
         (Some("containerd"), _) => Ok(()),
-        (Some(other), _) => {
-            Err(format!("the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"))
-        }
+        (Some(other), _) => Err(Hindrance::Known(format!(
+            "the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"
+        ))),
         (None, Ok(version)) if *version >= WITH_CONTAINERD => Ok(()),
-        (None, Ok(version)) => Err(format!(
+        // One of these may say it.
+        (None, Ok(_)) if !worker.unfollowed.is_empty() => Err(Hindrance::Unknown(format!(
+            "{}: whether the worker runs containerd or guardian is not known, and nothing is changed: {remedy}",
+            worker.unfollowed.join("; ")
+        ))),
+        (None, Ok(version)) => Err(Hindrance::Known(format!(
             "the worker runs guardian, which Concourse {version} does unless told otherwise and which the wrapper cannot \
              serve, {nothing}: {remedy}"
-        )),
-        (None, Err(reason)) => Err(format!(
-            "whether the worker runs containerd or guardian is not known ({reason}), {nothing}: {remedy}"
-        )),
+        ))),
+        (None, Err(reason)) => Err(Hindrance::Unknown(format!(
+            "whether the worker runs containerd or guardian is not known ({reason}; no file of Concourse's tells its \
+             version), and nothing is changed: {remedy}"
+        ))),
     }
 }
 
@@ -94,17 +119,17 @@ fn of_own_config(
     path: &Path,
     text: &str,
     shim: &Path,
-) -> Result<Way, String> {
+) -> Result<Way, Hindrance> {
     match shim_path(text) {
         Some(shims) if shims.split(':').next().is_some_and(|first| Path::new(first) == shim) => {
             Ok(Way::AlreadySo)
         }
         // It comes after what the shims inherit, and wins over the launcher's.
-        Some(shims) => Err(format!(
+        Some(shims) => Err(Hindrance::Known(format!(
             "{} gives containerd's shims PATH={shims}, on which runc is not rocworker's wrapper: begin it with {}:",
             path.display(),
             shim.display()
-        )),
+        ))),
         None => launcher(templates, worker, shim),
     }
 }
@@ -165,30 +190,32 @@ fn version(text: &str) -> Option<i64> {
     text.parse::<DocumentMut>().ok()?.get("version")?.as_integer()
 }
 
-fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, String> {
+fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, Hindrance> {
     #[derive(Serialize)]
     struct Context {
         shim: String,
         containerd: String,
     }
     if let Some(program) = &worker.flags.containerd_bin {
-        return Err(format!(
+        return Err(Hindrance::Known(format!(
             "{} says --containerd-bin {program}, which wins over CONCOURSE_CONTAINERD_BIN, so that its containers get \
              no GPU: set that variable in its place",
             worker.unit.display()
-        ));
+        )));
     }
     let Some(program) = &worker.containerd.program else {
         let reason = worker.containerd.version.as_ref().err().map_or("", String::as_str);
-        return Err(format!(
-            "the worker's containerd is not found ({reason}), so that its containers get no GPU"
-        ));
+        return Err(Hindrance::Unknown(format!(
+            "the worker's containerd is not found ({reason}): nothing is changed until it is there"
+        )));
     };
     let quoted =
         |path: &Path| path.to_str().filter(|text| !text.contains('\'')).map(|text| format!("'{text}'"));
-    let odd = || "a path with an apostrophe cannot stand in the launcher".to_owned();
+    let odd = || Hindrance::Known("a path with an apostrophe cannot stand in the launcher".to_owned());
     let context =
         Context { shim: quoted(shim).ok_or_else(odd)?, containerd: quoted(program).ok_or_else(odd)? };
-    let text = templates.render(render::CONCOURSE_LAUNCHER, context).map_err(|error| error.to_string())?;
+    let text = templates
+        .render(render::CONCOURSE_LAUNCHER, context)
+        .map_err(|error| Hindrance::Unknown(error.to_string()))?;
     Ok(Way::Launcher { text })
 }

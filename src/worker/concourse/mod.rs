@@ -1,6 +1,9 @@
 //! What a Concourse worker needs so that its containers get the GPUs: tags, and a containerd whose first runc is the
 //! wrapper. All of it stands in files of ours; nothing of the worker's or its charm's is edited, and nothing is written
 //! to /var/lib/concourse, which other machines may share.
+//!
+//! No action names a rival. The charm, Concourse itself and its packages write none of these paths: whoever contests
+//! one is a person, and is not known by name.
 
 mod containerd;
 mod tags;
@@ -17,7 +20,7 @@ use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
 use crate::worker::selection::Selection;
 
-use containerd::Way;
+use containerd::{Hindrance, Way};
 use tags::Tags;
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
@@ -45,53 +48,106 @@ pub fn actions(
     let mut desired = Desired::default();
     let adopts = config.concourse.existing == Existing::Adopt;
     let charms = concourse.worker.as_ref().is_some_and(|worker| worker.charm.is_in_force());
-    let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (charms && adopts);
+    // Whether the charm has a part in it cannot be told then either.
+    let may_be_charms = charms || concourse.unknown.is_some();
+    let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
     if config.concourse.configure == Configure::Never || !has_a_wish {
         return desired;
     }
     for note in &concourse.notes {
         desired.note(ABOUT, note);
     }
-    let Some(worker) = &concourse.worker else { return desired };
-    if charms && !adopts {
+    if let Some(worker) = concourse.worker.as_ref().filter(|_| charms && !adopts) {
         desired.note(ABOUT, left_alone(worker));
         return desired;
     }
+    if let Some(problem) = &concourse.unknown {
+        return undecided(desired, format!("{problem}: what is set of the worker stays as it is"));
+    }
+    let Some(worker) = &concourse.worker else { return desired };
     for problem in &worker.unread {
         desired.note(ABOUT, problem);
     }
     let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
-    let way = wrapper.and_then(|wrapper| Some((way(templates, worker, shim, &mut desired)?, wrapper)));
+    let way = match wrapper.map(|wrapper| (Way::of(templates, worker, shim), wrapper)) {
+        Some((Ok(way), wrapper)) => Some((way, wrapper)),
+        Some((Err(Hindrance::Unknown(problem)), _)) => return undecided(desired, problem),
+        Some((Err(Hindrance::Known(problem)), _)) => {
+            desired.problem(ABOUT, problem);
+            None
+        }
+        None => None,
+    };
     let tags = tags::tags(config, selection, worker, way.is_some());
     let files = match way {
-        Some((way, wrapper)) => containerd_files(&way, wrapper, shim, &mut desired),
+        Some((way, wrapper)) => {
+            say_of_way(&way, worker, &mut desired);
+            containerd_files(&way, wrapper, shim, &mut desired)
+        }
         None => Vec::new(),
     };
-    if let Err(problem) = environment_files(templates, worker, files, tags, &mut desired) {
+    match environment_files(templates, worker, files, tags, &mut desired) {
+        Ok(()) => desired,
         // Without all of them none does any good.
-        desired.actions.clear();
-        desired.problem(ABOUT, problem);
+        Err(problem) => undecided(desired, problem),
     }
+}
+
+/// Nothing is to be changed, and what is there of ours stays: landing the worker because somebody could not look costs
+/// its builds, and its GPUs until the next look.
+fn undecided(mut desired: Desired, problem: String) -> Desired {
+    desired.actions.clear();
+    desired.problem(ABOUT, problem);
+    desired.undecided.push(ABOUT.to_owned());
     desired
 }
 
-/// The worker that is set up by us, if there is one: neither left alone by the configuration, nor the charm's.
+/// Whether the containers of this machine's worker go through the wrapper.
+#[derive(Debug, Clone, Copy)]
+pub enum SetUp<'a> {
+    /// There is no worker, it is left alone, or it cannot be given GPUs.
+    No,
+    Yes(&'a Worker),
+    /// It cannot be told: they go on as they do.
+    Unknown,
+}
+
+/// Whether [`actions`] makes the worker's containers go through the wrapper.
 #[must_use]
-pub fn is_set_up<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
+pub fn set_up<'a>(
+    config: &Config,
+    selection: &Selection<'_>,
+    concourse: &'a Concourse,
+    templates: &Templates,
+    shim: &Path,
+) -> SetUp<'a> {
+    if config.concourse.configure == Configure::Never || selection.gpus.is_empty() {
+        return SetUp::No;
+    }
+    let worker = managed(config, concourse);
+    if worker.is_none() && concourse.worker.is_some() {
+        return SetUp::No;
+    }
+    if concourse.unknown.is_some() {
+        return SetUp::Unknown;
+    }
+    match worker.map(|worker| (Way::of(templates, worker, shim), worker)) {
+        Some((Ok(_), worker)) => SetUp::Yes(worker),
+        Some((Err(Hindrance::Unknown(_)), _)) => SetUp::Unknown,
+        Some((Err(Hindrance::Known(_)), _)) | None => SetUp::No,
+    }
+}
+
+/// The worker that is ours to set up, if there is one: neither left alone by the configuration, nor the charm's.
+#[must_use]
+pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
     let adopts = config.concourse.existing == Existing::Adopt;
     let worker = concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force());
     worker.filter(|_| config.concourse.configure == Configure::Auto)
 }
 
-/// How the worker's containerd comes to run the wrapper; what hinders it is said.
-fn way(templates: &Templates, worker: &Worker, shim: &Path, desired: &mut Desired) -> Option<Way> {
-    let way = match Way::of(templates, worker, shim) {
-        Ok(way) => way,
-        Err(problem) => {
-            desired.problem(ABOUT, problem);
-            return None;
-        }
-    };
+/// What a person should know of the way.
+fn say_of_way(way: &Way, worker: &Worker, desired: &mut Desired) {
     if matches!(way, Way::Shims { built_in: Some(4), .. }) {
         desired.note(ABOUT, containerd::INCOMPLETE);
     }
@@ -105,7 +161,6 @@ fn way(templates: &Templates, worker: &Worker, shim: &Path, desired: &mut Desire
             ),
         );
     }
-    Some(way)
 }
 
 /// What the worker is to find at its variables for containerd, with the files that these name.

@@ -59,6 +59,7 @@ fn worker(containerd: Version, written_config: Option<&str>) -> Worker {
         flags: Flags::default(),
         written_config: written_config.map(str::to_owned),
         own_config: None,
+        was_given_config: false,
         charm: Charm::default(),
         later: Vec::new(),
         settings_file: None,
@@ -74,7 +75,7 @@ fn desired(worker: Worker) -> Desired {
     let config = Config::read(&root).unwrap();
     let facts = Facts::read(&root);
     let selection = select(&config, &facts).unwrap();
-    let concourse = Concourse { worker: Some(worker), notes: Vec::new() };
+    let concourse = Concourse { worker: Some(worker), ..Concourse::default() };
     // Where the host has the wrapper.
     let wrapper = Path::new(engines::engine::SHIM_FOLDER).join("runc");
     actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper), Path::new(SHIM_FOLDER))
