@@ -79,6 +79,14 @@ pub fn actions(
         None => None,
     };
     let tags = tags::tags(config, selection, worker, way.is_some());
+    if let (Tags::Unknown, Some(_)) = (&tags, &way) {
+        // Our file holds the worker's tags: without them in it, a worker that has a GPU would lose the tags of it.
+        let problem = worker.unfollowed.join("; ");
+        return undecided(
+            desired,
+            format!("{problem}: the worker's tags, and what else is set of it, stay as they are"),
+        );
+    }
     let files = match way {
         Some((way, wrapper)) => {
             say_of_way(&way, worker, &mut desired);
