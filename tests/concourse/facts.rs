@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT, text};
+use crate::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT};
 use crate::{V7_14, machine};
 
 fn tag(machine: &Machine) -> Option<String> {
