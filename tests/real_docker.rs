@@ -169,7 +169,7 @@ fn real_dockerd_takes_its_file_before_and_after_and_once_it_is_taken_back() {
                 put(format!("{nth}-{place}.json"), &after);
                 assert_eq!(edit.revert(&after, Some(before)).unwrap().text.as_deref(), Some(*before));
                 // Beside somebody else's edit ours are taken out one by one.
-                let theirs = Edit { format: edit.format, keys: vec![theirs()] };
+                let theirs = Edit::new(edit.format, vec![theirs()]);
                 let taken = edit.revert(&theirs.apply(&after).unwrap(), Some(before)).unwrap();
                 put(format!("{nth}-{place}-taken-back.json"), &taken.text.unwrap());
             }
@@ -205,7 +205,7 @@ fn real_dockerd_refuses_what_is_refused_as_no_json() {
             let keys = engine.edit("", "{\"features\": {}}").unwrap().keys;
             let features =
                 reconcile::edit::Key { path: vec!["features".into(), "x".into()], set: keys[0].set.clone() };
-            let edit = Edit { format: reconcile::edit::Format::Json, keys: vec![features] };
+            let edit = Edit::new(reconcile::edit::Format::Json, vec![features]);
             assert!(edit.apply(text).is_err(), "{text}");
         }
         for (name, said) in names.iter().zip(engine.validate(&names)) {

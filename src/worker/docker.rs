@@ -99,7 +99,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     if keys.is_empty() {
         return;
     }
-    let edit = Edit { format: Format::Json, keys };
+    let edit = Edit::new(Format::Json, keys);
     if let Err(fault) = edit.apply(text) {
         return desired.problem(ABOUT, format!("{file}: {fault}: docker is left as it is"));
     }
@@ -162,7 +162,7 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
 
 fn is_editable(text: &str) -> bool {
     let key = Key { path: vec!["runtimes".to_owned()], set: Set::Needed(json!({})) };
-    Edit { format: Format::Json, keys: vec![key] }.apply(text).is_ok()
+    Edit::new(Format::Json, vec![key]).apply(text).is_ok()
 }
 
 fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {

@@ -191,3 +191,44 @@ fn a_template_that_never_ends_is_ended() {
     let (code, said) = laid.fails(&["plan"]);
     assert!(code == 1 && said.contains("templates/cdi/amd.json"), "{said}");
 }
+
+#[test]
+fn a_containerd_file_that_was_migrated_since_is_left_without_our_keys() {
+    let laid = with_engines("");
+    let status = laid.text("var/lib/dpkg/status");
+    laid.put("var/lib/dpkg/status", &status.replace("2.1.9-1", "1.7.24-1"));
+    laid.put(
+        "etc/containerd/config.toml",
+        "version = 2\n# mine\n[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'pause'\n",
+    );
+    laid.run(&["apply"]).success();
+    let text = laid.text("etc/containerd/config.toml");
+    assert!(text.contains("enable_cdi"), "{text}");
+    // As `containerd config migrate` of 2.1 does: the section has another name, the version is 3.
+    let migrated = text
+        .replace("version = 2", "version = 3")
+        .replace("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime");
+    let ours_alone =
+        |text: &str| assert!(!text.contains("runc-amd-wrapper") && !text.contains("enable_cdi"), "{text}");
+
+    laid.put("etc/containerd/config.toml", &migrated);
+    laid.run(&["undo"]).success();
+    let text = laid.text("etc/containerd/config.toml");
+    ours_alone(&text);
+    assert!(text.contains("sandbox_image = 'pause'") && text.contains("# mine"), "{text}");
+
+    // The same with the newer containerd there before anything is taken back.
+    laid.put("etc/containerd/config.toml", "version = 2\n");
+    laid.run(&["apply"]).success();
+    let text = laid.text("etc/containerd/config.toml");
+    let migrated = text
+        .replace("version = 2", "version = 3")
+        .replace("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime");
+    laid.put("etc/containerd/config.toml", &migrated);
+    laid.put("var/lib/dpkg/status", &status);
+    laid.run(&["apply"]).success();
+    ours_alone(&laid.text("etc/containerd/config.toml"));
+    assert!(laid.text("etc/containerd/conf.d/rocworker.toml").contains("runc-amd-wrapper"));
+    laid.run(&["undo"]).success();
+    assert!(!laid.path("etc/containerd/conf.d").exists());
+}

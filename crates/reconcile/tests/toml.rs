@@ -13,7 +13,7 @@ fn path(path: &[&str]) -> Vec<String> {
 
 fn edit(keys: Vec<(&[&str], Set)>) -> Edit {
     let keys = keys.into_iter().map(|(at, set)| Key { path: path(at), set }).collect();
-    Edit { format: Format::Toml, keys }
+    Edit::new(Format::Toml, keys)
 }
 
 fn value(at: &[&str], value: Value) -> Edit {

@@ -46,7 +46,7 @@ fn ours(section: &str) -> Edit {
         key(&at(&["amd", "runtime_type"]), Set::Value("io.containerd.runc.v2".into())),
         key(&at(&["amd", "options", "BinaryName"]), Set::Value("/w".into())),
     ];
-    Edit { format: Format::Toml, keys }
+    Edit::new(Format::Toml, keys)
 }
 
 #[derive(Debug, Clone)]

@@ -58,7 +58,7 @@ fn ours() -> Edit {
         key(&["p", "c.d", "runtimes", "amd", "options", "Name"], Set::Value("/bin/\"w\"".into())),
         key(&["p", "c.d", "on"], Set::Value(true.into())),
     ];
-    Edit { format: Format::Toml, keys }
+    Edit::new(Format::Toml, keys)
 }
 
 /// A text that is TOML, of all that can be put together.

@@ -105,5 +105,5 @@ fn import(said: &Said, pattern: &str) -> Edit {
         keys.push(Key { path: vec!["version".to_owned()], set: Set::Needed(version.into()) });
     }
     keys.push(Key { path: vec!["imports".to_owned()], set: Set::Member(pattern.into()) });
-    Edit { format: Format::Toml, keys }
+    Edit::new(Format::Toml, keys)
 }

@@ -1,10 +1,10 @@
 //! containerd 1.x: our keys in the CRI section that counts.
 
-use reconcile::edit::{Format, Key, Set};
+use reconcile::edit::{Format, Key, Moved, Set};
 use reconcile::{Action, Desired, Edit, Stage};
 use serde_json::{Value, json};
 
-use super::said::{CRI_2, Said};
+use super::said::{CRI_2, CRI_3, Said};
 use super::{ABOUT, CDI_DIRS, RUNTIME_TYPE, Wanted, writable};
 
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
@@ -20,7 +20,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
-    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi) };
+    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi), moved: moved(said.section) };
     edit.apply(host.text_or_nothing()).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
@@ -29,6 +29,13 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     }
     desired.push(wanted.with_restart(action));
     Ok(())
+}
+
+/// What the CRI section is called by later releases: `containerd config migrate` moves what is in it.
+fn moved(section: &str) -> Vec<Moved> {
+    let table = |name: &str| vec!["plugins".to_owned(), name.to_owned()];
+    let later = [CRI_2, CRI_3].into_iter().filter(|name| *name != section);
+    later.map(|name| Moved { from: table(section), to: table(name) }).collect()
 }
 
 fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {

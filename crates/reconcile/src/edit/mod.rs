@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Edit {
     pub format: Format,
     pub keys: Vec<Key>,
+    /// Tables that the file's owner may have had renamed since, for a newer release of what reads it: our keys are taken
+    /// out of them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Moved>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +22,13 @@ pub struct Edit {
 pub enum Format {
     Toml,
     Json,
+}
+
+/// A table, and what it is called later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    pub from: Vec<String>,
+    pub to: Vec<String>,
 }
 
 /// One key that is ours.
@@ -81,7 +92,22 @@ impl Format {
     }
 }
 
+impl Format {
+    fn revert(self, keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+        match self {
+            Self::Toml => toml::revert(keys, text, before),
+            Self::Json => json::revert(keys, text, before),
+        }
+    }
+}
+
 impl Edit {
+    /// An edit of a file whose tables keep their names.
+    #[must_use]
+    pub fn new(format: Format, keys: Vec<Key>) -> Self {
+        Self { format, keys, moved: Vec::new() }
+    }
+
     /// The text with our keys in it; comments, order, line ends and every key that is not ours stay as they are. A
     /// text that has them already comes back byte for byte.
     ///
@@ -107,7 +133,7 @@ impl Edit {
             })
         };
         let keys = self.keys.iter().filter(|key| !is_kept(key)).cloned().collect();
-        Self { format: self.format, keys }
+        Self { format: self.format, keys, moved: self.moved.clone() }
     }
 
     /// Takes our keys out again. A key that still holds ours goes back to what it was `before` (`None`: the file
@@ -117,9 +143,23 @@ impl Edit {
     /// # Errors
     /// The text is not of its format.
     pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-        match self.format {
-            Format::Toml => toml::revert(&self.keys, text, before),
-            Format::Json => json::revert(&self.keys, text, before),
+        let mut reverted = self.format.revert(&self.keys, text, before)?;
+        for moved in &self.moved {
+            let keys: Vec<Key> = self.keys.iter().filter_map(|key| moved.key(key)).collect();
+            let Some(text) = reverted.text.as_deref().filter(|_| !keys.is_empty()) else { continue };
+            let more = self.format.revert(&keys, text, before)?;
+            reverted.text = more.text;
+            reverted.left.extend(more.left);
+            reverted.went.extend(more.went);
         }
+        Ok(reverted)
+    }
+}
+
+impl Moved {
+    /// A key of ours where it stands then.
+    fn key(&self, key: &Key) -> Option<Key> {
+        let rest = key.path.strip_prefix(self.from.as_slice())?;
+        Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn edited(path: &str, format: Format, keys: &[(&[&str], Value)]) -> A
         path: path.iter().map(|&part| part.to_owned()).collect(),
         set: Set::Value(value.clone()),
     };
-    let edit = Edit { format, keys: keys.iter().map(key).collect() };
+    let edit = Edit::new(format, keys.iter().map(key).collect());
     Action::edit(Stage::Expose, path, edit, "for the test")
 }
 

@@ -16,7 +16,7 @@ fn value(path: &[&str], value: Value) -> Key {
 }
 
 fn edit(keys: impl Into<Vec<Key>>) -> Edit {
-    Edit { format: Format::Json, keys: keys.into() }
+    Edit::new(Format::Json, keys.into())
 }
 
 /// A table that is ours by its `path`.
