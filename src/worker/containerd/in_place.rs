@@ -20,7 +20,11 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
-    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi), moved: moved(said.section) };
+    let edit = Edit {
+        format: Format::Toml,
+        keys: keys(wanted, said, has_cdi),
+        moved: moved(said.section, wanted.runtime),
+    };
     edit.apply(host.text_or_nothing()).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
@@ -32,10 +36,11 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
 }
 
 /// What the CRI section is called by later releases: `containerd config migrate` moves what is in it.
-fn moved(section: &str) -> Vec<Moved> {
+fn moved(section: &str, runtime: &str) -> Vec<Moved> {
     let table = |name: &str| vec!["plugins".to_owned(), name.to_owned()];
     let later = [CRI_2, CRI_3].into_iter().filter(|name| *name != section);
-    later.map(|name| Moved { from: table(section), to: table(name) }).collect()
+    let whole = || ["containerd", "runtimes", runtime].map(str::to_owned).to_vec();
+    later.map(|name| Moved { from: table(section), to: table(name), whole: whole() }).collect()
 }
 
 fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {

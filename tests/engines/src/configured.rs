@@ -117,6 +117,22 @@ impl Configured {
         }
     }
 
+    /// A file of /etc/containerd.
+    ///
+    /// # Panics
+    /// Where it is not there.
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.root.join(ETC).join(name)).unwrap()
+    }
+
+    /// Puts a file into /etc/containerd.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn put(&self, name: &str, text: &str) {
+        fs::write(self.root.join(ETC).join(name), text).unwrap();
+    }
+
     /// Every file of /etc/containerd.
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         tree(&self.root.join(ETC))

@@ -10,7 +10,8 @@
 use std::collections::BTreeSet;
 
 use engines::configured::{Configured, Start, WRAPPER};
-use engines::engine::{ALL, CONTAINERD_1_6, Engine};
+use engines::engine::{ALL, CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
+use reconcile::Kind;
 use serde_json::{Value, json};
 
 /// Which configurations are left alone, by what is said of them, or cannot be loaded anyway.
@@ -122,6 +123,32 @@ fn real_containerd_looks_for_cdi_where_the_spec_is() {
             configured.undo(&desired, &files);
             assert_eq!(configured.files(), files, "{name}");
         }
+    }
+}
+
+/// `containerd config migrate` of 2.1 gives the CRI section another name, with what apply had put into it for 1.7.
+#[test]
+fn real_containerd_migrates_what_apply_made_and_undo_finds_it_again() {
+    let (Some(old), Some(new)) = (CONTAINERD_1_7.unpacked(), CONTAINERD_2_1.unpacked()) else { return };
+    let (old, new) = (Configured::set(&CONTAINERD_1_7, &old), Configured::set(&CONTAINERD_2_1, &new));
+    for name in ["debian", "default-1.7", "kubeadm-v2", "nvidia-default", "registry-mirrors"] {
+        let start = Start::all().into_iter().find(|known| known.name == name).unwrap();
+        old.lay_out(&start);
+        let before = old.text("config.toml");
+        let desired = old.wanted("");
+        old.apply(&desired);
+        new.put("config.toml", &old.text("config.toml"));
+        let migrated = new.config("migrate").well();
+        assert!(
+            migrated.contains(WRAPPER) && !migrated.contains("grpc.v1.cri\".containerd.runtimes"),
+            "{migrated}"
+        );
+        let Kind::Edited(edit) = &desired.actions[0].kind else { panic!("{name}: {desired:#?}") };
+        let back = edit.revert(&migrated, Some(&before)).unwrap();
+        let text = back.text.unwrap();
+        assert!(!text.contains(WRAPPER) && !text.contains("runtimes.amd"), "{name}: {text}");
+        new.put("config.toml", &text);
+        new.effective().unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Format {
 pub struct Moved {
     pub from: Vec<String>,
     pub to: Vec<String>,
+    /// A table beneath it that is ours as a whole: what renames tables also writes out what is left to default in them.
+    pub whole: Vec<String>,
 }
 
 /// One key that is ours.
@@ -145,8 +147,11 @@ impl Edit {
     pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
         let mut reverted = self.format.revert(&self.keys, text, before)?;
         for moved in &self.moved {
-            let keys: Vec<Key> = self.keys.iter().filter_map(|key| moved.key(key)).collect();
-            let Some(text) = reverted.text.as_deref().filter(|_| !keys.is_empty()) else { continue };
+            let Some(text) = reverted.text.as_deref() else { continue };
+            let keys = moved.keys(&self.keys, &self.format.read(text)?);
+            if keys.is_empty() {
+                continue;
+            }
             let more = self.format.revert(&keys, text, before)?;
             reverted.text = more.text;
             reverted.left.extend(more.left);
@@ -157,7 +162,24 @@ impl Edit {
 }
 
 impl Moved {
-    /// A key of ours where it stands then.
+    /// Our keys where they stand then, in a document that holds them there.
+    fn keys(&self, keys: &[Key], document: &serde_json::Value) -> Vec<Key> {
+        let at = |path: &[String]| path.iter().try_fold(document, |value, key| value.get(key));
+        let there: Vec<Key> = keys.iter().filter_map(|key| self.key(key)).collect();
+        let whole = [self.to.as_slice(), &self.whole].concat();
+        let (inside, outside): (Vec<Key>, Vec<Key>) =
+            there.into_iter().partition(|key| key.path.starts_with(&whole));
+        let is_ours = |key: &Key| matches!(&key.set, Set::Value(ours) if at(&key.path) == Some(ours));
+        match at(&whole) {
+            // What it holds is told as ours, so that all of it goes.
+            Some(table) if !inside.is_empty() && inside.iter().all(is_ours) => {
+                let key = Key { path: whole, set: Set::Value(table.clone()) };
+                outside.into_iter().chain([key]).collect()
+            }
+            _ => outside.into_iter().chain(inside).collect(),
+        }
+    }
+
     fn key(&self, key: &Key) -> Option<Key> {
         let rest = key.path.strip_prefix(self.from.as_slice())?;
         Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })

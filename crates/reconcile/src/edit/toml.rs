@@ -111,6 +111,8 @@ fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> 
             }
             _ => remove::removed(&text, &key.path, before),
         },
+        // A table of its own.
+        (Set::Value(ours), _, None) if now == *ours => remove::removed(&text, &key.path, before),
         _ => {
             left.push(write::path(&key.path));
             Ok(text)
