@@ -36,14 +36,20 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         let mut columns = Columns::new(&["WHEN", "COMMAND", "CALLER", "VERSION", "CONFIG", "CHANGED"]);
         for Entry { when, event } in &answer.events {
             let config: String = event.config_sha256.chars().take(8).collect();
-            let changed = event.changed.iter().map(|it| it.path.display().to_string());
+            let changed: Vec<_> = event.changed.iter().map(|it| it.path.display().to_string()).collect();
+            let changed = match changed.as_slice() {
+                [first, _, _, ..] if !session.verbose => {
+                    format!("{first} and {} more (-v)", changed.len() - 1)
+                }
+                all => all.join(" "),
+            };
             columns.row([
                 when.clone().into(),
                 event.command.clone().into(),
                 event.caller.clone().into(),
                 event.version.clone().into(),
                 config.into(),
-                changed.collect::<Vec<_>>().join(" ").into(),
+                changed.into(),
             ]);
         }
         columns.to_string()
