@@ -141,7 +141,7 @@ fn start_with(
         format!("--config={}", or("CONCOURSE_CONTAINERD_CONFIG", "/stage/containerd.toml")),
     ];
     // The launcher's interpreter: an engine's root has none.
-    host.busybox(&["ln", "-sf", "/usr/bin/busybox", "/usr/bin/sh"]).well();
+    host.busybox(&["ln", "-sf", "/usr/bin/busybox", "/bin/sh"]).well();
     Containerd::begin(engine, host, Start { path: format!("{BIN}:{PATH}"), argv })
 }
 
