@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn real_files_go_back_to_what_they_were(
+    fn files_as_engines_ship_them_go_back_to_what_they_were(
         start in select(corpus()),
         changes in changes(),
         section in select(SECTIONS.to_vec()),
