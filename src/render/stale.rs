@@ -2,10 +2,9 @@
 //! version, and the override does not, it may lack what is new.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use reconcile::Digest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// An override and what it overrides, by the SHA-256 of their texts, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +38,5 @@ pub fn judge(memory: &BTreeMap<String, Sums>, now: &BTreeMap<String, Sums>) -> S
 }
 
 pub(super) fn sum(text: &str) -> String {
-    Sha256::digest(text).iter().fold(String::new(), |mut sum, byte| {
-        // Writing to a String cannot fail.
-        write!(sum, "{byte:02x}").ok();
-        sum
-    })
+    Digest::of(text.as_bytes()).as_str().to_owned()
 }

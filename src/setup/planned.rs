@@ -140,11 +140,3 @@ impl Setup<'_> {
         })
     }
 }
-
-impl Planned {
-    /// Whether something that should be is not brought about: an apply of this ends with 1.
-    #[must_use]
-    pub fn falls_short(&self) -> bool {
-        !self.blocked.is_empty() || self.notes.iter().any(|note| note.problem)
-    }
-}

@@ -46,17 +46,6 @@ impl Setup<'_> {
         undone.notes.extend(self.remember("undo", &undone.changes));
         Ok(undone)
     }
-
-    /// What an undo would do.
-    ///
-    /// # Errors
-    /// When the receipt cannot be read.
-    pub fn would_undo(&self, force: bool) -> Result<(Vec<Change>, Vec<Finding>), Error> {
-        let receipt = reconcile::Store::new(self.root).receipt()?;
-        let nothing = Desired::default();
-        let plan = reconcile::Plan::make(self.root, &nothing, &receipt, None, force, self.now.seconds())?;
-        Ok((plan.changes, plan.left))
-    }
 }
 
 impl Undone {
