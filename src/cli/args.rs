@@ -88,6 +88,12 @@ pub(crate) enum Command {
     Lease(super::lease::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
+    /// What waits for a unit that takes long to end, and starts it again
+    #[command(hide = true)]
+    Settle {
+        /// The unit, as systemd names it
+        unit: String,
+    },
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…

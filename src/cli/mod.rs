@@ -15,6 +15,7 @@ mod plan;
 mod probe;
 mod report;
 mod session;
+mod settle;
 mod status;
 mod table;
 mod tags;
@@ -107,6 +108,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
             doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
         }
         Command::Probe(args) => probe::run(&args),
+        Command::Settle { unit } => settle::run(&session, &unit),
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
     }

@@ -64,6 +64,7 @@ impl Session {
             beside: beside.as_deref(),
             now: Moment::of(SystemTime::now()),
             caller: crate::setup::caller(&caller()?),
+            waiter: crate::setup::waiter(),
         })
     }
 

@@ -3,6 +3,7 @@
 mod apply;
 mod caller;
 mod planned;
+mod settle;
 mod single;
 mod status;
 mod undo;
@@ -16,6 +17,7 @@ use root::Root;
 pub use apply::{Applied, Moved};
 pub use caller::caller;
 pub use planned::{Planned, Saved};
+pub use settle::settle;
 pub use single::Refused;
 pub use status::{ChosenNow, Status};
 pub use undo::Undone;
@@ -42,6 +44,8 @@ pub struct Setup<'a> {
     pub now: Moment,
     /// Who called, for the history.
     pub caller: String,
+    /// What waits for a unit that takes long to end: [`Services::waiter`].
+    pub waiter: Option<Vec<String>>,
 }
 
 /// Why a machine cannot be set up, or taken back.
@@ -105,8 +109,19 @@ impl Setup<'_> {
             Restart::Drain => Restarts::Drain,
             Restart::Now => Restarts::Now,
         };
-        Services { programs: self.programs, restarts, drain: reconcile::DRAIN }
+        Services {
+            programs: self.programs,
+            restarts,
+            drain: reconcile::DRAIN,
+            waiter: self.waiter.as_deref(),
+        }
     }
+}
+
+/// This program, as it is called to wait for a unit.
+#[must_use]
+pub fn waiter() -> Option<Vec<String>> {
+    Some(vec![std::env::current_exe().ok()?.to_str()?.to_owned(), "settle".to_owned()])
 }
 
 /// Where the wrapper's program is of the build that runs: beside it.

@@ -18,6 +18,7 @@ mod state;
 mod store;
 mod systemd;
 mod udev;
+mod uptime;
 mod work;
 
 pub use action::{Action, Content, Kind, Stage};
@@ -31,4 +32,5 @@ pub use services::{DRAIN, Restarts, Services};
 pub use settle::{Outcome, Settled};
 pub use state::{Digest, State};
 pub use store::{FOLDER, Store};
+pub use uptime::Uptime;
 pub use work::{Carried, Work};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::uptime::Uptime;
 use crate::{Edit, Effect, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
@@ -82,6 +83,9 @@ pub struct Pending {
     pub effect: Effect,
     /// Seconds since 1970.
     pub since: u64,
+    /// The same moment as no setting of the clock moves it; `None` where nothing is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
     /// The unit was told to end once its work is done; then it is to be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
@@ -173,13 +177,14 @@ impl Receipt {
     }
 
     /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
-    /// 1970.
-    pub(crate) fn owe(&mut self, effects: &[Effect], now: u64) {
+    /// 1970, `uptime` the same.
+    pub(crate) fn owe(&mut self, effects: &[Effect], now: u64, uptime: Option<&Uptime>) {
         for effect in effects {
             match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
-                Some(pending) => pending.since = now,
+                Some(pending) => (pending.since, pending.uptime) = (now, uptime.cloned()),
                 None => {
-                    self.pending.push(Pending { effect: effect.clone(), since: now, told: None });
+                    let (effect, uptime) = (effect.clone(), uptime.cloned());
+                    self.pending.push(Pending { effect, since: now, uptime, told: None });
                 }
             }
         }

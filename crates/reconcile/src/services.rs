@@ -7,16 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::Effect;
 use crate::command::Programs;
-use crate::receipt::{Pending, Told};
+use crate::receipt::{Pending, Receipt, Told};
 use crate::settle::Outcome;
 use crate::systemd::Systemd;
 use crate::udev::udev;
+use crate::uptime::Uptime;
 
 /// How long a tool may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long a unit is waited for that was told to end once its work is done. It may take hours; what has not ended
-/// by then is started by a later apply.
+/// How long a unit is waited for that was told to end once its work is done. It may take hours: what has not ended
+/// by then is left to a unit of its own that waits.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
 /// What is done with units whose configuration has changed.
@@ -37,6 +38,9 @@ pub struct Services<'a> {
     pub restarts: Restarts,
     /// How long a unit is waited for that was told to end once its work is done: [`DRAIN`].
     pub drain: Duration,
+    /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
+    /// that its last argument names. That argument is not in it.
+    pub waiter: Option<&'a [String]>,
 }
 
 /// What comes of one effect.
@@ -82,50 +86,61 @@ impl Services<'_> {
                 skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
             }
             Effect::Reload { unit } => systemd.reload(unit),
-            Effect::NextStart { unit } => self.next_start(&systemd, unit, pending),
-            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), pending),
+            Effect::NextStart { unit } => self.next_start(root, &systemd, unit, pending),
+            Effect::Restart { unit, drain } => self.restart(root, &systemd, unit, drain.as_deref(), pending),
         }
     }
 
-    fn next_start(&self, systemd: &Systemd<'_>, unit: &str, pending: &Pending) -> Came {
-        match systemd.active_since(unit) {
-            None => skipped(format!("{unit} does not run")),
-            Some(since) if since > pending.since => done(format!("{unit} was restarted by somebody since")),
-            Some(_) if self.restarts == Restarts::Now => systemd.restart(unit),
-            Some(_) => Came::Ended(
-                Outcome::Pending,
-                format!(
-                    "{unit} takes it in at its next start, which would end what runs there: systemctl restart {unit} when \
-                     it may"
-                ),
+    fn next_start(&self, root: &Root, systemd: &Systemd<'_>, name: &str, pending: &Pending) -> Came {
+        let unit = systemd.unit(name);
+        if !unit.runs() {
+            return skipped(format!("{name} does not run"));
+        }
+        if unit.began_after(pending, Uptime::now(root).as_ref()) {
+            return done(format!("{name} was restarted by somebody since"));
+        }
+        if self.restarts == Restarts::Now {
+            return systemd.restart(name);
+        }
+        Came::Ended(
+            Outcome::Pending,
+            format!(
+                "{name} takes it in at its next start, which would end what runs there: systemctl restart {name} when \
+                 it may"
             ),
-        }
+        )
     }
 
-    fn restart(&self, systemd: &Systemd<'_>, unit: &str, drain: Option<&str>, pending: &Pending) -> Came {
-        let is_active = systemd.is_active(unit);
-        let told =
-            pending.told.clone().filter(|told| !is_active || systemd.invocation(unit) == told.invocation);
+    fn restart(
+        &self,
+        root: &Root,
+        systemd: &Systemd<'_>,
+        name: &str,
+        drain: Option<&str>,
+        pending: &Pending,
+    ) -> Came {
+        let unit = systemd.unit(name);
+        let told = pending.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
         match (told, drain) {
             // Whatever may be restarted now: it ended because it was told to.
-            (Some(_), _) if !is_active => systemd.start(unit),
-            (None, _) if systemd.active_since(unit) > Some(pending.since) => {
-                done(format!("{unit} was restarted by somebody since"))
+            (Some(_), _) if unit.has_ended() => systemd.start(name),
+            (None, _) if unit.began_after(pending, Uptime::now(root).as_ref()) => {
+                done(format!("{name} was restarted by somebody since"))
             }
             (told, _) if self.restarts == Restarts::Never => Came::Ended(
                 Outcome::Pending,
                 match told {
-                    Some(_) => format!("{unit} was told to end once its work is done, and is still at it"),
-                    None => format!("{unit} still runs with its old configuration: systemctl restart {unit}"),
+                    Some(_) => format!("{name} was told to end once its work is done, and is still at it"),
+                    None => format!("{name} still runs with its old configuration: systemctl restart {name}"),
                 },
             ),
-            (None, Some(_)) if self.restarts == Restarts::Drain && !is_active => {
-                skipped(format!("{unit} does not run"))
+            (None, Some(_)) if self.restarts == Restarts::Drain && !unit.runs() => {
+                skipped(format!("{name} does not run"))
             }
             (told, Some(_)) if self.restarts == Restarts::Drain => {
-                Came::Tell(told.unwrap_or_else(|| Told { invocation: systemd.invocation(unit), sent: false }))
+                Came::Tell(told.unwrap_or(Told { invocation: unit.invocation, sent: false }))
             }
-            _ => systemd.restart(unit),
+            _ => systemd.restart(name),
         }
     }
 
@@ -136,7 +151,7 @@ impl Services<'_> {
         };
         let systemd = Systemd { programs };
         if told.sent {
-            return systemd.wait(unit, signal, &told, self.drain);
+            return systemd.wait(unit, signal, &told, self.drain, self.waiter);
         }
         match systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit]) {
             Ok(()) => Came::Tell(Told { sent: true, ..told }),
@@ -146,6 +161,18 @@ impl Services<'_> {
 }
 
 impl Services<'_> {
+    /// Waits, for hours if need be, until a unit that was told to end once its work is done has ended. The effect that
+    /// can be settled then; `None` when it was told nothing, or nothing can be asked here.
+    #[must_use]
+    pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Option<Effect> {
+        let systemd = Systemd { programs: self.programs? };
+        let is_meant =
+            |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
+        let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect))?;
+        systemd.wait_for_end(unit, pending.told.as_ref()?);
+        Some(pending.effect.clone())
+    }
+
     /// What will be done for an effect, as a plan announces it.
     #[must_use]
     pub fn announce(&self, effect: &Effect) -> String {

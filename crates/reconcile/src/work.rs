@@ -9,6 +9,7 @@ use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
 use crate::state::{Found, State};
 use crate::store::Store;
+use crate::uptime::Uptime;
 use crate::{Desired, Effect, Error, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
@@ -135,7 +136,7 @@ impl<'a> Work<'a> {
         if change.target != Target::Absent {
             self.receipt.add_folders(self.root.missing_folders(&change.path));
         }
-        self.receipt.owe(&change.effects, now);
+        self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
         self.receipt.writing = Some(change.path.clone());
         self.unsaved = true;
         self.save()?;
@@ -149,7 +150,7 @@ impl<'a> Work<'a> {
             return Ok(Err(error.to_string()));
         }
         // Who has restarted a unit between the plan and the write has not restarted it with this.
-        self.receipt.owe(&change.effects, clock().max(now));
+        self.receipt.owe(&change.effects, clock().max(now), Uptime::now(self.root).as_ref());
         match change.after {
             After::Dropped => self.receipt.drop_entry(&change.path),
             After::Held(_) => self.receipt.forget_older(&change.path),

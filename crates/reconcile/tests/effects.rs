@@ -14,22 +14,28 @@ use std::time::Duration;
 
 use machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
-use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Work};
+use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Store, Work};
 
 const FILE: &str = "/etc/worker.conf";
 const UNIT: &str = "worker.service";
 
-/// `active` holds `active` or `inactive`, `since` when it began, `run` which run it is. `kill` ends it when `obeys` is
+/// Microseconds of CLOCK_MONOTONIC after all that these tests do: a machine that has run for thirty thousand years.
+const LATER: u64 = 1_000_000_000_000_000_000;
+
+/// `active` holds `active` or `inactive`, `since` when it began in microseconds of CLOCK_MONOTONIC, `run` which run it is. `kill` ends it when `obeys` is
 /// there; `at-kill` and `at-wait` are the receipt as it is on disk at these moments; `slow` holds at how many further looks it still runs, before it ends.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/../state"
 case $* in
-  "is-active --quiet "*)
+  "show --property=ActiveState,"*)
+    if [ "${*##* }" = rocworker-restart-worker.service ]; then echo "ActiveState=$(cat waiter)"; exit; fi
     [ -e at-kill ] && cp ../var/lib/rocworker/receipt.json at-wait
-    if [ -s left ]; then n=$(cat left); if [ "$n" -gt 0 ]; then echo $((n - 1)) > left; exit 0; fi; echo inactive > active; fi
-    [ "$(cat active)" = active ]; exit ;;
-  "show --property=ActiveEnterTimestamp "*) echo "ActiveEnterTimestamp=@$(cat since)"; exit ;;
-  "show --property=InvocationID "*) echo "InvocationID=$(cat run)"; exit ;;
+    if [ -s left ]; then n=$(cat left); if [ "$n" -gt 0 ]; then echo $((n - 1)) > left; else echo inactive > active; fi; fi
+    echo "ActiveState=$(cat active)"
+    echo "ActiveEnterTimestampMonotonic=$(cat since)"
+    echo "ActiveEnterTimestamp=@1000"
+    echo "InvocationID=$(cat run)"
+    exit ;;
 esac
 echo "systemctl $*" >> said
 [ -e fails ] && { echo "it is stuck" >&2; exit 1; }
@@ -44,6 +50,8 @@ struct Host {
     machine: Machine,
     /// How long a unit is waited for.
     drain: Duration,
+    /// What waits longer.
+    waiter: Option<Vec<String>>,
 }
 
 impl Host {
@@ -52,18 +60,25 @@ impl Host {
         let machine = Machine::new();
         for (name, script) in [
             ("systemctl", SYSTEMCTL),
+            (
+                "systemd-run",
+                "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"systemd-run $*\" >> said\necho active > waiter\n",
+            ),
             ("udevadm", "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"udevadm $*\" >> said\n"),
         ] {
             machine.put(&format!("bin/{name}"), script);
             fs::set_permissions(machine.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755))
                 .unwrap();
         }
-        for (name, text) in [("active", "active"), ("since", "1000"), ("run", "first"), ("said", "")] {
+        for (name, text) in
+            [("active", "active"), ("since", "1000"), ("run", "first"), ("said", ""), ("waiter", "inactive")]
+        {
             machine.put(&format!("state/{name}"), text);
         }
         fs::create_dir_all(machine.path("run/systemd/system")).unwrap();
         machine.put("run/udev/control", "");
-        Self { machine, drain: Duration::ZERO }
+        machine.put("proc/sys/kernel/random/boot_id", "a-boot\n");
+        Self { machine, drain: Duration::ZERO, waiter: None }
     }
 
     fn set(&self, name: &str, text: &str) {
@@ -90,9 +105,18 @@ impl Host {
         self.settle(&mut work, restarts)
     }
 
+    fn programs(&self) -> Programs {
+        Programs::in_folders(format!("{}:/usr/bin:/bin", self.machine.path("bin").display()))
+    }
+
     fn settle(&self, work: &mut Work<'_>, restarts: Restarts) -> Vec<Settled> {
-        let programs = Programs::in_folders(format!("{}:/usr/bin:/bin", self.machine.path("bin").display()));
-        let services = Services { programs: Some(&programs), restarts, drain: self.drain };
+        let programs = self.programs();
+        let services = Services {
+            programs: Some(&programs),
+            restarts,
+            drain: self.drain,
+            waiter: self.waiter.as_deref(),
+        };
         work.settle(&self.machine.root(), &services, |_| true).unwrap()
     }
 
@@ -153,7 +177,7 @@ fn never_leaves_a_restart_pending_until_somebody_does_it() {
         assert_eq!(host.said(), [""; 0]);
     }
     // By hand, later than the file was written.
-    host.set("since", "9000000000");
+    host.set("since", &LATER.to_string());
     let settled = host.apply(&wanted, Restarts::Now);
     assert_eq!(outcomes(&settled), [Outcome::Done]);
     assert_eq!(host.said(), [""; 0], "it runs with its new configuration already");
@@ -163,10 +187,9 @@ fn never_leaves_a_restart_pending_until_somebody_does_it() {
 #[test]
 fn a_unit_that_was_restarted_before_the_file_was_written_is_restarted_again() {
     let host = Host::new();
-    // After this run looked at the clock (NOW is in the past or in the future of this machine's), before it wrote.
-    let wrote =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().max(NOW);
-    host.set("since", &wrote.to_string());
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let us = uptime.split(['.', ' ']).next().unwrap().parse::<u64>().unwrap() * 1_000_000;
+    host.set("since", &us.to_string());
     host.apply(&wanted("1", &[restart(None)]), Restarts::Now);
     assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
 }
@@ -198,6 +221,76 @@ fn a_drain_that_does_not_end_stays_pending_and_a_later_run_starts_the_unit_whate
         assert_eq!(host.said(), ["systemctl start worker.service"], "{later:?}");
         assert!(host.apply(&wanted, later).is_empty());
     }
+}
+
+/// Nobody has to run rocworker again: systemd starts what waits, and starts it anew where it fails.
+#[test]
+fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
+    let host =
+        Host { waiter: Some(vec!["/usr/bin/rocworker".to_owned(), "settle".to_owned()]), ..Host::new() };
+    let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
+    let settled = host.apply(&wanted, Restarts::Drain);
+    assert_eq!(outcomes(&settled), [Outcome::Pending]);
+    assert!(
+        settled[0].text.ends_with("rocworker-restart-worker.service waits for it and starts it again"),
+        "{}",
+        settled[0].text
+    );
+    assert_eq!(
+        host.said(),
+        [
+            SIGNAL,
+            "systemd-run --quiet --collect --no-block --property=Restart=on-failure --property=RestartSec=30 \
+             --unit=rocworker-restart-worker.service --description=Start worker.service again once its work is done -- \
+             /usr/bin/rocworker settle worker.service"
+        ]
+    );
+    // It waits already.
+    assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
+    assert_eq!(host.said(), [""; 0]);
+
+    // What it does there: it waits for the run that was told, and settles that alone.
+    let programs = host.programs();
+    let services = Services {
+        programs: Some(&programs),
+        restarts: Restarts::Never,
+        drain: Duration::ZERO,
+        waiter: None,
+    };
+    let root = host.machine.root();
+    let receipt = || Store::new(&root).receipt().unwrap();
+    host.set("active", "inactive");
+    let effect = services.wait_for_end(&receipt(), UNIT).unwrap();
+    let mut work = Work::begin(&root).unwrap();
+    let settled = work.settle(&root, &services, |owed| *owed == effect).unwrap();
+    assert_eq!(outcomes(&settled), [Outcome::Done]);
+    assert_eq!(host.said(), ["systemctl start worker.service"]);
+    drop(work);
+    assert_eq!(services.wait_for_end(&receipt(), UNIT), None, "nothing is owed any more");
+}
+
+#[test]
+fn a_receipt_of_before_goes_by_the_clock_of_the_day() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(None)]);
+    fs::remove_file(host.machine.path("proc/sys/kernel/random/boot_id")).unwrap();
+    host.apply(&wanted, Restarts::Never);
+    host.machine.put("proc/sys/kernel/random/boot_id", "a-boot\n");
+    host.set("since", &LATER.to_string());
+    // The stand-in tells of second 1000, which was long before.
+    host.apply(&wanted, Restarts::Now);
+    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+}
+
+#[test]
+fn a_unit_that_runs_since_another_boot_has_its_new_configuration() {
+    let host = Host::new();
+    let wanted = wanted("1", &[restart(None)]);
+    host.apply(&wanted, Restarts::Never);
+    host.machine.put("proc/sys/kernel/random/boot_id", "the-next\n");
+    let settled = host.apply(&wanted, Restarts::Now);
+    assert_eq!(settled[0].text, "worker.service was restarted by somebody since");
+    assert_eq!(host.said(), [""; 0]);
 }
 
 /// Whoever kills this while it waits must not leave a unit that has ended for nobody to start.
@@ -240,7 +333,7 @@ fn a_unit_that_ended_and_was_started_by_somebody_is_not_waited_for() {
     let first = wanted("1", &[restart(Some("SIGUSR2"))]);
     assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
     host.set("run", "second");
-    host.set("since", "9000000000");
+    host.set("since", &LATER.to_string());
     let settled = host.apply(&first, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
 

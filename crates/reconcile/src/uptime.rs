@@ -1,0 +1,27 @@
+//! Moments that no setting of the clock moves.
+
+use nix::time::{ClockId, clock_gettime};
+use root::Root;
+use serde::{Deserialize, Serialize};
+
+/// Where the kernel names this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A moment of one boot: the clock of the day may be set between two looks, this one goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uptime {
+    /// The kernel's boot id.
+    pub boot: String,
+    /// Microseconds of CLOCK_MONOTONIC, by which systemd tells when a unit began to run.
+    pub us: u64,
+}
+
+impl Uptime {
+    /// Now; `None` where nobody tells of which boot: beneath another Root than `/`.
+    pub(crate) fn now(root: &Root) -> Option<Self> {
+        let boot = root.read_text(BOOT_ID, 64).ok()?.trim().to_owned();
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
+        let (seconds, ns) = (u64::try_from(now.tv_sec()).ok()?, u64::try_from(now.tv_nsec()).ok()?);
+        Some(Self { boot, us: seconds * 1_000_000 + ns / 1_000 })
+    }
+}

@@ -1,0 +1,28 @@
+use reconcile::command::Programs;
+use reconcile::{Outcome, Restarts, Services, Settled, Store, Work};
+use root::Root;
+
+use super::Error;
+
+/// Waits for a unit that was told to end once its work is done, for hours if need be, and starts it again. This is what
+/// a unit of its own runs when an apply or undo could not wait any longer; it changes nothing else.
+///
+/// # Errors
+/// When the receipt cannot be read or kept. What came of the start is in the answer.
+pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
+    let services = Services {
+        programs: Some(programs),
+        restarts: Restarts::Never,
+        drain: std::time::Duration::ZERO,
+        waiter: None,
+    };
+    loop {
+        // Without the lock, which is free for every apply meanwhile.
+        let receipt = Store::new(root).receipt()?;
+        let Some(effect) = services.wait_for_end(&receipt, unit) else { return Ok(Vec::new()) };
+        let settled = Work::begin(root)?.settle(root, &services, |owed| *owed == effect)?;
+        if settled.iter().all(|it| it.outcome != Outcome::Pending) {
+            return Ok(settled);
+        }
+    }
+}
