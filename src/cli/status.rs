@@ -1,3 +1,5 @@
+use reconcile::Pending;
+
 use super::Outcome;
 use super::changes::{changes, counted, findings, notes};
 use super::output::{BAD, DIM, GOOD, WARN, styled};
@@ -39,9 +41,7 @@ fn shown(session: &Session, status: &Status) -> String {
     text.push_str(&findings(root, "contested", &status.contested));
     text.push_str(&findings(root, "blocked", &status.blocked));
     text.push_str(&findings(root, "left", &status.left));
-    text.extend(
-        status.pending.iter().map(|pending| format!("{} pending: {}\n", styled(WARN, "…"), pending.effect)),
-    );
+    text.extend(status.pending.iter().map(pending));
     text.push_str(&notes(&status.notes));
     text.push_str(&match (status.ours.len(), status.is_off()) {
         (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
@@ -49,6 +49,12 @@ fn shown(session: &Session, status: &Status) -> String {
         (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
     });
     text
+}
+
+fn pending(pending: &Pending) -> String {
+    let told = pending.told.as_ref().filter(|told| told.sent);
+    let told = told.map_or("", |_| ": it was told, and is still at it");
+    format!("{} pending: {}{told}\n", styled(WARN, "…"), pending.effect)
 }
 
 fn chosen(chosen: &ChosenNow) -> String {

@@ -63,6 +63,8 @@ pub enum Error {
     Moved(#[from] Moved),
     #[error(transparent)]
     Refused(#[from] Refused),
+    #[error("cannot wait for {unit}: {reason}")]
+    Unit { unit: String, reason: String },
 }
 
 impl From<config::Error> for Error {

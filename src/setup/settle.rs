@@ -8,7 +8,7 @@ use super::Error;
 /// a unit of its own runs when an apply or undo could not wait any longer; it changes nothing else.
 ///
 /// # Errors
-/// When the receipt cannot be read or kept. What came of the start is in the answer.
+/// When systemd does not tell of the unit, or the receipt cannot be read or kept. What came of the start is in the answer.
 pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
     let services = Services {
         programs: Some(programs),
@@ -19,7 +19,9 @@ pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settle
     loop {
         // Without the lock, which is free for every apply meanwhile.
         let receipt = Store::new(root).receipt()?;
-        let Some(effect) = services.wait_for_end(&receipt, unit) else { return Ok(Vec::new()) };
+        let waited = services.wait_for_end(&receipt, unit);
+        let unknown = |reason| Error::Unit { unit: unit.to_owned(), reason };
+        let Some(effect) = waited.map_err(unknown)? else { return Ok(Vec::new()) };
         let settled = Work::begin(root)?.settle(root, &services, |owed| *owed == effect)?;
         if settled.iter().all(|it| it.outcome != Outcome::Pending) {
             return Ok(settled);

@@ -92,14 +92,17 @@ impl Services<'_> {
     }
 
     fn next_start(&self, root: &Root, systemd: &Systemd<'_>, name: &str, pending: &Pending) -> Came {
-        let unit = systemd.unit(name);
-        if !unit.runs() {
+        let unit = match systemd.unit(name) {
+            Ok(unit) => unit,
+            Err(error) => return failed(error),
+        };
+        if unit.has_ended() {
             return skipped(format!("{name} does not run"));
         }
         if unit.began_after(pending, Uptime::now(root).as_ref()) {
             return done(format!("{name} was restarted by somebody since"));
         }
-        if self.restarts == Restarts::Now {
+        if self.restarts == Restarts::Now && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         Came::Ended(
@@ -119,14 +122,24 @@ impl Services<'_> {
         drain: Option<&str>,
         pending: &Pending,
     ) -> Came {
-        let unit = systemd.unit(name);
+        let unit = match systemd.unit(name) {
+            Ok(unit) => unit,
+            Err(error) => return failed(error),
+        };
         let told = pending.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
         match (told, drain) {
             // Whatever may be restarted now: it ended because it was told to.
             (Some(_), _) if unit.has_ended() => systemd.start(name),
+            (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
             (None, _) if unit.began_after(pending, Uptime::now(root).as_ref()) => {
                 done(format!("{name} was restarted by somebody since"))
             }
+            (None, _) if unit.is_on_its_way() => Came::Ended(
+                Outcome::Pending,
+                format!(
+                    "{name} is just being started or stopped: the next apply sees by which configuration it runs"
+                ),
+            ),
             (told, _) if self.restarts == Restarts::Never => Came::Ended(
                 Outcome::Pending,
                 match told {
@@ -134,9 +147,6 @@ impl Services<'_> {
                     None => format!("{name} still runs with its old configuration: systemctl restart {name}"),
                 },
             ),
-            (None, Some(_)) if self.restarts == Restarts::Drain && !unit.runs() => {
-                skipped(format!("{name} does not run"))
-            }
             (told, Some(_)) if self.restarts == Restarts::Drain => {
                 Came::Tell(told.unwrap_or(Told { invocation: unit.invocation, sent: false }))
             }
@@ -163,14 +173,19 @@ impl Services<'_> {
 impl Services<'_> {
     /// Waits, for hours if need be, until a unit that was told to end once its work is done has ended. The effect that
     /// can be settled then; `None` when it was told nothing, or nothing can be asked here.
-    #[must_use]
-    pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Option<Effect> {
-        let systemd = Systemd { programs: self.programs? };
+    ///
+    /// # Errors
+    /// In a sentence, when systemd does not tell of it.
+    pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Result<Option<Effect>, String> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
-        let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect))?;
-        systemd.wait_for_end(unit, pending.told.as_ref()?);
-        Some(pending.effect.clone())
+        let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect));
+        let (Some(programs), Some(Pending { effect, told: Some(told), .. })) = (self.programs, pending)
+        else {
+            return Ok(None);
+        };
+        Systemd { programs }.wait_for_end(unit, told)?;
+        Ok(Some(effect.clone()))
     }
 
     /// What will be done for an effect, as a plan announces it.

@@ -39,9 +39,12 @@ impl Work<'_> {
         services: &Services<'_>,
         only: impl Fn(&Effect) -> bool,
     ) -> Result<Vec<Settled>, Error> {
-        let mut settled = Vec::new();
+        let mut settled: Vec<Settled> = Vec::new();
         for pending in self.receipt().pending.clone().into_iter().filter(|it| only(&it.effect)) {
-            let mut came = services.run(root, &pending);
+            let mut came = match stale_units(&settled, &pending.effect) {
+                Some(text) => Came::Ended(Outcome::Pending, text),
+                None => services.run(root, &pending),
+            };
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
             // ended for nobody to start.
             while let Came::Tell(told) = came {
@@ -64,5 +67,16 @@ impl Work<'_> {
             self.save()?;
         }
         Ok(settled)
+    }
+}
+
+/// Why a unit is not touched now: systemd has not read what it would begin anew with.
+fn stale_units(settled: &[Settled], effect: &Effect) -> Option<String> {
+    let failed = settled.iter().any(|it| it.effect == Effect::SystemdReload && it.outcome == Outcome::Failed);
+    match effect {
+        Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit } if failed => {
+            Some(format!("{unit} is left as it is until systemd has read its units again"))
+        }
+        _ => None,
     }
 }

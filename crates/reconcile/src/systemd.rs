@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The same, for whoever waits for hours and cannot wait for a process.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
-/// What systemd is asked about a unit; of all of these there is a line for every unit, loaded or not.
-const PROPERTIES: &str =
-    "--property=ActiveState,ActiveEnterTimestamp,ActiveEnterTimestampMonotonic,InvocationID,MainPID";
+/// What systemd is asked about a unit. Of each there is a line for every unit, loaded or not; every release that is in
+/// use knows them, and none of them depends on how it writes times.
+const PROPERTIES: &str = "--property=ActiveState,ActiveEnterTimestampMonotonic,InvocationID,MainPID";
 
 pub(crate) struct Systemd<'a> {
     pub(crate) programs: &'a Programs,
@@ -29,29 +29,27 @@ pub(crate) struct Systemd<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unit {
     state: String,
-    /// Seconds since 1970 at which it began to run, last.
-    since: Option<u64>,
-    /// The same in microseconds of CLOCK_MONOTONIC.
+    /// Microseconds of CLOCK_MONOTONIC at which it began to run, last.
     since_us: Option<u64>,
-    /// Which run of it this is; empty where there is none, or systemd does not tell.
+    /// Which run of it this is; empty where there is none.
     pub(crate) invocation: String,
     main: Option<i32>,
 }
 
 impl Unit {
-    fn parse(said: &str) -> Self {
+    /// What `systemctl show` said; `None` where it said nothing of a state.
+    fn parse(said: &str) -> Option<Self> {
         let mut unit = Self::default();
         for (key, value) in said.lines().filter_map(|line| line.split_once('=')) {
             match key {
                 "ActiveState" => value.clone_into(&mut unit.state),
-                "ActiveEnterTimestamp" => unit.since = value.strip_prefix('@').and_then(|it| it.parse().ok()),
                 "ActiveEnterTimestampMonotonic" => unit.since_us = value.parse().ok(),
                 "InvocationID" => value.clone_into(&mut unit.invocation),
                 "MainPID" => unit.main = value.parse().ok().filter(|pid| *pid > 0),
                 _ => {}
             }
         }
-        unit
+        Some(unit).filter(|unit| !unit.state.is_empty())
     }
 
     /// Whether it runs, or is about to: by the configuration that it found when it began.
@@ -61,7 +59,12 @@ impl Unit {
 
     /// Whether nothing of it is there any more. One that is being stopped is neither this nor running.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state.as_str(), "inactive" | "failed" | "")
+        matches!(self.state.as_str(), "inactive" | "failed")
+    }
+
+    /// Whether nobody can say yet by which configuration it will run.
+    pub(crate) fn is_on_its_way(&self) -> bool {
+        matches!(self.state.as_str(), "activating" | "deactivating")
     }
 
     /// Whether it runs by what was written before `pending` arose: somebody has started it since.
@@ -72,8 +75,8 @@ impl Unit {
         match (&pending.uptime, now, self.since_us) {
             (Some(then), Some(now), _) if then.boot != now.boot => true,
             (Some(then), Some(_), Some(since)) => since > then.us,
-            // Kept by a version that knew the clock of the day only.
-            _ => self.since > Some(pending.since),
+            // Nobody knows: a restart too many is better than one too few.
+            _ => false,
         }
     }
 }
@@ -84,19 +87,35 @@ impl Systemd<'_> {
         self.programs.run(&argv, PATIENCE).map(drop).map_err(|error| error.to_string())
     }
 
-    /// What systemd says of a unit; one that it says nothing of does not run.
-    pub(crate) fn unit(&self, name: &str) -> Unit {
-        let argv = ["systemctl", "show", PROPERTIES, "--timestamp=unix", name];
-        let said = self.programs.run(&argv, PATIENCE);
-        said.map_or_else(|_| Unit::default(), |output| Unit::parse(&String::from_utf8_lossy(&output.stdout)))
+    /// What systemd says of a unit.
+    ///
+    /// # Errors
+    /// In a sentence, when it cannot be asked or does not tell: that is not a unit that does not run.
+    pub(crate) fn unit(&self, name: &str) -> Result<Unit, String> {
+        let argv = ["systemctl", "show", PROPERTIES, name];
+        let output = self.programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
+        Unit::parse(&String::from_utf8_lossy(&output.stdout))
+            .ok_or_else(|| format!("{}: it did not tell whether {name} runs", argv.join(" ")))
     }
 
-    pub(crate) fn reload(&self, unit: &str) -> Came {
-        if !self.unit(unit).runs() {
-            return skipped(format!("{unit} does not run"));
+    pub(crate) fn reload(&self, name: &str) -> Came {
+        let unit = match self.unit(name) {
+            Ok(unit) => unit,
+            Err(error) => return failed(error),
+        };
+        if unit.is_on_its_way() {
+            return Came::Ended(
+                Outcome::Pending,
+                format!(
+                    "{name} is just being started or stopped: the next apply has it read its configuration again"
+                ),
+            );
         }
-        match self.call("reload", &[unit]) {
-            Ok(()) => done(format!("{unit} has read its configuration again")),
+        if !unit.runs() {
+            return skipped(format!("{name} does not run"));
+        }
+        match self.call("reload", &[name]) {
+            Ok(()) => done(format!("{name} has read its configuration again")),
             Err(error) => failed(error),
         }
     }
@@ -115,8 +134,8 @@ impl Systemd<'_> {
         }
     }
 
-    /// Waits for a unit that was told to end, and starts it again when it has. One that takes longer is left to
-    /// `waiter`, a command that does what is owed to the unit whose name is its last argument.
+    /// Waits for a unit that was told to end, and starts it again when it has. One that takes longer, or whose waiting
+    /// is killed, is left to `waiter`, a command that does what is owed to the unit whose name is its last argument.
     pub(crate) fn wait(
         &self,
         unit: &str,
@@ -125,9 +144,14 @@ impl Systemd<'_> {
         patience: Duration,
         waiter: Option<&[String]>,
     ) -> Came {
+        let waits =
+            waiter.map_or_else(|| Err("nothing waits for it".to_owned()), |it| self.leave_to(it, unit));
         let until = Instant::now() + patience;
         loop {
-            let now = self.unit(unit);
+            let now = match self.unit(unit) {
+                Ok(now) => now,
+                Err(error) => return failed(error),
+            };
             if now.has_ended() {
                 return self.start(unit);
             }
@@ -139,8 +163,6 @@ impl Systemd<'_> {
             }
             std::thread::sleep(PAUSE);
         }
-        let waits =
-            waiter.map_or_else(|| Err("nothing waits for it".to_owned()), |it| self.leave_to(it, unit));
         let who = match waits {
             Ok(waiter) => format!("{waiter} waits for it and starts it again"),
             Err(why) => {
@@ -157,7 +179,7 @@ impl Systemd<'_> {
     /// tries again.
     fn leave_to(&self, waiter: &[String], unit: &str) -> Result<String, String> {
         let own = format!("rocworker-restart-{unit}");
-        if self.unit(&own).runs() {
+        if self.unit(&own)?.runs() {
             return Ok(own);
         }
         let name = format!("--unit={own}");
@@ -171,11 +193,14 @@ impl Systemd<'_> {
     }
 
     /// Waits, for hours if need be, until the run of a unit that was told to end has ended, or another one is there.
-    pub(crate) fn wait_for_end(&self, unit: &str, told: &Told) {
+    ///
+    /// # Errors
+    /// As [`Systemd::unit`].
+    pub(crate) fn wait_for_end(&self, unit: &str, told: &Told) -> Result<(), String> {
         loop {
-            let now = self.unit(unit);
-            if now.has_ended() || now.invocation != told.invocation {
-                return;
+            let now = self.unit(unit)?;
+            if now.has_ended() || (now.runs() && now.invocation != told.invocation) {
+                return Ok(());
             }
             let waited = now.main.is_some_and(waited_for);
             // Its main process has ended, and systemd is about to notice; or there is none to wait for.
@@ -200,37 +225,37 @@ mod tests {
     use crate::Effect;
 
     /// As systemd 252 says it of a unit that ran and has ended.
-    const ENDED: &str = "MainPID=0\nActiveState=inactive\nActiveEnterTimestamp=@1795316513\n\
-                         ActiveEnterTimestampMonotonic=24058240467\nInvocationID=\n";
+    const ENDED: &str =
+        "MainPID=0\nActiveState=inactive\nActiveEnterTimestampMonotonic=24058240467\nInvocationID=\n";
 
     #[test]
     fn what_has_ended_does_not_run_though_it_once_began() {
-        let unit = Unit::parse(ENDED);
+        let unit = Unit::parse(ENDED).unwrap();
         assert!(unit.has_ended() && !unit.runs());
-        assert_eq!(unit.since, Some(1_795_316_513));
-        assert!(!unit.began_after(&pending(1, None), None));
-        assert!(Unit::parse("").has_ended(), "a unit of which nothing is said");
+        assert_eq!(unit.since_us, Some(24_058_240_467));
+        assert!(!unit.began_after(&pending(Some(("this", 1))), Some(&now())));
+        assert_eq!(Unit::parse(""), None, "nothing was said of it");
     }
 
-    fn pending(since: u64, uptime: Option<(&str, u64)>) -> Pending {
+    fn pending(uptime: Option<(&str, u64)>) -> Pending {
         let uptime = uptime.map(|(boot, us)| Uptime { boot: boot.to_owned(), us });
-        Pending { effect: Effect::SystemdReload, since, uptime, told: None }
+        Pending { effect: Effect::SystemdReload, since: 1, uptime, told: None }
+    }
+
+    fn now() -> Uptime {
+        Uptime { boot: "this".to_owned(), us: 100 }
     }
 
     #[test]
-    fn a_clock_that_is_set_makes_no_restart() {
-        let unit =
-            Unit::parse("ActiveState=active\nActiveEnterTimestamp=@5000\nActiveEnterTimestampMonotonic=70\n");
-        let now = Uptime { boot: "this".to_owned(), us: 100 };
+    fn whether_a_unit_began_later_is_told_by_the_boot_and_its_clock() {
+        let unit = Unit::parse("ActiveState=active\nActiveEnterTimestampMonotonic=70\n").unwrap();
         for (then, began_after) in [
-            (pending(9000, Some(("this", 60))), true),
-            // The clock was set back after the file was written.
-            (pending(1000, Some(("this", 80))), false),
-            (pending(9000, Some(("another", 80))), true),
-            (pending(1000, None), true),
-            (pending(9000, None), false),
+            (Some(("this", 60)), true),
+            (Some(("this", 80)), false),
+            (Some(("another", 80)), true),
+            (None, false),
         ] {
-            assert_eq!(unit.began_after(&then, Some(&now)), began_after, "{then:?}");
+            assert_eq!(unit.began_after(&pending(then), Some(&now())), began_after, "{then:?}");
         }
     }
 }

@@ -8,6 +8,7 @@
     reason = "tests alone stand on this: they fail by panicking, and read captures and PATH as they are"
 )]
 
+pub mod booted;
 pub mod captures;
 pub mod detect;
 pub mod killed;

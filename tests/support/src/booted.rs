@@ -1,0 +1,86 @@
+//! A stage on which systemd runs as process 1, in namespaces of its own: units really start, end and start again.
+//! None of the system's own units runs there, nor journald.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use crate::stage::Stage;
+
+/// Goes into a control group of its own and boots in it. `$1` is the stage's folder, in which `script` is what the test
+/// does, `$2` the group's name.
+///
+/// Of the system's own units none is there: they would set up, and clean up, this machine's folders. systemd takes
+/// `container` as its word for that it may not touch the kernel.
+const BOOT: &str = r#"
+set -e
+stage=$1
+for hierarchy in systemd unified; do
+    mkdir -p /sys/fs/cgroup/$hierarchy/$2
+    echo $$ > /sys/fs/cgroup/$hierarchy/$2/cgroup.procs
+done
+exec unshare --pid --cgroup --uts --ipc --fork --kill-child sh -ec '
+stage=$1
+mount -t proc proc /proc
+umount -l /sys/fs/cgroup
+mount -t tmpfs none /sys/fs/cgroup
+mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/unified
+mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
+mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified
+mount -t tmpfs none /var/log
+mount -t tmpfs none /run
+mount -t tmpfs none /usr/lib/systemd/system
+mkdir -p /run/systemd/system /run/lock
+cd /usr/lib/systemd/system
+printf "[Unit]\nDefaultDependencies=no\n" | tee sysinit.target basic.target shutdown.target > network.target
+cat > test.target <<END
+[Unit]
+DefaultDependencies=no
+Wants=test.service
+END
+cat > test.service <<END
+[Unit]
+DefaultDependencies=no
+SuccessAction=exit-force
+FailureAction=exit-force
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -e $stage/script
+StandardOutput=file:$stage/stdout
+StandardError=file:$stage/stderr
+END
+export container=lxc
+exec /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=warning --default-standard-output=null
+' boot "$stage"
+"#;
+
+impl Stage {
+    /// Runs a shell's script on a fresh stage whose process 1 is systemd. Units that it is to know can be put at
+    /// `etc/systemd/system`, or written by the script.
+    ///
+    /// # Panics
+    /// Where there is no unshare(1), or the script's output cannot be read.
+    pub fn boot(&self, script: &str) -> Output {
+        let dir = self.folder();
+        fs::write(dir.join("script"), script).unwrap();
+        let group = format!("booted-{}", dir.file_name().unwrap().to_str().unwrap().trim_start_matches('.'));
+        let ended = self.run(&["sh", "-c", BOOT, "boot", dir.to_str().unwrap(), &group]);
+        for hierarchy in ["systemd", "unified"] {
+            remove_group(&Path::new("/sys/fs/cgroup").join(hierarchy).join(&group));
+        }
+        let said = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
+        // What went wrong before the script came to run.
+        let stderr = [said("stderr"), ended.stderr].concat();
+        Output { status: ended.status, stdout: said("stdout"), stderr }
+    }
+}
+
+/// A group goes once those in it have gone and nobody is left in any of them.
+fn remove_group(group: &Path) {
+    for entry in fs::read_dir(group).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            remove_group(&entry.path());
+        }
+    }
+    fs::remove_dir(group).unwrap();
+}
