@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
@@ -6,6 +7,7 @@ use serde::Serialize;
 
 use super::planned::Saved;
 use super::{Error, Setup};
+use crate::engines::Known;
 use crate::memory::Memory;
 use crate::worker::desired::desired;
 
@@ -61,12 +63,19 @@ impl Setup<'_> {
                 ..Applied::default()
             });
         }
-        self.apply_locked(saved, told)
+        self.apply_locked(saved, premises.versions, told)
     }
 
-    fn apply_locked(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+    /// `versions`: what programs have told a moment ago. One that does not answer must not be waited for twice.
+    fn apply_locked(
+        &self,
+        saved: Option<&Saved>,
+        versions: BTreeMap<PathBuf, Known>,
+        told: &mut dyn FnMut(&Change),
+    ) -> Result<Applied, Error> {
         let mut work = Work::begin(self.root)?;
-        let remembered = Memory::read(self.root)?;
+        let mut remembered = Memory::read(self.root)?;
+        remembered.versions = versions;
         let premises = self.premises(&remembered);
         let memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
