@@ -3,7 +3,7 @@ use std::path::Path;
 use root::Attributes;
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, notes};
+use super::changes::{changes, counted, findings, found, notes};
 use super::output::{DIM, styled};
 use super::session::{Session, caller, callers_file};
 use crate::setup::Planned;
@@ -33,6 +33,9 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
     text.push_str(&findings(root, "blocked", &planned.plan.blocked));
     text.push_str(&findings(root, "contested", &planned.plan.contested));
     text.push_str(&findings(root, "left", &planned.plan.left));
+    if session.verbose {
+        text.push_str(&found(root, &planned.plan.found));
+    }
     text.push_str(&notes(&planned.notes));
     let command = out
         .map_or_else(|| "rocworker apply".to_owned(), |file| format!("rocworker apply {}", file.display()));

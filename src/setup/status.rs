@@ -19,6 +19,8 @@ pub struct Status {
     pub contested: Vec<Finding>,
     pub blocked: Vec<Finding>,
     pub left: Vec<Finding>,
+    /// Files that are as they should be and that rocworker did not make, as far as it remembers: undo leaves them.
+    pub found: Vec<PathBuf>,
     /// Restarts and the like that are still owed.
     pub pending: Vec<Pending>,
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
@@ -89,6 +91,7 @@ impl Setup<'_> {
             contested: plan.contested,
             blocked: plan.blocked,
             left: plan.left,
+            found: plan.found,
             chosen: chosen.collect(),
             pending: receipt.pending,
             notes,
