@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The clock at which an expired key was made and signs: a day later it is expired.
+/// The clock by which an expired key is made; a day later it is expired.
 const LONG_AGO: &str = "20200101T000000!";
+/// gpg takes no second signature of the same second, and none by a key that has expired.
+const AN_HOUR_LATER: &str = "20200101T010000!";
 
-/// An ed25519 key that can sign, and a keyring that holds it alone.
+/// An ed25519 key that can sign, and its public half as it is handed out.
 #[derive(Debug)]
 pub struct Key {
     home: TempDir,
@@ -18,8 +20,8 @@ pub struct Key {
     fingerprint: String,
     /// Of what signs: a subkey, or the primary key itself.
     signer: String,
-    /// gpg's clock, where it is not this machine's.
-    clock: Option<&'static str>,
+    public: Vec<u8>,
+    armored: String,
 }
 
 impl Key {
@@ -28,15 +30,21 @@ impl Key {
     /// # Panics
     /// Where gpg makes none.
     pub fn generate(owner: &str) -> Self {
-        Self::made(owner, "never", None)
+        let mut key = Self::made(owner, &[], "never");
+        key.hand_out();
+        key
     }
 
-    /// A key that expired in 2020. It signs all the same: with the clock of its day.
+    /// A key whose public half says that it expired in 2020. It signs today all the same: its owner has prolonged it
+    /// since, and this copy of the public half does not know, as it comes about with real repositories.
     ///
     /// # Panics
     /// Where gpg makes none.
     pub fn expired(owner: &str) -> Self {
-        Self::made(owner, "1d", Some(LONG_AGO))
+        let mut key = Self::made(owner, &["--faked-system-time", LONG_AGO], "1d");
+        key.hand_out();
+        key.gpg(&["--faked-system-time", AN_HOUR_LATER, "--quick-set-expire", &key.fingerprint, "0"]);
+        key
     }
 
     /// A key whose subkey signs, as that of many a repository does.
@@ -44,24 +52,30 @@ impl Key {
     /// # Panics
     /// Where gpg makes none.
     pub fn with_subkey(owner: &str) -> Self {
-        let mut key = Self::made(owner, "never", None);
+        let mut key = Self::made(owner, &[], "never");
         key.gpg(&["--quick-add-key", &key.fingerprint, "ed25519", "sign", "never"]);
-        // The primary key's comes first.
-        let subkey = key.fingerprints().pop().unwrap();
-        // With the mark, gpg takes this very one.
-        key.signer = format!("{subkey}!");
+        // The primary key's comes first. With the mark, gpg takes this very one.
+        key.signer = format!("{}!", key.fingerprints().pop().unwrap());
+        key.hand_out();
         key
     }
 
-    fn made(owner: &str, expires: &str, clock: Option<&'static str>) -> Self {
+    fn made(owner: &str, clock: &[&str], expires: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let mut key = Self { home, fingerprint: String::new(), signer: String::new(), clock };
+        let nothing = String::new;
+        let mut key =
+            Self { home, fingerprint: nothing(), signer: nothing(), public: Vec::new(), armored: nothing() };
         let owner = format!("{owner} <{}@example.invalid>", owner.to_lowercase().replace(' ', "."));
-        key.gpg(&["--quick-generate-key", &owner, "ed25519", "sign", expires]);
+        key.gpg(&[clock, &["--quick-generate-key", &owner, "ed25519", "sign", expires]].concat());
         key.fingerprint = key.fingerprints().remove(0);
         key.signer.clone_from(&key.fingerprint);
         key
+    }
+
+    fn hand_out(&mut self) {
+        self.public = self.gpg(&["--export", &self.fingerprint]);
+        self.armored = String::from_utf8(self.gpg(&["--armor", "--export", &self.fingerprint])).unwrap();
     }
 
     /// 40 hexadecimal digits, as gpg prints them without spaces.
@@ -69,20 +83,19 @@ impl Key {
         &self.fingerprint
     }
 
-    /// The public key as a binary keyring, which apt takes from a file named `.gpg`.
-    ///
-    /// # Panics
-    /// Where gpg gives none.
-    pub fn binary(&self) -> Vec<u8> {
-        self.gpg(&["--export", &self.fingerprint])
+    /// The public half as a binary keyring, which apt takes from a file named `.gpg`.
+    pub fn binary(&self) -> &[u8] {
+        &self.public
     }
 
-    /// The public key as text, which apt takes from a file named `.asc`.
-    ///
-    /// # Panics
-    /// Where gpg gives none.
-    pub fn armored(&self) -> String {
-        String::from_utf8(self.gpg(&["--armor", "--export", &self.fingerprint])).unwrap()
+    /// The public half as text, which apt takes from a file named `.asc`.
+    pub fn armored(&self) -> &str {
+        &self.armored
+    }
+
+    /// Several public halves in one binary keyring.
+    pub fn ring(keys: &[&Self]) -> Vec<u8> {
+        keys.iter().flat_map(|key| key.binary()).copied().collect()
     }
 
     /// The text signed in itself, as InRelease is.
@@ -117,22 +130,9 @@ impl Key {
     fn gpg(&self, arguments: &[&str]) -> Vec<u8> {
         let mut command = Command::new("gpg");
         command.arg("--homedir").arg(self.home.path()).args(["--batch", "--quiet", "--passphrase", ""]);
-        if let Some(clock) = self.clock {
-            command.args(["--faked-system-time", clock]);
-        }
         let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{command:?}: {output:?}");
         output.stdout
-    }
-
-    /// Several public keys in one binary keyring.
-    pub fn ring(keys: &[&Self]) -> Vec<u8> {
-        keys.iter().flat_map(|key| key.binary()).collect()
-    }
-
-    /// Where gpg keeps the secret half.
-    pub fn home(&self) -> PathBuf {
-        self.home.path().to_owned()
     }
 }
 

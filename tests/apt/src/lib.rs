@@ -19,3 +19,4 @@ pub mod package;
 pub mod repository;
 pub mod said;
 pub mod server;
+pub mod systems;
