@@ -14,6 +14,8 @@
 
 pub mod control;
 pub mod key;
+pub mod killed;
+pub mod lock;
 pub mod machine;
 pub mod package;
 pub mod repository;

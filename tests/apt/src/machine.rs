@@ -31,7 +31,8 @@ const DISK: &str = "2g";
 /// `$1` is the system's tree, `$2` a folder for what is written, `$3` the one that is shared, `$4` the disk's size.
 /// A mount beneath the tree is not seen, which is why /tmp, /run, /dev, /proc and /sys are made anew. apt is left with
 /// debconf's hook and what must not be removed by itself, and with nobody's sources, keys, pins, proxies and lists;
-/// dpkg without the shortcuts of an image's build.
+/// dpkg without the shortcuts of an image's build. The first process is a shell that reaps what is left without a parent;
+/// `cat` may be killed with everything else, and is started again.
 const SET: &str = r#"
 set -e
 umask 022
@@ -62,7 +63,9 @@ rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/preferences /etc
     /var/lib/apt/lists/* /var/cache/apt/*
 mkdir -p /etc/apt/keyrings /etc/apt/sources.list.d /etc/apt/preferences.d
 echo ready
-cat
+# A shell reports its killed child there.
+exec 2>/dev/null
+until cat; do :; done
 exit 0
 "#;
 
@@ -109,6 +112,14 @@ impl Machine {
         self.stage.folder().join("shared")
     }
 
+    /// What a file in the shared folder is called there.
+    ///
+    /// # Panics
+    /// Where it is in another folder, or its name is no text.
+    pub fn shared_name(&self, file: &Path) -> String {
+        format!("{SHARED}/{}", file.strip_prefix(self.shared()).unwrap().to_str().unwrap())
+    }
+
     /// Where a file of the machine is for the test: an absolute path of the machine's, or one beneath its root.
     /// A link in it that is absolute would be followed on this machine.
     pub fn outside(&self, path: &str) -> PathBuf {
@@ -123,6 +134,15 @@ impl Machine {
         let file = self.outside(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, bytes).unwrap();
+    }
+
+    /// As [`Machine::put`], of a file that can be executed.
+    ///
+    /// # Panics
+    /// As [`Machine::put`].
+    pub fn put_script(&self, path: &str, text: &str) {
+        self.put(path, text);
+        fs::set_permissions(self.outside(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// Copies a program of this machine's to a path there.
@@ -241,7 +261,7 @@ impl Machine {
         self.call(&["mount", "-o", &size, &disk]).well();
     }
 
-    /// Kills every program that runs there, as a power cut would.
+    /// Kills every program that runs there, as a power cut would. What lies in /run and /tmp stays all the same.
     ///
     /// # Panics
     /// As [`Machine::call`].
