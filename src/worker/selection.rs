@@ -2,9 +2,9 @@
 
 use amdgpu::{Address, Gpu};
 
+use crate::chosen::{Choice, Chosen};
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
-use crate::memory::{Choice, Chosen};
 
 const KEY: &str = "gpu-device-ids";
 
