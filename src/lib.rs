@@ -5,6 +5,7 @@
 
 pub mod canary;
 pub mod cdi;
+pub mod chosen;
 pub mod cli;
 pub mod config;
 pub mod demo;

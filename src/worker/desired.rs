@@ -53,7 +53,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             .of("host"),
     );
     let selection = select(config, &premises.facts)?;
-    say_what_is_left_out(&selection, &mut desired);
+    selection.why_left_out().for_each(|why| desired.problem("gpu", why));
     if premises.facts.amd().next().is_none() {
         if premises.has_pci {
             desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
@@ -164,15 +164,6 @@ fn runtime(
 pub fn spec_file(config: &Config, text: String) -> Action {
     Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")
         .contested_by("amd-ctk or the Concourse charm")
-}
-
-fn say_what_is_left_out(selection: &Selection<'_>, desired: &mut Desired) {
-    for gpu in &selection.left_out {
-        let name = gpu.index.map_or_else(String::new, |index| index.to_string());
-        for problem in &gpu.problems {
-            desired.problem("gpu", format!("GPU {name} is configured and left out: {problem}"));
-        }
-    }
 }
 
 /// The wrapper's program, where no package has put it.

@@ -18,7 +18,7 @@ const ABOUT: &str = "docker";
 const UNIT: &str = "docker.service";
 
 /// The first release with `features.cdi` (moby#47087).
-const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
+pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
 /// The first release in which CDI is on unless it is switched off (moby#49963).
 const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 
