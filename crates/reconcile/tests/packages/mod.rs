@@ -125,6 +125,23 @@ impl Worker {
         serde_json::from_str(&self.machine.text("/run/lab/ran.json").unwrap()).unwrap()
     }
 
+    /// By another name than ours has: apt reads no source at all where two name different keys for the same.
+    pub(crate) fn somebody_adds_a_source(&self) {
+        let url = self.server.url().replace("127.0.0.1", "127.1");
+        self.machine.add_source(&self.repository, &url, &self.key);
+        self.machine.apt_get(&["update"]).well();
+    }
+
+    /// Somebody installs from the same repository, by a source of their own that they take away again.
+    pub(crate) fn somebody_installs(&self, names: &[&str]) {
+        let had = self.machine.outside("/etc/apt/sources.list.d/lab.list").exists();
+        self.somebody_adds_a_source();
+        self.machine.apt_get(&[&["install"], names].concat()).well();
+        if !had {
+            fs::remove_file(self.machine.outside("/etc/apt/sources.list.d/lab.list")).unwrap();
+        }
+    }
+
     /// dpkg's state and version of a package.
     #[track_caller]
     pub(crate) fn has(&self, name: &str, expected: Option<&str>) {
