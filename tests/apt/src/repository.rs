@@ -44,6 +44,14 @@ impl Dates {
     pub fn ago(age: Duration) -> Self {
         Self { made: SystemTime::now().checked_sub(age).unwrap(), valid_until: None }
     }
+
+    /// Made so long ago, to hold until so long ago.
+    ///
+    /// # Panics
+    /// As [`Dates::ago`].
+    pub fn ended(age: Duration, since: Duration) -> Self {
+        Self { valid_until: SystemTime::now().checked_sub(since), ..Self::ago(age) }
+    }
 }
 
 impl Repository {
@@ -184,9 +192,6 @@ pub fn path_of(package: &Package) -> String {
 }
 
 /// As `sha256sum` prints it.
-///
-/// # Panics
-/// Never: a String takes every write.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
