@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect, Package, Use};
+use crate::{Check, Edit, Effect, Package, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,13 @@ pub enum Content {
     /// A symbolic link, as it is written.
     Link {
         target: PathBuf,
+    },
+    /// A file whose bytes come from elsewhere. One that is there and holds against the check is right, whatever its
+    /// bytes.
+    Fetched {
+        url: String,
+        check: Check,
+        attributes: Attributes,
     },
 }
 

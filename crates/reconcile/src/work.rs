@@ -13,7 +13,7 @@ use crate::settle::Settled;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Desired, Effect, Error, Progress, Stage};
+use crate::{Check, Desired, Effect, Error, Progress, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -118,6 +118,12 @@ impl<'a> Work<'a> {
                         let hear = &mut |step| told(Progress::Comes(change, step));
                         self.make_package(change, doing, now, hear)?
                     }
+                    Target::Fetched { url, check, mode, owner } => {
+                        match self.fetch(change, (url, check), *mode, *owner) {
+                            Ok(change) => self.make(&change, now)?,
+                            Err(text) => Err(text),
+                        }
+                    }
                     _ => self.make(change, now)?,
                 },
             };
@@ -173,6 +179,19 @@ impl<'a> Work<'a> {
         Ok(Ok(()))
     }
 
+    /// The change with its bytes.
+    fn fetch(
+        &self,
+        change: &Change,
+        (url, check): (&str, &Check),
+        mode: u32,
+        owner: (u32, u32),
+    ) -> Result<Change, String> {
+        let hands = self.hands().ok_or("files are fetched on the running machine only")?;
+        let bytes = hands.fetch(url, check, &change.path)?;
+        Ok(change.clone().fetched(bytes, mode, owner))
+    }
+
     /// Keeps what is about to be done.
     pub(crate) fn begin_change(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let After::Held(entry) = &change.after {
@@ -219,8 +238,8 @@ impl<'a> Work<'a> {
             Target::Absent => {
                 self.root.remove(path)?;
             }
-            // By apt: see installing.rs.
-            Target::Package(_) => {}
+            // By apt: see installing.rs. What is fetched is a file by now.
+            Target::Package(_) | Target::Fetched { .. } => {}
         }
         Ok(())
     }

@@ -54,8 +54,18 @@ impl Hands {
 
     /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
     fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
+        self.run_for(argv, PATIENCE, hear)
+    }
+
+    /// The same, for so long at most.
+    pub(crate) fn run_for(
+        &self,
+        argv: &[&str],
+        patience: Duration,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<String, String> {
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let ran = self.programs.follow(argv, PATIENCE, &mut |stream, line| match (stream, step(line)) {
+        let ran = self.programs.follow(argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
             (Stream::Stdout, None) => push(&mut stdout, line),
             (Stream::Stderr, _) => push(&mut stderr, line),

@@ -164,7 +164,7 @@ mod tests {
             (&b""[..], Fault::NoKey),
             (b"<html>404</html>", Fault::Cut),
             (&binary[..binary.len() - 1], Fault::Cut),
-            (ED25519[..200].as_bytes(), Fault::Armor),
+            (&ED25519.as_bytes()[..200], Fault::Armor),
             // A user id alone.
             (b"\xcd\x02me", Fault::NoKey),
             (b"\xc6\x02\x03\x00", Fault::Version(3)),
