@@ -8,7 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, host, policy, uses};
+use super::{concourse, containerd, docker, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -26,6 +26,8 @@ pub enum Error {
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
     Host(#[from] host::Error),
+    #[error(transparent)]
+    Packages(#[from] packages::Error),
     #[error(transparent)]
     Policy(#[from] policy::Error),
 }
@@ -52,6 +54,14 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
             .of("host"),
     );
+    if let Some(found) = &premises.packages {
+        if premises.facts.amd().next().is_some() {
+            desired.extend(packages::actions(config, found, &premises.templates)?.of(packages::PACKAGES));
+        } else {
+            // A card that is not there at one boot is no reason to remove gigabytes.
+            desired.undecided.push(packages::PACKAGES.to_owned());
+        }
+    }
     let selection = select(config, &premises.facts)?;
     selection.why_left_out().for_each(|why| desired.problem("gpu", why));
     if premises.facts.amd().next().is_none() {

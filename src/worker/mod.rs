@@ -7,6 +7,7 @@ pub mod containerd;
 pub mod desired;
 pub mod docker;
 pub mod host;
+pub mod packages;
 pub mod policy;
 pub mod selection;
 pub mod tags;

@@ -18,6 +18,8 @@ pub struct Action {
     pub effects: Vec<Effect>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
+    /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
+    pub needs: Vec<PathBuf>,
     /// Settings that would name nothing without it: while one of them stands, it is not taken away.
     pub uses: Vec<Use>,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
@@ -111,6 +113,7 @@ impl Action {
             reason,
             effects: Vec::new(),
             concern: String::new(),
+            needs: Vec::new(),
             uses: Vec::new(),
             rival: None,
         }
@@ -120,6 +123,13 @@ impl Action {
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
+        self
+    }
+
+    /// The same, and not brought about before this is there.
+    #[must_use]
+    pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
+        self.needs.push(path.into());
         self
     }
 

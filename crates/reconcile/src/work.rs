@@ -111,7 +111,9 @@ impl<'a> Work<'a> {
         for change in &plan.changes {
             told(Progress::Begins(change));
             let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
-            let made = match held {
+            let missing = change.needs.iter().find(|path| !self.root.exists(path));
+            let missing = missing.map(|path| format!("it needs {}, which is not there", path.display()));
+            let made = match held.or(missing) {
                 Some(text) => Err(text),
                 None => match &change.target {
                     Target::Package(doing) => {

@@ -15,7 +15,7 @@ use crate::apt::Hands;
 use crate::{Digest, Step};
 
 /// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
-const HELPER: &str = "/usr/lib/apt/apt-helper";
+pub(crate) const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// As whom apt fetches.
 const SANDBOX: &str = "_apt";

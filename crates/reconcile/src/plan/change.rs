@@ -29,6 +29,8 @@ pub struct Change {
     /// The lines that change, where both are text.
     pub diff: Option<String>,
     #[serde(skip)]
+    pub(crate) needs: Vec<PathBuf>,
+    #[serde(skip)]
     pub(crate) target: Target,
     #[serde(skip)]
     pub(crate) after: After,
@@ -120,6 +122,7 @@ impl Change {
             from,
             to,
             diff: None,
+            needs: action.needs.clone(),
             target: Target::Absent,
             after: After::Held(Box::new(entry)),
             keep: None,
@@ -143,6 +146,7 @@ impl Change {
             from,
             to: State::Absent,
             diff: None,
+            needs: Vec::new(),
             target,
             after: After::Dropped,
             keep: None,
