@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
 
 use support::killed::Call;
 
@@ -59,7 +60,7 @@ pub fn calls(machine: &Machine, argv: &[&str], of: &str) -> Vec<Call> {
     let log = format!("{SHARED}/calls");
     let trace = format!("trace={of}");
     let strace = ["strace", "-qq", "-y", "-s", "0", "-e", "signal=none", "-e", &trace, "-o", &log];
-    machine.call(&[&strace[..], argv].concat());
+    run(machine, &[&strace[..], argv].concat());
     parse(&fs::read_to_string(machine.shared().join("calls")).unwrap())
 }
 
@@ -72,7 +73,13 @@ pub fn killed_at(machine: &Machine, argv: &[&str], call: &Call) -> bool {
     let trace = format!("trace={}", call.name);
     let inject = format!("inject={}:signal=KILL:when={}", call.name, call.nth);
     let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-    machine.call(&[&strace[..], argv].concat()).status.code().is_none()
+    run(machine, &[&strace[..], argv].concat()).is_none()
+}
+
+/// The exit code; none of one that was killed. Its words go nowhere: whoever waited for their end would wait for what the
+/// program has started.
+fn run(machine: &Machine, argv: &[&str]) -> Option<i32> {
+    machine.command(argv).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
 }
 
 /// Runs a program to its end, and tells which of these calls the dpkg made that apt ran for it.
@@ -99,6 +106,10 @@ pub fn dpkg_killed_at(machine: &Machine, argv: &[&str], at: &DpkgCall, death: De
     let (name, nth, run) = (&at.call.name, at.call.nth, at.run);
     let and = if death == Death::WithAll { "all" } else { "" };
     let said = with_dpkg(machine, argv, &format!("KILLED={name}\nNTH={nth}\nRUN={run}\nAND={and}\n"));
+    if death == Death::WithAll {
+        // They were killed from inside; here it is waited for.
+        machine.kill_all();
+    }
     fs::remove_file(machine.shared().join("dpkg.killed")).is_ok().then_some(said)
 }
 

@@ -77,15 +77,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A copy of the system that the test runs on, with the demo machine's hardware.
-    ///
-    /// # Panics
-    /// Where it cannot be set up.
-    pub fn of_this_system() -> Self {
-        Self::of(Path::new("/"), &Hardware::demo())
-    }
-
-    /// A copy of the system whose root file system this folder is, with this hardware.
+    /// A copy of the system whose root file system this folder is, with this hardware; [`crate::systems`] gives those
+    /// that there are.
     ///
     /// # Panics
     /// Where it cannot be set up.
@@ -186,7 +179,7 @@ impl Machine {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end, and to that of everything that it leaves behind with its stdout or stderr.
     ///
     /// # Panics
     /// Where it cannot be started.
@@ -275,13 +268,15 @@ impl Machine {
         self.call(&["mount", "-o", &size, &disk]).well();
     }
 
-    /// Kills every program that runs there, as a power cut would. What lies in /run and /tmp stays all the same.
+    /// Kills every program that runs there, as a power cut would, and returns once they are gone. What lies in /run and
+    /// /tmp stays all the same.
     ///
     /// # Panics
     /// As [`Machine::call`].
     pub fn kill_all(&self) {
-        // The first process is spared by the kernel.
-        self.call(&["sh", "-c", "kill -KILL -1"]);
+        // The kernel spares the first process and the one that asks; with `cat`, three are left.
+        let script = "kill -KILL -1; until set -- /proc/[0-9]*; [ $# -le 3 ]; do :; done";
+        self.call(&["sh", "-c", script]);
     }
 }
 
