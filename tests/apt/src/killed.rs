@@ -1,7 +1,7 @@
 //! Programs of a machine that are killed at a call of the kernel, by strace inside the machine.
 //!
-//! [`support::killed`] counts the calls of a program and of all that it starts. What calls apt starts much more than it
-//! is: here the calls of one process are counted, which is the program itself or a dpkg that something else runs.
+//! [`support::killed`] counts the calls of a program and of all that it starts, and what calls apt starts much. Here
+//! those of one process are counted: of the program itself, or of a dpkg that something else runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,8 @@ use support::killed::Call;
 use crate::machine::{Machine, SHARED};
 use crate::said::Said;
 
-/// Stands in dpkg's place for apt: what changes packages is counted, and traced or killed; what only asks is passed on.
-/// `$KILLED` names the call at which it is killed, `$RUN` the run in which, `$NTH` which of them; `$AND` whether
+/// Stands in dpkg's place for apt: what changes packages is counted, and traced or killed; what only asks is passed
+/// on. `$KILLED` names the call at which it is killed, `$RUN` the run in which, `$NTH` which of them; `$AND` whether
 /// everything else dies then too.
 const DPKG: &str = r#"#!/bin/sh
 case " $* " in
@@ -76,8 +76,8 @@ pub fn killed_at(machine: &Machine, argv: &[&str], call: &Call) -> bool {
     run(machine, &[&strace[..], argv].concat()).is_none()
 }
 
-/// The exit code; none of one that was killed. Its words go nowhere: whoever waited for their end would wait for what the
-/// program has started.
+/// The exit code; none of one that was killed. Its words go nowhere: whoever waited for their end would wait for what
+/// the program has started.
 fn run(machine: &Machine, argv: &[&str]) -> Option<i32> {
     machine.command(argv).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
 }

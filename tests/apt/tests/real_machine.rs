@@ -94,3 +94,18 @@ fn real_a_program_is_killed_at_its_own_call_and_what_it_started_goes_on_until_al
         machine.call(&["true"]).well();
     }
 }
+
+#[test]
+fn real_no_program_of_a_copy_may_load_a_module_into_this_machines_kernel() {
+    for (system, machine) in systems::both() {
+        let bounding = machine.call(&["grep", "CapBnd", "/proc/self/status"]).well();
+        let bounding = u64::from_str_radix(bounding.trim_start_matches("CapBnd:").trim(), 16).unwrap();
+        let effective = machine.call(&["grep", "CapEff", "/proc/self/status"]).well();
+        let effective = u64::from_str_radix(effective.trim_start_matches("CapEff:").trim(), 16).unwrap();
+        // linux/capability.h: SYS_MODULE, SYS_BOOT, SYS_TIME; SYS_ADMIN is there.
+        for lost in [16, 22, 25] {
+            assert_eq!((bounding >> lost & 1, effective >> lost & 1), (0, 0), "{system}: {lost}");
+        }
+        assert_eq!(effective >> 21 & 1, 1, "{system}");
+    }
+}
