@@ -12,6 +12,7 @@ use crate::config::{Config, Configure, Restart};
 use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
+use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 const ABOUT: &str = "docker";
@@ -41,7 +42,7 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
         Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
         Err(reason) => desired.problem(ABOUT, reason),
     }
-    desired
+    desired.of_or_undecided(Concern::Docker)
 }
 
 fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {

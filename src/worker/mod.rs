@@ -2,6 +2,7 @@
 //! for byte.
 
 pub mod cdi;
+pub mod concern;
 pub mod concourse;
 pub mod containerd;
 pub mod desired;

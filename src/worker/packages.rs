@@ -7,13 +7,14 @@ use reconcile::{Action, Check, Content, Desired, Effect, Kind, Package, Stage};
 use root::Attributes;
 use serde::Serialize;
 
+use super::concern::Concern;
 use crate::config::{Config, Repository, RocmFrom, Wanted};
 use crate::driver::Distribution;
 use crate::packages::{Known, Packages};
 use crate::render::{self, APT_PIN, APT_SOURCES, Templates};
 
-/// The concern, in notes too.
-pub const PACKAGES: &str = "packages";
+/// What notes are about.
+const PACKAGES: &str = "packages";
 
 /// The release of ROCm whose tools are taken where none is configured.
 pub const ROCM: &str = "7.2.4";
@@ -46,6 +47,10 @@ pub fn wants_packages(config: &Config) -> bool {
 /// # Errors
 /// When a template does not give what apt reads.
 pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Result<Desired, Error> {
+    Ok(wanted(config, found, templates)?.of(Concern::Packages))
+}
+
+fn wanted(config: &Config, found: &Packages, templates: &Templates) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     let mut wanted: Vec<(Source, Package, &str)> = Vec::new();
     for (want, source, name, reason) in [
@@ -90,7 +95,7 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
                      release, name its suite in the configuration (repositories.….suite)"
                 ),
             );
-            desired.undecided.push(PACKAGES.to_owned());
+            desired.undecided.push(Concern::Packages.as_ref().to_owned());
             return Ok(desired);
         }
     };
