@@ -197,6 +197,10 @@ impl<'a> Work<'a> {
     /// Keeps what is about to be done.
     pub(crate) fn begin_change(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let After::Held(entry) = &change.after {
+            // What apt has read of a repository that the source named until now goes.
+            let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
+            let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
+            self.receipt.owe(&held.into_iter().filter(is_read).collect::<Vec<_>>(), now);
             self.receipt.put((**entry).clone());
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());

@@ -104,7 +104,9 @@ impl Hands {
         // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
         // it. And nobody's packages go because nothing needs them any more.
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
-        [&begin[..], &never[..], &KEEP_THEIRS[..], rest].concat()
+        // ROCm's archives would fill the disk once more.
+        let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
+        [&begin[..], &never[..], &archives[..], &KEEP_THEIRS[..], rest].concat()
     }
 
     fn lock(&self) -> String {
