@@ -200,7 +200,8 @@ impl<'a> Work<'a> {
             // What apt has read of a repository that the source named until now goes.
             let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
             let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
-            self.receipt.owe(&held.into_iter().filter(is_read).collect::<Vec<_>>(), now);
+            let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
+            self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
             self.receipt.put((**entry).clone());
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
