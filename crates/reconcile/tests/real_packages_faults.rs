@@ -1,6 +1,7 @@
 //! What goes wrong around an installation: locks, disks, servers, keys, with real apt and dpkg.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, lays out files, and runs itself in the machine"
 )]
