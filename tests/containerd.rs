@@ -361,3 +361,33 @@ fn a_file_of_a_megabyte_is_configured() {
         assert!(machine.written(&desired).contains(WRAPPER));
     }
 }
+
+#[test]
+fn a_folder_that_somebody_adds_to_our_list_of_specs_stays_beside_those_of_containerd_itself() {
+    let elsewhere = "cdi: {path: /srv/cdi/amd.json}";
+    let before = format!("version = 2\n[plugins.\"{CRI_2}\"]\nsandbox_image = \"x\"\n");
+    let machine = Machine::with_main("1.7.24", &before);
+    let edit = |machine: &Machine| match machine.wanted_with(elsewhere).actions.as_slice() {
+        [action] => match &action.kind {
+            Kind::Edited(edit) => edit.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let ours = edit(&machine);
+    let text = ours.apply(&before).unwrap();
+    let list = |folders: &str| format!("cdi_spec_dirs = [{folders}]\n");
+    assert!(text.contains(&list("\"/etc/cdi\", \"/var/run/cdi\", \"/srv/cdi\"")), "{text}");
+
+    let theirs = text.replace("\"/srv/cdi\"]", "\"/srv/cdi\", \"/opt/cdi\"]");
+    machine.put("etc/containerd/config.toml", &theirs);
+    assert_eq!(edit(&machine), ours, "what they add is no other wish");
+    let left = ours.revert(&theirs, Some(&before)).unwrap();
+    assert_eq!(left.left, Vec::<String>::new());
+    let left = left.text.unwrap();
+    assert!(left.contains(&list("\"/etc/cdi\", \"/var/run/cdi\", \"/opt/cdi\"")), "{left}");
+
+    let commented = text.replace("sandbox_image", "# mine\nsandbox_image");
+    let expected = before.replace("sandbox_image", "# mine\nsandbox_image");
+    assert_eq!(ours.revert(&commented, Some(&before)).unwrap().text, Some(expected));
+}

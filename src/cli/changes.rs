@@ -1,5 +1,7 @@
 //! Changes as people read them: like a diff.
 
+use std::path::PathBuf;
+
 use reconcile::{Change, Finding, Note, Outcome, Settled, Stage, Verb};
 use root::Root;
 
@@ -80,6 +82,15 @@ pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String 
         format!("{} {}: {what}: {}\n", styled(BAD, "!"), path.display(), printable(&finding.text))
     };
     findings.iter().map(line).collect()
+}
+
+/// What is right by somebody else's hand.
+pub(crate) fn found(root: &Root, found: &[PathBuf]) -> String {
+    let line = |path: &PathBuf| {
+        let path = printable(&root.shown(path).display().to_string());
+        format!("{} {path} is as it should be and not rocworker's: undo leaves it\n", styled(DIM, "i"))
+    };
+    found.iter().map(line).collect()
 }
 
 pub(crate) fn notes(notes: &[Note]) -> String {

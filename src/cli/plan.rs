@@ -3,7 +3,7 @@ use std::path::Path;
 use root::Attributes;
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, notes};
+use super::changes::{changes, counted, findings, found, notes};
 use super::output::{DIM, styled};
 use super::session::{Session, caller, callers_file};
 use crate::setup::Planned;
@@ -18,25 +18,28 @@ pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> any
         caller()?.write(callers_file(path)?, &text, Attributes { mode: 0o600, owner: None })?;
     }
     session.format.print(&planned, || shown(session, &planned, out))?;
-    let pending = !planned.changes.is_empty() || !planned.effects.is_empty();
+    let pending = !planned.plan.changes.is_empty() || !planned.effects.is_empty();
     Ok(if exit_code && pending { Outcome::Findings } else { Outcome::Done })
 }
 
 /// The plan as people read it.
 pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) -> String {
     let root = &session.root;
-    let mut text = changes(root, &planned.changes, session.verbose);
+    let mut text = changes(root, &planned.plan.changes, session.verbose);
     if !planned.effects.is_empty() {
         text.push_str(&format!("{}\n", styled(DIM, "then, once")));
         text.extend(planned.announced.iter().map(|effect| format!("> {effect}\n")));
     }
-    text.push_str(&findings(root, "blocked", &planned.blocked));
-    text.push_str(&findings(root, "contested", &planned.contested));
-    text.push_str(&findings(root, "left", &planned.left));
+    text.push_str(&findings(root, "blocked", &planned.plan.blocked));
+    text.push_str(&findings(root, "contested", &planned.plan.contested));
+    text.push_str(&findings(root, "left", &planned.plan.left));
+    if session.verbose {
+        text.push_str(&found(root, &planned.plan.found));
+    }
     text.push_str(&notes(&planned.notes));
     let command = out
         .map_or_else(|| "rocworker apply".to_owned(), |file| format!("rocworker apply {}", file.display()));
-    text.push_str(&match planned.changes.len() {
+    text.push_str(&match planned.plan.changes.len() {
         0 => "nothing to change\n".to_owned(),
         n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
     });

@@ -1,7 +1,7 @@
 use reconcile::Pending;
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, notes};
+use super::changes::{changes, counted, findings, found, notes};
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
@@ -42,8 +42,16 @@ fn shown(session: &Session, status: &Status) -> String {
     text.push_str(&findings(root, "blocked", &status.blocked));
     text.push_str(&findings(root, "left", &status.left));
     text.extend(status.pending.iter().map(pending));
+    if session.verbose {
+        text.push_str(&found(root, &status.found));
+    }
     text.push_str(&notes(&status.notes));
     text.push_str(&match (status.ours.len(), status.is_off()) {
+        (0, false) if !status.found.is_empty() => format!(
+            "nothing here is rocworker's; {} {} as they should be all the same (-v), and undo leaves them\n",
+            counted(status.found.len(), "file"),
+            if status.found.len() == 1 { "is" } else { "are" },
+        ),
         (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
         (n, false) => format!("{} of ours, all as they should be\n", counted(n, "path")),
         (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),

@@ -10,4 +10,4 @@ mod version;
 pub use concourse::Concourse;
 pub use containerd::Containerd;
 pub use docker::Docker;
-pub use version::{Known, Version, Versions};
+pub use version::{Known, Told, Version, Versions};

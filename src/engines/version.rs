@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use reconcile::command::Programs;
+use reconcile::command::{Error, Programs};
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+use crate::moment::Moment;
+
 /// How long an engine may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a program that did not tell it in time is left alone, in seconds: waiting for it again would keep every plan,
+/// status and hook as long.
+const LEFT_ALONE_S: u64 = 60 * 60;
 
 /// More than a machine with every package of Debian has.
 const STATUS_LIMIT: usize = 256 << 20;
@@ -54,13 +60,29 @@ pub struct Versions<'a> {
     root: &'a Root,
     programs: Option<&'a Programs>,
     known: BTreeMap<PathBuf, Known>,
+    patience: Duration,
+    now: Option<Moment>,
 }
 
-/// A version, and the file that told it: another build at the same path is asked anew.
+/// What came of asking, and of which file: another build at the same path is asked anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     pub identity: root::Identity,
-    pub version: Version,
+    #[serde(flatten)]
+    pub told: Told,
+}
+
+/// What a program told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    Version(Version),
+    /// Nothing within our patience.
+    Late {
+        /// Seconds since 1970.
+        at: u64,
+        problem: String,
+    },
 }
 
 impl<'a> Versions<'a> {
@@ -68,7 +90,14 @@ impl<'a> Versions<'a> {
     /// earlier run was told.
     #[must_use]
     pub fn new(root: &'a Root, programs: Option<&'a Programs>, known: BTreeMap<PathBuf, Known>) -> Self {
-        Self { root, programs, known }
+        Self { root, programs, known, patience: PATIENCE, now: None }
+    }
+
+    /// The same, and a program that did not tell its version in time is not asked again within the hour: without a
+    /// `now` it is asked each time.
+    #[must_use]
+    pub fn at(self, now: Moment) -> Self {
+        Self { now: Some(now), ..self }
     }
 
     /// What is known now, for the next run.
@@ -84,16 +113,36 @@ impl<'a> Versions<'a> {
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let Some(programs) = self.programs else { return self.of_package(path, packages) };
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
-        if let Some(known) = self.known.get(path).filter(|known| known.identity == identity) {
-            return Ok(known.version);
+        match self.known.get(path).filter(|known| known.identity == identity).map(|known| &known.told) {
+            Some(Told::Version(version)) => return Ok(*version),
+            Some(Told::Late { at, problem }) if self.is_left_alone(*at) => {
+                return Err(format!(
+                    "{problem}, at {}; it is asked again an hour after that, or once another build of it is there",
+                    Moment::of(UNIX_EPOCH + Duration::from_secs(*at))
+                ));
+            }
+            _ => {}
         }
         let argv = [&*path.to_string_lossy(), "--version"];
-        let output = programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
+        let output = programs.run(&argv, self.patience).map_err(|error| {
+            let problem = error.to_string();
+            if let (Error::TimedOut { .. }, Some(now)) = (error, self.now) {
+                let told = Told::Late { at: now.seconds(), problem: problem.clone() };
+                self.known.insert(path.to_owned(), Known { identity, told });
+            }
+            problem
+        })?;
         let said = String::from_utf8_lossy(&output.stdout);
         let version = Version::find(&said)
             .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), said.trim()))?;
-        self.known.insert(path.to_owned(), Known { identity, version });
+        self.known.insert(path.to_owned(), Known { identity, told: Told::Version(version) });
         Ok(version)
+    }
+
+    /// A time that is still to come was told by a clock that was wrong.
+    fn is_left_alone(&self, since: u64) -> bool {
+        let age = self.now.and_then(|now| now.seconds().checked_sub(since));
+        age.is_some_and(|age| age < LEFT_ALONE_S)
     }
 
     fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
@@ -133,6 +182,50 @@ mod tests {
         for (said, expected) in cases {
             let expected = expected.map(|(major, minor, patch)| Version { major, minor, patch });
             assert_eq!(Version::find(said), expected, "{said}");
+        }
+    }
+    /// Put in place whole: a test that forks meanwhile would inherit a descriptor, and the kernel runs no file that is
+    /// open for writing (ETXTBSY).
+    #[allow(clippy::disallowed_methods, reason = "the test makes the program that is then run")]
+    fn put(path: &Path, script: &str) {
+        let text = path.with_extension("text");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let installed = std::process::Command::new("install").arg(text).arg(path).status().unwrap();
+        assert!(installed.success());
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_left_alone_for_an_hour_or_until_it_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("engine");
+        let (root, programs) = (Root::open(Path::new("/")).unwrap(), Programs::in_folders("/usr/bin:/bin"));
+        let mut known = BTreeMap::new();
+        let mut ask = |at: u64, patience: Duration| {
+            let now = Moment::of(UNIX_EPOCH + Duration::from_secs(at));
+            let versions = Versions::new(&root, Some(&programs), std::mem::take(&mut known)).at(now);
+            let mut versions = Versions { patience, ..versions };
+            let told = versions.of(&program, &[]);
+            known.clone_from(versions.known());
+            told
+        };
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        let late = format!("{} --version was killed: after 0 s it had not ended", program.display());
+        let left_alone = format!(
+            "{late}, at 1970-01-12T13:46:40Z; it is asked again an hour after that, or once another build of it is there"
+        );
+        put(&program, "exec sleep 600");
+        assert_eq!(ask(1_000_000, short), Err(late.clone()));
+        assert_eq!(ask(1_003_599, long), Err(left_alone));
+        // An hour later, and where the clock was set back.
+        assert_eq!(ask(1_003_600, short), Err(late.clone()));
+        assert_eq!(ask(1_000_000, short), Err(late));
+        put(&program, "echo engine 1.2.3");
+        assert_eq!(ask(1_000_001, long), Ok(Version { major: 1, minor: 2, patch: 3 }));
+
+        // What fails at once costs nothing to ask again.
+        put(&program, "echo no >&2; exit 1");
+        for at in [1_000_002, 1_000_003] {
+            assert!(ask(at, long).unwrap_err().ends_with("ended with exit status: 1: no"));
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
@@ -5,7 +6,8 @@ use reconcile::{Carried, Change, Digest, Effect, Finding, Note, Plan, Settled, S
 use serde::Serialize;
 
 use super::planned::Saved;
-use super::{Error, Setup};
+use super::{Error, Planned, Setup};
+use crate::engines::Known;
 use crate::memory::Memory;
 use crate::worker::desired::desired;
 
@@ -46,27 +48,34 @@ impl Setup<'_> {
         let remembered = Memory::read(self.root)?;
         let premises = self.premises(&remembered);
         let memory = self.memory(&remembered, &premises)?;
-        let planned = self.planned(&remembered, &premises)?;
-        let owed = Store::new(self.root).receipt()?.is_unfinished();
+        let receipt = Store::new(self.root).receipt()?;
+        let Planned { plan, notes, .. } = self.planned(&remembered, &premises, &receipt)?;
         if let Some(saved) = saved {
-            saved.expect(&planned.plan)?;
+            saved.expect(&plan)?;
         }
-        if planned.plan.is_empty() && !owed && memory == remembered {
+        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered {
             return Ok(Applied {
                 schema_version: 1,
-                contested: planned.contested,
-                blocked: planned.blocked,
-                left: planned.left,
-                notes: planned.notes,
+                contested: plan.contested,
+                blocked: plan.blocked,
+                left: plan.left,
+                notes,
                 ..Applied::default()
             });
         }
-        self.apply_locked(saved, told)
+        self.apply_locked(saved, premises.versions, told)
     }
 
-    fn apply_locked(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+    /// `versions`: what programs have told a moment ago. One that does not answer must not be waited for twice.
+    fn apply_locked(
+        &self,
+        saved: Option<&Saved>,
+        versions: BTreeMap<PathBuf, Known>,
+        told: &mut dyn FnMut(&Change),
+    ) -> Result<Applied, Error> {
         let mut work = Work::begin(self.root)?;
-        let remembered = Memory::read(self.root)?;
+        let mut remembered = Memory::read(self.root)?;
+        remembered.versions = versions;
         let premises = self.premises(&remembered);
         let memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;

@@ -77,7 +77,7 @@ impl Setup<'_> {
     /// What the plan stands on, as the machine is now.
     fn premises(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
-        let versions = Versions::new(self.root, self.programs, memory.versions.clone());
+        let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
         Premises::read(self.root, self.config, facts, self.beside, versions)
     }
 

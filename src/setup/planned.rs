@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Effect, Finding, Note, Plan, Stage, State, Store, Verb};
+use reconcile::{Change, Effect, Note, Plan, Receipt, Stage, State, Store, Verb};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Moved, Setup};
@@ -15,22 +15,16 @@ const VERSION: u32 = 1;
 #[derive(Debug, Default, Serialize)]
 pub struct Planned {
     pub schema_version: u32,
-    pub changes: Vec<Change>,
+    #[serde(flatten)]
+    pub plan: Plan,
     /// What the changes make necessary, and what is owed of earlier ones.
     pub effects: Vec<Effect>,
-    pub contested: Vec<Finding>,
-    /// What should be and cannot be brought about.
-    pub blocked: Vec<Finding>,
-    /// What is ours no longer and stays.
-    pub left: Vec<Finding>,
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
     pub skipped: Option<&'static str>,
     /// The effects as a person reads them, by what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,
-    #[serde(skip)]
-    pub(super) plan: Plan,
 }
 
 /// A plan that was kept in a file, as far as it is compared.
@@ -112,14 +106,18 @@ impl Setup<'_> {
 
     fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
-        self.planned(&memory, &self.premises(&memory))
+        self.planned(&memory, &self.premises(&memory), &Store::new(self.root).receipt()?)
     }
 
-    pub(super) fn planned(&self, memory: &Memory, premises: &Premises) -> Result<Planned, Error> {
+    pub(super) fn planned(
+        &self,
+        memory: &Memory,
+        premises: &Premises,
+        receipt: &Receipt,
+    ) -> Result<Planned, Error> {
         let mut desired = desired(self.config, premises)?;
         desired.notes.extend(self.stale(memory, premises));
-        let receipt = Store::new(self.root).receipt()?;
-        let plan = Plan::make(self.root, &desired, &receipt, None, false, self.now.seconds())?;
+        let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
@@ -128,15 +126,11 @@ impl Setup<'_> {
         let services = self.services();
         Ok(Planned {
             schema_version: VERSION,
-            changes: plan.changes.clone(),
+            plan,
             announced: effects.iter().map(|effect| services.announce(effect)).collect(),
             effects,
-            contested: plan.contested.clone(),
-            blocked: plan.blocked.clone(),
-            left: plan.left.clone(),
             notes: desired.notes,
             skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
-            plan,
         })
     }
 }

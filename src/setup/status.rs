@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use reconcile::{Change, Finding, Note, Pending, Stage, Store};
 use serde::Serialize;
 
-use super::{Error, Setup};
+use super::{Error, Planned, Setup};
 use crate::memory::Memory;
 
 /// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
@@ -19,6 +19,8 @@ pub struct Status {
     pub contested: Vec<Finding>,
     pub blocked: Vec<Finding>,
     pub left: Vec<Finding>,
+    /// Files that are as they should be and that rocworker did not make, as far as it remembers: undo leaves them.
+    pub found: Vec<PathBuf>,
     /// Restarts and the like that are still owed.
     pub pending: Vec<Pending>,
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
@@ -55,13 +57,13 @@ impl Setup<'_> {
     pub fn status(&self) -> Result<Status, Error> {
         let memory = Memory::read(self.root)?;
         let premises = self.premises(&memory);
-        let (planned, problem) = match self.planned(&memory, &premises) {
+        let receipt = Store::new(self.root).receipt()?;
+        let (planned, problem) = match self.planned(&memory, &premises, &receipt) {
             Ok(planned) => (Some(planned), None),
             // What was chosen and is gone is told below, beside what stands all the same.
             Err(Error::Desired(error)) => (None, Some(error.to_string())),
             Err(other) => return Err(other),
         };
-        let receipt = Store::new(self.root).receipt()?;
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
             kind: entry.ours.kind(),
@@ -80,18 +82,19 @@ impl Setup<'_> {
                 render: gpu.and_then(|gpu| gpu.render.as_ref()).map(|node| node.path.clone()),
             }
         });
-        let planned = planned.unwrap_or_default();
+        let Planned { plan, notes, .. } = planned.unwrap_or_default();
         Ok(Status {
             schema_version: 1,
             ours: ours.collect(),
             problem,
-            drift: planned.changes,
-            contested: planned.contested,
-            blocked: planned.blocked,
-            left: planned.left,
+            drift: plan.changes,
+            contested: plan.contested,
+            blocked: plan.blocked,
+            left: plan.left,
+            found: plan.found,
             chosen: chosen.collect(),
             pending: receipt.pending,
-            notes: planned.notes,
+            notes,
         })
     }
 }

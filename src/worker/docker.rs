@@ -205,22 +205,8 @@ fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> 
                  there"
             ));
         }
-        let named: Vec<&str> = known
-            .get("cdi-spec-dirs")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        // What is named replaces what is not, which others may rely on.
-        let replaces = named.is_empty() || SPEC_FOLDERS.iter().all(|folder| named.contains(folder));
-        let folders = SPEC_FOLDERS.iter().filter(|_| replaces).chain(std::iter::once(&folder));
-        keys.extend(
-            folders.map(|folder| Key {
-                path: vec!["cdi-spec-dirs".to_owned()],
-                set: Set::Member(json!(folder)),
-            }),
-        );
+        let set = Set::Beside { member: json!(folder), default: SPEC_FOLDERS.map(Value::from).to_vec() };
+        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set });
     }
     Ok(keys)
 }
@@ -229,7 +215,9 @@ fn is_set(key: &Key, known: &Value) -> bool {
     let held = key.path.iter().try_fold(known, |value, part| value.get(part));
     match &key.set {
         Set::Value(value) => held == Some(value),
-        Set::Member(member) => held.and_then(Value::as_array).is_some_and(|list| list.contains(member)),
+        Set::Member(member) | Set::Beside { member, .. } => {
+            held.and_then(Value::as_array).is_some_and(|list| list.contains(member))
+        }
         Set::Entry { .. } | Set::Needed(_) => held.is_some(),
     }
 }

@@ -10,7 +10,7 @@ use reconcile::command::Programs;
 use reconcile::{Action, Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::concourse::Concourse;
-use rocworker::engines::{Known, Version, Versions};
+use rocworker::engines::{Known, Told, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
 use rocworker::worker::concourse::{SHIM_FOLDER, SetUp, actions, set_up};
@@ -122,7 +122,7 @@ impl Machine {
         let programs = Programs::in_folders("");
         // Of a program that a test has taken away nothing is known.
         let known = self.versions.iter().filter_map(|(path, version)| {
-            Some((path.clone(), Known { identity: root.identity(path).ok()?, version: *version }))
+            Some((path.clone(), Known { identity: root.identity(path).ok()?, told: Told::Version(*version) }))
         });
         Concourse::read(&root, &mut Versions::new(&root, Some(&programs), known.collect()))
     }

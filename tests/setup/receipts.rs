@@ -68,6 +68,42 @@ fn a_receipt_of_schema_version_1_is_undone_with() {
 }
 
 #[test]
+fn of_a_receipt_that_was_lost_what_is_right_is_told_and_left() {
+    let laid = Laid::demo("");
+    laid.put("etc/docker/daemon.json", "{}\n");
+    laid.run(&["apply"]).success();
+    let files = |answer: &serde_json::Value| {
+        let held = answer["ours"].as_array().unwrap().iter().filter(|held| held["kind"] != "node");
+        held.map(|held| held["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let ours = files(&laid.json(&["status"]));
+    assert_eq!(laid.json(&["status"])["found"], serde_json::json!([]));
+    let tree = laid.tree();
+    fs::remove_dir_all(laid.path("var/lib/rocworker")).unwrap();
+
+    let status = laid.json(&["status"]);
+    assert_eq!(status["found"], serde_json::json!(ours));
+    assert_eq!(laid.json(&["plan"])["found"], status["found"]);
+    let said = |arguments: &[&str]| {
+        String::from_utf8(laid.run(arguments).success().get_output().stdout.clone()).unwrap()
+    };
+    let n = ours.len();
+    let summary = format!(
+        "nothing here is rocworker's; {n} files are as they should be all the same (-v), and undo leaves them\n"
+    );
+    assert!(said(&["status"]).ends_with(&summary));
+    for path in &ours {
+        let path = laid.path(path);
+        let line = format!("{} is as it should be and not rocworker's: undo leaves it", path.display());
+        assert!(said(&["status", "-v"]).contains(&line) && said(&["plan", "-v"]).contains(&line), "{line}");
+        assert!(!said(&["status"]).contains(&line));
+    }
+    laid.run(&["apply"]).success();
+    laid.run(&["undo"]).success();
+    assert_eq!(laid.tree(), tree);
+}
+
+#[test]
 fn a_receipt_that_is_cut_changes_nothing_and_says_what_to_do() {
     let laid = Laid::demo("");
     laid.run(&["apply"]).success();

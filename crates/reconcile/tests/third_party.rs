@@ -127,6 +127,30 @@ fn what_a_file_that_stays_names_stays_too() {
 }
 
 #[test]
+fn a_comment_of_theirs_that_names_ours_holds_nothing_back() {
+    const UNIT: &str = "/etc/systemd/system/x.service.d/ours.conf";
+    for (theirs, is_held) in [
+        ("[Service]\n# was: ExecStart=/usr/local/lib/wrapper\n; /usr/local/lib/wrapper\n", false),
+        ("[Service]\nExecStart=/usr/local/lib/wrapper # no comment to systemd\n", true),
+        ("A=1\n  # B=/usr/local/lib/wrapper\n", false),
+        ("A=1\nB=/usr/local/lib/wrapper\n", true),
+        ("#!/usr/local/lib/wrapper\n", true),
+        ("x = 1 # not /usr/local/lib/wrapper\n", false),
+        ("x = \"\"\"\n# /usr/local/lib/wrapper\"\"\"\n", true),
+        ("[\"/usr/local/lib/wrapper\"]\nx = 1\n", true),
+        ("{\"x\": [\"\\/usr\\/local\\/lib\\/wrapper\"]}", true),
+        ("{\"# /usr/local/lib/wrapper\": 1}", true),
+    ] {
+        let machine = Machine::new();
+        machine.apply(&desired([owned(WRAPPER, "program"), owned(UNIT, "ours\n")]));
+        machine.put(UNIT, theirs);
+        let ran = machine.undo();
+        assert_eq!(machine.path(WRAPPER).exists(), is_held, "{theirs}: {ran:?}");
+        assert_eq!(ran.left.len(), if is_held { 2 } else { 1 }, "{theirs}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_runtime_of_ours_that_they_point_elsewhere_is_theirs_and_is_told() {
     let machine = since(|machine| {
         let text = machine.text(FILE).replace(WRAPPER, "/opt/theirs");

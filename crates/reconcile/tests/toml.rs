@@ -230,3 +230,27 @@ fn a_text_is_read_as_json_has_it() {
     assert_eq!(Format::Toml.read(text).unwrap(), expected);
     assert_eq!(Format::Toml.read("a = 1\nb").unwrap_err().line, 2);
 }
+
+#[test]
+fn a_list_that_begins_with_what_it_replaces_goes_unless_somebody_has_added_to_it() {
+    let set = Set::Beside { member: "m".into(), default: vec!["a".into(), "b".into()] };
+    let edit = edit(vec![(&["t", "l"], set)]);
+    for (before, ours) in [
+        ("", "[t]\nl = [\"a\", \"b\", \"m\"]\n"),
+        ("[t]\nx = 1\n", "[t]\nx = 1\nl = [\"a\", \"b\", \"m\"]\n"),
+        // An empty one says that there is to be none.
+        ("[t]\nl = []\n", "[t]\nl = [\"m\"]\n"),
+        ("[t]\nl = [\"c\"]\n", "[t]\nl = [\"c\", \"m\"]\n"),
+        ("[t]\nl = [\"a\", \"b\"]\n", "[t]\nl = [\"a\", \"b\", \"m\"]\n"),
+    ] {
+        assert_eq!(applied(&edit, before), ours, "{before}");
+    }
+    for (theirs, expected) in [
+        ("l = [\"a\", \"b\", \"m\", \"c\"]\n", "l = [\"a\", \"b\", \"c\"]\n"),
+        ("l = [\"b\", \"m\"]\n", "l = [\"b\"]\n"),
+        ("l = [\"b\", \"a\", \"m\"]\n", "l = [\"b\", \"a\"]\n"),
+    ] {
+        let back = edit.revert(&format!("[t]\n{theirs}"), Some("")).unwrap();
+        assert_eq!((back.text, back.left.len()), (Some(format!("[t]\n{expected}")), 0), "{theirs}");
+    }
+}

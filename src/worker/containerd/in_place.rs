@@ -55,7 +55,9 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     }
     if has_cdi {
         keys.push(Key { path: at(&["enable_cdi"]), set: Set::Value(true.into()) });
-        keys.extend(cdi_dirs(wanted, said).map(|set| Key { path: at(&["cdi_spec_dirs"]), set }));
+        let beside =
+            |ours: &str| Set::Beside { member: ours.into(), default: CDI_DIRS.map(Value::from).to_vec() };
+        keys.extend(wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: beside(ours) }));
     }
     // Where the section names any runtime, containerd has only those, and the runc that every other container runs with
     // is no longer there by itself.
@@ -69,18 +71,6 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
         keys.push(Key { path: own(&["options", "SystemdCgroup"]), set: Set::Value(true.into()) });
     }
     keys
-}
-
-/// A list that is not there is the default one, which ours would replace. Written out it counts as the same: what this
-/// leaves must not be read as another wish.
-fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Option<Set> {
-    let ours = wanted.cdi_dir?;
-    let default = CDI_DIRS.map(Value::from).to_vec();
-    let whole = [default.clone(), vec![ours.into()]].concat();
-    Some(match said.cdi_dirs() {
-        Some(theirs) if *theirs != whole && *theirs != default => Set::Member(ours.into()),
-        _ => Set::Value(whole.into()),
-    })
 }
 
 /// runc as it is without any file: `containerd config default` of 1.6.20 and 1.7.24.

@@ -49,6 +49,11 @@ pub enum Set {
     Value(serde_json::Value),
     /// A list that has this among its members; the others stay.
     Member(serde_json::Value),
+    /// The same of a list that has a `default` where it is not written out: what is written takes the default's place,
+    /// which others may rely on, so that a list of ours begins with it. On the way back ours goes, and the default as
+    /// well where nothing else has come to stand beside it; a list that somebody has added to keeps it. In JSON an
+    /// empty list is none: Go's readers cannot tell the two apart.
+    Beside { member: serde_json::Value, default: Vec<serde_json::Value> },
     /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
     /// It may be a table. On the way back it stays where somebody has put something beside it since: that may need
     /// it as well.
@@ -58,6 +63,22 @@ pub enum Set {
     /// `value` is what it holds when it is made; in one that is there, `identity` alone is set. JSON only: of a TOML
     /// file leaves are ours.
     Entry { value: serde_json::Value, identity: String },
+}
+
+impl Set {
+    /// What a key holds that was not there.
+    fn fresh(&self) -> serde_json::Value {
+        match self {
+            Self::Value(value) | Self::Needed(value) | Self::Entry { value, .. } => value.clone(),
+            Self::Member(member) => vec![member.clone()].into(),
+            Self::Beside { member, default } => default.iter().chain([member]).cloned().collect(),
+        }
+    }
+
+    /// Whether these are a list of ours without its member: nothing of it is anybody's.
+    fn is_default(&self, rest: &[serde_json::Value]) -> bool {
+        rest.is_empty() || matches!(self, Self::Beside { default, .. } if default == rest)
+    }
 }
 
 /// A text without our keys.

@@ -43,14 +43,13 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
             return Err(Fault { line: 1, problem });
         }
         (Set::Needed(_), Some(_)) => return Ok(text),
-        (Set::Value(value) | Set::Needed(value), None) => insert::insert(&tree, &key.path, value)?,
-        (Set::Member(member), None) => insert::insert(&tree, &key.path, &Value::Array(vec![member.clone()]))?,
+        (_, None) => insert::insert(&tree, &key.path, &key.set.fresh())?,
         (Set::Value(value), Some(found)) => match found.node {
             node if tree::json(node) == *value => return Ok(text),
             Node::Value(old) => lines::spliced(&text, [(tree::known(old.span())?, write::value(value)?)]),
             node => return Err(tree.in_the_way(&key.path, node, found.key, "a value")),
         },
-        (Set::Member(member), Some(found)) => match found.node {
+        (Set::Member(member) | Set::Beside { member, .. }, Some(found)) => match found.node {
             Node::Value(toml_edit::Value::Array(array)) => {
                 if array.iter().any(|known| tree::json(Node::Value(known)) == *member) {
                     return Ok(text);
@@ -94,12 +93,18 @@ fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> 
         return Ok(text);
     }
     match (&key.set, found.node, was) {
-        (Set::Member(member), Node::Value(toml_edit::Value::Array(array)), _) => {
+        (
+            Set::Member(member) | Set::Beside { member, .. },
+            Node::Value(toml_edit::Value::Array(array)),
+            _,
+        ) => {
             let theirs = |list: &Value| list.as_array().is_some_and(|list| list.contains(member));
             if then.as_ref().is_some_and(theirs) || !theirs(&now) {
                 return Ok(text);
             }
-            if array.len() == 1 && was.is_none() {
+            let mut rest = now.as_array().cloned().unwrap_or_default();
+            rest.iter().position(|it| it == member).map(|at| rest.remove(at));
+            if was.is_none() && key.set.is_default(&rest) {
                 return remove::removed(&text, &key.path, before);
             }
             array::without(&text, array, member)

@@ -41,6 +41,8 @@ pub struct Plan {
     pub blocked: Vec<Finding>,
     /// What is ours no longer and stays, because somebody has changed it.
     pub left: Vec<Finding>,
+    /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
+    pub found: Vec<PathBuf>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
@@ -128,6 +130,11 @@ impl Plan {
             }
             let held = receipt.entry(&action.path);
             let verdict = wanted(root, &Store::new(root), action, held, now)?;
+            // A node is the kernel's, whoever gave it its group.
+            let is_file = !matches!(action.kind, Kind::Node { .. });
+            if matches!(verdict, Ok(Verdict::Right)) && held.is_none() && is_file {
+                plan.found.push(action.path.clone());
+            }
             plan.add(action.path.clone(), verdict);
         }
         Ok(plan)

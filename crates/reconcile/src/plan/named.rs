@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use root::Root;
+use serde_json::Value;
 
 use super::{Target, Verdict};
 use crate::State;
+use crate::edit::Format;
 use crate::state::{Found, LIMIT};
 
 /// Files that stay and in which something of ours may stand.
@@ -20,9 +22,7 @@ impl Standing {
 
     /// Why a path may not be taken away, if it may not.
     pub(crate) fn hold(&self, path: &Path) -> Option<String> {
-        let name = path.as_os_str().as_encoded_bytes();
-        let names = |bytes: &[u8]| !name.is_empty() && bytes.windows(name.len()).any(|it| it == name);
-        let (file, _) = self.0.iter().find(|(_, bytes)| names(bytes))?;
+        let (file, _) = self.0.iter().find(|(_, bytes)| names(bytes, path))?;
         Some(format!("{} names it and stays: take it out there, then undo again", file.display()))
     }
 
@@ -56,4 +56,32 @@ impl Standing {
         }
         verdict
     }
+}
+
+/// Whether a file names a path, otherwise than in a comment, which keeps nothing from working.
+fn names(bytes: &[u8], path: &Path) -> bool {
+    let (Ok(text), Some(path)) = (std::str::from_utf8(bytes), path.to_str()) else {
+        let path = path.as_os_str().as_encoded_bytes();
+        return !path.is_empty() && bytes.windows(path.len()).any(|it| it == path);
+    };
+    match Format::Json.read(text).or_else(|_| Format::Toml.read(text)) {
+        Ok(document) if !text.starts_with("#!") => says(&document, path),
+        // Units, environment files and scripts; and what should be JSON or TOML and is broken.
+        _ => text.lines().any(|line| !is_comment(line) && line.contains(path)),
+    }
+}
+
+fn says(value: &Value, path: &str) -> bool {
+    match value {
+        Value::String(text) => text.contains(path),
+        Value::Array(items) => items.iter().any(|item| says(item, path)),
+        Value::Object(entries) => entries.iter().any(|(key, value)| key.contains(path) || says(value, path)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// A whole line, as systemd has them (systemd.syntax(7)); a script's first line tells what runs it.
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with([';', '#']) && !line.starts_with("#!")
 }

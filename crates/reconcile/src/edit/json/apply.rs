@@ -55,12 +55,9 @@ fn set(key: &Key, text: &str) -> Result<Option<String>, Fault> {
             let with = style.value(wanted, layout_of(&document, &key.path));
             Ok(Some(replaced(text, part, &with)))
         }
-        Set::Member(wanted) => match document.byte(part.start) {
-            b'n' => {
-                let list = Value::Array(vec![wanted.clone()]);
-                Ok(Some(replaced(text, part, &style.value(&list, Layout::Inline))))
-            }
-            b'[' => Ok(add(&document, part.start, wanted)),
+        Set::Member(wanted) | Set::Beside { member: wanted, .. } => match document.byte(part.start) {
+            b'[' if !document.list(part.start).items.is_empty() => Ok(add(&document, part.start, wanted)),
+            b'n' | b'[' => Ok(Some(replaced(text, part, &style.value(&key.set.fresh(), Layout::Inline)))),
             _ => {
                 let problem =
                     format!("{} is {} where a list is needed", name(&key.path), document.kind(part.start));
@@ -70,7 +67,7 @@ fn set(key: &Key, text: &str) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Adds to the list that begins here; `None` where the member is there already.
+/// Adds to the list that begins here and holds something; `None` where the member is there already.
 fn add(document: &Document<'_>, at: usize, wanted: &Value) -> Option<String> {
     let list = document.list(at);
     if list.items.iter().any(|item| document.value(item.clone()).as_ref() == Some(wanted)) {
@@ -78,9 +75,7 @@ fn add(document: &Document<'_>, at: usize, wanted: &Value) -> Option<String> {
     }
     let style = Style::of(document);
     let item = style.value(wanted, Layout::Inline);
-    let [.., last] = list.items.as_slice() else {
-        return Some(replaced(document.text, list.span, &format!("[{item}]")));
-    };
+    let last = list.items.last()?;
     let from = list.items.iter().rev().nth(1).map_or(list.span.start + 1, |item| item.end);
     let between = style.between(layout_after(document, from..last.start));
     Some(replaced(document.text, last.end..last.end, &format!("{between}{item}")))
@@ -89,10 +84,7 @@ fn add(document: &Document<'_>, at: usize, wanted: &Value) -> Option<String> {
 /// Adds what is missing of the path to the object, or null, that begins at `at`.
 fn insert(document: &Document<'_>, key: &Key, at: usize, depth: usize) -> Result<String, Fault> {
     let style = Style::of(document);
-    let value = match &key.set {
-        Set::Value(value) | Set::Needed(value) | Set::Entry { value, .. } => value.clone(),
-        Set::Member(value) => Value::Array(vec![value.clone()]),
-    };
+    let value = key.set.fresh();
     let (way, rest) = key.path.split_at(depth);
     let [first, rest @ ..] = rest else {
         return Err(Fault {

@@ -98,7 +98,7 @@ fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverte
                 None => prune(key, &remove_key(&document, &key.path)?, was),
             }
         }
-        Set::Member(ours) => {
+        Set::Member(ours) | Set::Beside { member: ours, .. } => {
             let was_there = old.as_ref().is_some_and(|(was, part)| {
                 let held = was.value(part.clone());
                 matches!(held, Some(Value::Array(items)) if items.contains(ours))
@@ -109,15 +109,17 @@ fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverte
             let list = document.list(part.start);
             let is_ours = |item: &std::ops::Range<usize>| document.value(item.clone()).as_ref() == Some(ours);
             let Some(nth) = list.items.iter().position(is_ours) else { return Ok(text.to_owned()) };
-            if list.items.len() > 1 {
-                let part = item_part(&list.items, nth);
-                return Ok(replaced(text, part, ""));
-            }
+            let others = list.items.iter().enumerate().filter(|(at, _)| *at != nth);
+            let rest: Option<Vec<Value>> = others.map(|(_, item)| document.value(item.clone())).collect();
+            let nothing_else = rest.is_some_and(|rest| key.set.is_default(&rest));
             match old {
                 // It was empty, or null.
-                Some((was, old)) if !holds_items(was, &old) => Ok(replaced(text, part, was.raw(old))),
-                Some(_) => Ok(replaced(text, part, "[]")),
-                None => prune(key, &remove_key(&document, &key.path)?, was),
+                Some((was, old)) if nothing_else && !holds_items(was, &old) => {
+                    Ok(replaced(text, part, was.raw(old)))
+                }
+                None if nothing_else => prune(key, &remove_key(&document, &key.path)?, was),
+                _ if list.items.len() == 1 => Ok(replaced(text, part, "[]")),
+                _ => Ok(replaced(text, item_part(&list.items, nth), "")),
             }
         }
     }

@@ -48,12 +48,13 @@ fn edits() -> impl Strategy<Value = Edit> {
         value(&["features", "cdi"], json!(true)),
         value(&["runtimes", "amd"], json!({"path": "/w"})),
         key(&["cdi-spec-dirs"], Set::Member(json!("/srv/cdi"))),
+        key(&["path"], Set::Beside { member: json!("/srv/cdi"), default: vec![json!(0), json!("")] }),
         value(&["a b"], json!(null)),
         value(&["", "{", "\u{e9}"], json!([1, {"x": {}}])),
         key(&["features", "a b"], Set::Needed(json!(2))),
         entry(&["cdi"], "/srv/cdi"),
     ];
-    prop::sample::subsequence(keys, 0..=7).prop_map(edit)
+    prop::sample::subsequence(keys, 0..=8).prop_map(edit)
 }
 
 fn semantic(text: &str) -> Option<Value> {
@@ -84,10 +85,13 @@ fn applied(keys: &[Key], mut value: Value) -> Value {
                     None => *held = wanted.clone(),
                 }
             }
-            Set::Member(wanted) => {
+            Set::Member(wanted) | Set::Beside { member: wanted, .. } => {
                 let list = object.entry(last).or_insert(Value::Null);
-                if list.is_null() {
-                    *list = json!([]);
+                if list.is_null() || *list == json!([]) {
+                    *list = match &key.set {
+                        Set::Beside { default, .. } => json!(default),
+                        _ => json!([]),
+                    };
                 }
                 let list = list.as_array_mut().unwrap();
                 if !list.contains(wanted) {

@@ -117,6 +117,27 @@ fn a_member_of_a_list_goes_and_the_others_stay() {
 }
 
 #[test]
+fn a_list_that_begins_with_what_it_replaces_goes_unless_somebody_has_added_to_it() {
+    let set = Set::Beside { member: json!("m"), default: vec![json!("a"), json!("b")] };
+    let edit = edit([key(&["l"], set)]);
+    let cases = [
+        (Some("{}"), r#"{"x": 1, "l": ["a", "b", "m"]}"#, r#"{"x": 1}"#),
+        (Some(r#"{"l": [ ]}"#), r#"{"x": 1, "l": ["a", "b", "m"]}"#, r#"{"x": 1, "l": [ ]}"#),
+        (Some("{}"), r#"{"l": ["a", "b", "m", "c"]}"#, r#"{"l": ["a", "b", "c"]}"#),
+        (Some(r#"{"l": null}"#), r#"{"l": ["c", "a", "b", "m"]}"#, r#"{"l": ["c", "a", "b"]}"#),
+        // Somebody has taken one of them out, or given them another order, which says who wins.
+        (Some("{}"), r#"{"l": ["b", "m"]}"#, r#"{"l": ["b"]}"#),
+        (Some("{}"), r#"{"l": ["b", "a", "m"]}"#, r#"{"l": ["b", "a"]}"#),
+        // Theirs from the start.
+        (Some(r#"{"l": ["a", "b"]}"#), r#"{"x": 1, "l": ["a", "b", "m"]}"#, r#"{"x": 1, "l": ["a", "b"]}"#),
+        (Some(r#"{"l": ["c"]}"#), r#"{"x": 1, "l": ["c", "m"]}"#, r#"{"x": 1, "l": ["c"]}"#),
+    ];
+    for (before, text, expected) in cases {
+        assert_eq!(edit.revert(text, before).unwrap(), reverted(expected, &[]), "{before:?} {text}");
+    }
+}
+
+#[test]
 fn what_the_rest_needs_goes_with_the_last_of_the_rest() {
     let edit = edit([key(&["version"], Set::Needed(json!(2))), value(&["features", "cdi"], json!(true))]);
     let ours = edit.apply("").unwrap();
