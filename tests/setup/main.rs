@@ -9,6 +9,7 @@
 
 mod apply;
 mod laid;
+mod late;
 mod mended;
 mod places;
 mod program;
