@@ -1,4 +1,4 @@
-use reconcile::Pending;
+use reconcile::{Finding, Pending};
 
 use super::Outcome;
 use super::changes::{changes, counted, findings, found, notes};
@@ -20,8 +20,13 @@ fn shown(session: &Session, status: &Status) -> String {
     if !status.ours.is_empty() {
         let mut columns = Columns::new(&["OURS", "KIND", "STATE", "WHY"]);
         for held in &status.ours {
-            let state = if status.contested.iter().any(|it| it.path == held.path) {
+            let among = |findings: &[Finding]| findings.iter().any(|it| it.path == held.path);
+            let state = if among(&status.contested) {
                 Cell::styled("contested", BAD)
+            } else if among(&status.blocked) {
+                Cell::styled("blocked", BAD)
+            } else if among(&status.left) {
+                Cell::styled("left", WARN)
             } else if status.drift.iter().any(|it| it.path == held.path) {
                 Cell::styled("differs", WARN)
             } else {

@@ -108,6 +108,7 @@ impl Status {
             || !self.drift.is_empty()
             || !self.contested.is_empty()
             || !self.blocked.is_empty()
+            || !self.left.is_empty()
             || !self.pending.is_empty()
     }
 }

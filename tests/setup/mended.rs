@@ -232,3 +232,27 @@ fn a_containerd_file_that_was_migrated_since_is_left_without_our_keys() {
     laid.run(&["undo"]).success();
     assert!(!laid.path("etc/containerd/conf.d").exists());
 }
+
+#[test]
+fn status_says_of_each_path_what_is_so() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    // What somebody has changed stays when it is ours no longer.
+    laid.put("etc/rocworker/wrapper.json", "{}\n");
+    laid.put("etc/rocworker/config.yaml", "compute-runtime: none\n");
+    laid.run(&["apply"]);
+    let (code, said) = laid.fails(&["status"]);
+    assert_eq!(code, 3, "{said}");
+    let row = said.lines().find(|line| line.contains("wrapper.json")).unwrap();
+    assert!(row.contains(" left "), "{said}");
+    assert!(said.ends_with("and the machine is not as it should be\n"), "{said}");
+
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    fs::remove_file(laid.path("etc/cdi/amd.json")).unwrap();
+    fs::create_dir(laid.path("etc/cdi/amd.json")).unwrap();
+    let (code, said) = laid.fails(&["status"]);
+    assert_eq!(code, 3, "{said}");
+    let row = said.lines().find(|line| line.contains("amd.json")).unwrap();
+    assert!(row.contains(" blocked "), "{said}");
+}

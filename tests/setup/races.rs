@@ -6,6 +6,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reconcile::{Progress, Stage};
+use rocworker::config::Config;
+use rocworker::moment::Moment;
+use rocworker::setup::Setup;
+use root::Root;
 use serde_json::Value;
 
 use crate::laid::Laid;
@@ -44,6 +49,39 @@ fn of_twenty_at_once_one_does_it_and_the_others_find_nothing_to_do() {
     }
     assert_eq!(laid.tree(), before);
     assert!(laid.all().paths().all(|path| !support::killed::is_temporary(path)));
+}
+
+/// The second stage tells engines of the machine as the first has left it, not as it was when apply began.
+#[test]
+fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
+    let laid = Laid::demo("");
+    let root = Root::open(laid.top()).unwrap();
+    let config = Config::read(&root).unwrap();
+    let programs = laid.path("usr/lib/rocworker");
+    let setup = Setup {
+        root: &root,
+        config: &config,
+        programs: None,
+        beside: Some(&programs),
+        now: Moment::of(std::time::SystemTime::now()),
+        caller: "a test".to_owned(),
+        waiter: None,
+    };
+    let recorded = laid.text("capture.json");
+    assert!(recorded.contains("/dev/dri/renderD128\""), "{recorded}");
+    let mut stages = Vec::new();
+    let applied = setup
+        .apply(None, &mut |progress| {
+            if let Progress::Begins(change) = progress {
+                stages.push(change.stage);
+            }
+            laid.put("capture.json", &recorded.replace("/dev/dri/renderD128\"", "/dev/dri/renderD228\""));
+        })
+        .unwrap();
+    assert_eq!(stages.first(), Some(&Stage::Shape), "nothing was changed before the second stage");
+    assert!(!laid.text(SPEC).contains("renderD128"), "{applied:#?}");
+    assert!(laid.text(SPEC).contains("renderD129"));
+    assert_eq!(laid.json(&["plan"])["changes"], serde_json::json!([]));
 }
 
 /// A writer that replaces the file whole, as packages and rocworker itself do, while applies and undos run.
