@@ -25,7 +25,7 @@ pub struct Premises {
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
-    /// `None`: it is not installed, or not to be configured.
+    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
@@ -44,7 +44,8 @@ impl Premises {
         beside: Option<&Path>,
         mut versions: Versions<'_>,
     ) -> Self {
-        let containerd = Containerd::read(root, config, &mut versions);
+        let containerd =
+            Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
         let concourse = Concourse::read(root, &mut versions);
         Self {

@@ -8,6 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
+use super::way_back::way_back;
 use super::{concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
@@ -35,7 +36,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let mut desired = Desired::default();
+    let way_back = way_back(config, premises.containerd.as_ref(), &premises.docker);
+    let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",

@@ -14,8 +14,11 @@ use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
 use crate::worker::selection::is_off;
 
-const ABOUT: &str = "docker";
-const UNIT: &str = "docker.service";
+pub(super) const ABOUT: &str = "docker";
+pub(super) const UNIT: &str = "docker.service";
+
+const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
+    it is not restarted unless restart is now; systemctl restart docker does it";
 
 /// The first release with `features.cdi` (moby#47087).
 const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
@@ -94,7 +97,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
             ),
         );
     }
-    let is_cdi_new = cdi.iter().any(|key| !is_set(key, &known));
+    let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
     let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
     if keys.is_empty() {
         return;
@@ -106,9 +109,13 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        for effect in effects(config, &known, is_cdi_new, desired) {
-            action = action.with(effect);
+        if is_cdi_new && waits_for_start(config, &known) {
+            desired.note(ABOUT, WAITS);
         }
+        let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
+        // CDI that came earlier leaves with the rest.
+        action = action.taken_back_with(effects(has_cdi));
+        action.effects = effects(is_cdi_new);
     } else {
         desired.note(
             ABOUT,
@@ -120,24 +127,31 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     desired.push(action);
 }
 
+/// What it takes for docker to begin anew, by what its file says now.
+pub(super) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
+    let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
+    let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
+    // Of a file that cannot be read nobody knows that containers outlive dockerd.
+    start(config, &known.unwrap_or(Value::Null))
+}
+
 /// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
 /// told to leave them alive.
-fn effects(config: &Config, known: &Value, is_cdi_new: bool, desired: &mut Desired) -> Vec<Effect> {
+fn start(config: &Config, known: &Value) -> Vec<Effect> {
     let unit = UNIT.to_owned();
-    if !is_cdi_new {
-        return vec![Effect::Reload { unit }];
+    if waits_for_start(config, known) {
+        // The runtime at once; what waits for the start stays owed, and is told, until there was one.
+        return vec![reload(), Effect::NextStart { unit }];
     }
-    let survive = known.get("live-restore") == Some(&Value::Bool(true));
-    if survive || config.restart == Restart::Now {
-        return vec![Effect::Restart { unit, drain: None }];
-    }
-    desired.note(
-        ABOUT,
-        "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): it is \
-         not restarted unless restart is now; systemctl restart docker does it",
-    );
-    // The runtime at once; what waits for the start stays owed, and is told, until there was one.
-    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit }]
+    vec![Effect::Restart { unit, drain: None }]
+}
+
+fn waits_for_start(config: &Config, known: &Value) -> bool {
+    known.get("live-restore") != Some(&Value::Bool(true)) && config.restart != Restart::Now
+}
+
+fn reload() -> Effect {
+    Effect::Reload { unit: UNIT.to_owned() }
 }
 
 /// Our runtime; none where the name is somebody else's.

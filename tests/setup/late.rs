@@ -8,7 +8,7 @@ const MEMORY: &str = "var/lib/rocworker/memory.json";
 const SPEC: &str = "etc/cdi/amd.json";
 
 /// Two cards, each with its unique id (0: it has none), as they are without and with their driver.
-fn machine(ids: [u64; 2], is_up: bool) -> Machine {
+pub(crate) fn machine(ids: [u64; 2], is_up: bool) -> Machine {
     let cards = [("0000:03:00.0", 1, 128, 40_001), ("0000:43:00.0", 2, 129, 40_002)];
     let mut machine = Machine::new().put("/etc/group", "root:x:0:\nrender:x:992:\n");
     let mut kfd = Kfd::new(241).node(KfdNode::cpu(64));

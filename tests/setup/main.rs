@@ -20,3 +20,4 @@ mod real_order;
 mod receipts;
 mod starts;
 mod theirs;
+mod way_back;

@@ -25,6 +25,7 @@ mod store;
 mod systemd;
 mod udev;
 mod uptime;
+mod way_back;
 mod work;
 
 pub use action::{Action, Content, Kind, Stage};
@@ -43,4 +44,5 @@ pub use settle::{Outcome, Settled};
 pub use state::{Digest, State};
 pub use store::{FOLDER, Store};
 pub use uptime::Uptime;
+pub use way_back::{Named, WayBack};
 pub use work::{Carried, Work};

@@ -52,6 +52,20 @@ impl Containerd {
         if config.containerd.configure == Configure::Never {
             return None;
         }
+        Self::find(root, config, |program| versions.of(program, &PACKAGES))
+    }
+
+    /// The same whether it is to be configured or not, and its program is not run for its version.
+    #[must_use]
+    pub fn unasked(root: &Root, config: &Config) -> Option<Self> {
+        Self::find(root, config, |program| Err(format!("{} was not asked", program.display())))
+    }
+
+    fn find(
+        root: &Root,
+        config: &Config,
+        version: impl FnOnce(&Path) -> Result<Version, String>,
+    ) -> Option<Self> {
         // One that is masked starts nothing.
         let unit = Unit::read(root, UNIT, None).ok().flatten();
         let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
@@ -82,7 +96,7 @@ impl Containerd {
                 main.display()
             ));
         }
-        let version = versions.of(&program, &PACKAGES);
+        let version = version(&program);
         let files = files::read(root, &main, &drop_in(&main));
         Some(Self { program, version, files, unit: unit.is_some(), notes })
     }

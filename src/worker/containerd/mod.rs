@@ -21,7 +21,7 @@ use crate::worker::selection::is_off;
 
 use said::Said;
 
-const ABOUT: &str = "containerd";
+pub(super) const ABOUT: &str = "containerd";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
 /// What should be so of the system's containerd. `wrapper`: where the wrapper stands.

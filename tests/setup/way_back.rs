@@ -1,0 +1,135 @@
+//! What is taken back is taken back by how the machine is then, and not by how it was when it came.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use layout::Nodes;
+use serde_json::{Value, json};
+
+use crate::laid::Laid;
+use crate::late::machine;
+
+const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+const DAEMON: &str = "etc/docker/daemon.json";
+
+/// With containerd and docker of these releases, and their units.
+pub(crate) fn with(containerd: &str, docker: &str) -> Laid {
+    let laid = Laid::demo("");
+    let package = |name: &str, version: &str| {
+        format!("Package: {name}\nStatus: install ok installed\nVersion: {version}-1\n\n")
+    };
+    laid.put("var/lib/dpkg/status", &(package("containerd", containerd) + &package("docker.io", docker)));
+    for (program, unit) in [("usr/bin/containerd", "containerd"), ("usr/sbin/dockerd", "docker")] {
+        laid.put(program, "");
+        fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("[Service]\nExecStart=/{program}\n");
+        laid.put(&format!("usr/lib/systemd/system/{unit}.service"), &text);
+    }
+    laid.put("etc/containerd/config.toml", "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n");
+    laid.put(DAEMON, "{}\n");
+    laid
+}
+
+/// What an answer says is done with a unit.
+pub(crate) fn effects(answer: &Value, unit: &str) -> Vec<String> {
+    let all = answer["effects"].as_array().unwrap().iter().filter(|effect| effect["unit"] == unit);
+    all.map(|effect| effect["effect"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The entry of a path in the receipt.
+fn entry(laid: &Laid, path: &str) -> Value {
+    let receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
+    let entries = receipt["entries"].as_array().unwrap();
+    entries.iter().find(|entry| entry["path"] == path).unwrap().clone()
+}
+
+#[test]
+fn a_default_in_a_file_that_came_after_apply_keeps_our_runtime() {
+    for off in ["", "containerd: {configure: never}\n", "compute-runtime: none\n"] {
+        let laid = with("2.1.9", "28.5.2");
+        laid.run(&["apply"]).success();
+        let theirs = "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'amd'\n";
+        laid.put("etc/containerd/conf.d/50-default.toml", theirs);
+        laid.put("etc/rocworker/config.yaml", off);
+        let command = if off.is_empty() { "undo" } else { "apply" };
+        let (code, said) = laid.fails(&[command]);
+        assert!(
+            code <= 1
+                && said.contains(
+                    "50-default.toml says default_runtime_name = \"amd\", which would name nothing"
+                ),
+            "{command}: {said}"
+        );
+        assert!(laid.path("etc/containerd/conf.d/rocworker.toml").exists());
+        fs::remove_file(laid.path("etc/containerd/conf.d/50-default.toml")).unwrap();
+        laid.run(&[command]).success();
+        assert!(!laid.path("etc/containerd/conf.d/rocworker.toml").exists());
+    }
+}
+
+#[test]
+fn whether_containers_outlive_docker_is_read_when_things_are_taken_back() {
+    let laid = with("2.1.9", "26.1.5");
+    laid.put(DAEMON, "{\"live-restore\": true}\n");
+    laid.run(&["apply"]).success();
+    laid.put(
+        DAEMON,
+        &laid.text(DAEMON).replace("true}", "false}").replace("restore\": true", "restore\": false"),
+    );
+    assert!(laid.text(DAEMON).contains("\"live-restore\": false"));
+    let undone = laid.json(&["undo"]);
+    assert_eq!(effects(&undone, "docker.service"), ["reload", "next-start"], "{undone:#}");
+}
+
+#[test]
+fn what_came_by_several_applies_leaves_with_all_that_it_takes() {
+    let laid = with("2.1.9", "26.1.5");
+    laid.run(&["apply"]).success();
+    laid.put("etc/rocworker/config.yaml", "docker: {runtime: gpu}\n");
+    // The runtime alone is new.
+    let applied = laid.json(&["apply"]);
+    let docker = applied["changes"].as_array().unwrap().iter().find(|it| it["path"] == format!("/{DAEMON}"));
+    assert_eq!(docker.unwrap()["effects"], json!([{"effect": "reload", "unit": "docker.service"}]));
+    let undone = laid.json(&["undo"]);
+    assert_eq!(effects(&undone, "docker.service"), ["reload", "next-start"], "{undone:#}");
+}
+
+#[test]
+fn devices_that_came_after_the_rules_are_in_the_receipt_once_something_applies() {
+    const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
+    let laid = Laid::out(&machine([0xa1, 0xa2], false), "permissions: open\n");
+    laid.run(&["apply"]).success();
+    assert_eq!(entry(&laid, RULES)["effects"][0]["devices"], json!(["/sys/class/kfd/kfd"]));
+    for top in ["sys", "dev", "proc", "capture.json"] {
+        let path = laid.path(top);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).ok();
+        }
+    }
+    machine([0xa1, 0xa2], true).lay_out(laid.top(), Nodes::Recorded).unwrap();
+    laid.run(&["apply"]).success();
+    let devices = json!(["/sys/class/kfd/kfd", "/sys/class/drm/renderD128", "/sys/class/drm/renderD129"]);
+    assert_eq!(entry(&laid, RULES)["effects"][0]["devices"], devices);
+    let times = laid.times();
+    laid.run(&["apply"]).success();
+    assert_eq!(laid.times(), times, "a second one writes nothing");
+    assert_eq!(laid.json(&["undo"])["effects"][0]["devices"], devices);
+}
+
+#[test]
+fn settings_that_can_name_our_runtime_are_in_the_receipt_once_something_applies() {
+    let laid = with("2.1.9", "26.1.5");
+    laid.run(&["apply"]).success();
+    laid.put("etc/containerd/conf.d/10-theirs.toml", "version = 3\n");
+    let plan = laid.json(&["plan"]);
+    assert_eq!(plan["changes"], json!([]));
+    laid.run(&["status"]).success();
+    laid.run(&["apply"]).success();
+    let uses = entry(&laid, "/etc/containerd/conf.d/rocworker.toml")["uses"].to_string();
+    assert!(uses.contains("10-theirs.toml"), "{uses}");
+    let times = laid.times();
+    laid.run(&["apply"]).success();
+    assert_eq!(laid.times(), times, "a second one writes nothing");
+}
