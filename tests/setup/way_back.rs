@@ -133,3 +133,24 @@ fn settings_that_can_name_our_runtime_are_in_the_receipt_once_something_applies(
     laid.run(&["apply"]).success();
     assert_eq!(laid.times(), times, "a second one writes nothing");
 }
+
+#[test]
+fn a_default_on_dockers_command_line_keeps_our_runtime() {
+    const UNIT: &str = "etc/systemd/system/docker.service";
+    for (start, options) in [
+        ("/usr/sbin/dockerd --default-runtime amd", ""),
+        ("/usr/sbin/dockerd $DOCKER_OPTS", "DOCKER_OPTS=\"--default-runtime=amd\"\n"),
+    ] {
+        let laid = with("2.1.9", "28.5.2");
+        laid.put(UNIT, &format!("[Service]\nExecStart={start}\n"));
+        laid.put("etc/default/docker", options);
+        laid.run(&["apply"]).success();
+        let (code, said) = laid.fails(&["undo"]);
+        let why = "docker.service starts dockerd with --default-runtime amd, which would name nothing";
+        assert!(code == 1 && said.contains(why), "{said}");
+        assert!(laid.text(DAEMON).contains("amd"));
+        laid.put(UNIT, "[Service]\nExecStart=/usr/sbin/dockerd\n");
+        laid.run(&["undo"]).success();
+        assert_eq!(laid.text(DAEMON), "{}\n");
+    }
+}

@@ -71,6 +71,12 @@ impl CommandLine {
         self.0.iter().filter_map(|word| long(word)).any(|(name, _)| name == option)
     }
 
+    /// The runtime of containers that name none, where it says one.
+    #[must_use]
+    pub fn default_runtime(&self) -> Option<&str> {
+        self.value("default-runtime")
+    }
+
     fn value(&self, option: &str) -> Option<&str> {
         let mut words = self.0.iter();
         let mut last = None;
@@ -118,6 +124,7 @@ mod tests {
         let apart = CommandLine::new("dockerd --config-file /a.json --config-file /b.json");
         assert_eq!(apart.config(), Some(PathBuf::from("/b.json")));
         assert_eq!(CommandLine::new("dockerd --config-file").config(), None);
+        assert_eq!(CommandLine::new("dockerd --default-runtime amd").default_runtime(), Some("amd"));
         assert_eq!((apart.unknown(), line.unknown()), (None, None));
     }
 
