@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use reconcile::edit::{Edit, Format, Key, Set};
-use reconcile::{Action, Desired, Effect, Stage};
+use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
@@ -109,7 +109,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        if is_cdi_new && waits_for_start(config, &known) {
+        if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
             desired.note(ABOUT, WAITS);
         }
         let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
@@ -139,15 +139,22 @@ pub(super) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
 /// told to leave them alive.
 fn start(config: &Config, known: &Value) -> Vec<Effect> {
     let unit = UNIT.to_owned();
-    if waits_for_start(config, known) {
-        // The runtime at once; what waits for the start stays owed, and is told, until there was one.
-        return vec![reload(), Effect::NextStart { unit }];
+    if config.restart == Restart::Now {
+        return vec![Effect::Restart { unit, drain: None }];
     }
-    vec![Effect::Restart { unit, drain: None }]
+    // The runtime at once; what waits for the start stays owed, and is told, until there was one.
+    vec![reload(), Effect::NextStart { unit, ask: outlived(known).then(ask) }]
 }
 
-fn waits_for_start(config: &Config, known: &Value) -> bool {
-    known.get("live-restore") != Some(&Value::Bool(true)) && config.restart != Restart::Now
+/// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
+fn outlived(known: &Value) -> bool {
+    known.get("live-restore") == Some(&Value::Bool(true))
+}
+
+/// The daemon of docker.service, whatever a context or DOCKER_HOST says.
+fn ask() -> Ask {
+    let argv = ["docker", "--host", "unix:///run/docker.sock", "info", "--format", "{{.LiveRestoreEnabled}}"];
+    Ask { argv: argv.map(str::to_owned).to_vec(), yes: "true".to_owned() }
 }
 
 fn reload() -> Effect {

@@ -33,7 +33,7 @@ pub use apt::{DPKG_LOCK, Hands};
 pub use desired::{Desired, Note};
 pub use dpkg::Status;
 pub use edit::Edit;
-pub use effect::Effect;
+pub use effect::{Ask, Effect};
 pub use error::Error;
 pub use package::{Came, Package, Want, is_package};
 pub use plan::{Change, Finding, Plan, Use, Verb};

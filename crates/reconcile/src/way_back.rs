@@ -32,7 +32,9 @@ impl WayBack {
         let mut effects: Vec<Effect> = Vec::new();
         for effect in kept {
             let start = match effect {
-                Effect::Restart { unit, drain: None } | Effect::NextStart { unit } => self.starts.get(unit),
+                Effect::Restart { unit, drain: None } | Effect::NextStart { unit, .. } => {
+                    self.starts.get(unit)
+                }
                 _ => None,
             };
             effects.extend(start.map_or(std::slice::from_ref(effect), Vec::as_slice).iter().cloned());
