@@ -31,6 +31,7 @@ fn docker(version: &str, text: Option<&str>) -> Docker {
         config: "/etc/docker/daemon.json".into(),
         text: Ok(text.map(str::to_owned)),
         unit: Some(CommandLine::new("/usr/bin/dockerd -H fd://")),
+        ends_with: Vec::new(),
         notes: Vec::new(),
     };
     Docker { installed: Some(installed), is_snap: false }

@@ -8,7 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::way_back::way_back;
+use super::way_back::{way_back, with_docker};
 use super::{concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
@@ -149,6 +149,7 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        let part = with_docker(part, &way_back(config, Some(containerd), &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
         let part = part.used_by(&uses::of_containerd(files, &config.containerd.runtime));
         desired.extend(part.of_or_undecided("containerd"));

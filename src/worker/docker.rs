@@ -146,6 +146,16 @@ fn start(config: &Config, known: &Value) -> Vec<Effect> {
     vec![reload(), Effect::NextStart { unit, ask: outlived(known).then(ask) }]
 }
 
+/// What it takes for another unit to begin anew with which docker.service does.
+pub(super) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
+    let of_other = |effect| match effect {
+        Effect::Restart { drain, .. } => Some(Effect::Restart { unit: unit.to_owned(), drain }),
+        Effect::NextStart { ask, .. } => Some(Effect::NextStart { unit: unit.to_owned(), ask }),
+        _ => None,
+    };
+    start_now(config, docker).into_iter().filter_map(of_other).collect()
+}
+
 /// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
 fn outlived(known: &Value) -> bool {
     known.get("live-restore") == Some(&Value::Bool(true))

@@ -1,10 +1,11 @@
 //! What taking engines' configuration back has to heed, by how the engines are configured now: settings that name our
 //! runtime, and whether an engine may begin anew.
 
-use reconcile::{Named, WayBack};
+use reconcile::{Desired, Effect, Named, WayBack};
 
 use super::{containerd, docker};
 use crate::config::Config;
+use crate::engines::containerd::UNIT;
 use crate::engines::docker::CommandLine;
 use crate::engines::{Containerd, Docker};
 
@@ -25,7 +26,30 @@ pub fn way_back(config: &Config, containerd: Option<&Containerd>, docker: &Docke
             value: runtime.to_owned(),
             by: format!("{} starts dockerd with --default-runtime {runtime}", docker::UNIT),
         }));
+        if docker.ends_with.iter().any(|unit| unit == UNIT) {
+            way_back.starts.insert(UNIT.to_owned(), docker::start_with(config, docker, UNIT));
+        }
         way_back.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
     }
     way_back
+}
+
+/// containerd's part, where docker ends with containerd: then its restart is docker's.
+pub(super) fn with_docker(mut part: Desired, now: &WayBack) -> Desired {
+    for action in &mut part.actions {
+        action.effects = now.effects(&action.effects);
+    }
+    let waits = |effect: &Effect| matches!(effect, Effect::NextStart { .. });
+    if part.actions.iter().any(|action| action.effects.iter().any(waits)) {
+        part.note(
+            containerd::ABOUT,
+            format!(
+                "{} ends whenever {UNIT} does (its Requires=, BindsTo= or PartOf=), and may stop its containers: {UNIT} \
+                 is not restarted unless restart is now, or dockerd says that they outlive it; systemctl restart \
+                 containerd does it",
+                docker::UNIT
+            ),
+        );
+    }
+    part
 }

@@ -154,3 +154,43 @@ fn a_default_on_dockers_command_line_keeps_our_runtime() {
         assert_eq!(laid.text(DAEMON), "{}\n");
     }
 }
+
+#[test]
+fn a_restart_of_containerd_is_one_of_docker_where_docker_ends_with_it() {
+    const UNIT: &str = "usr/lib/systemd/system/docker.service";
+    const DROP_IN: &str = "etc/systemd/system/docker.service.d/order.conf";
+    let start = "[Service]\nExecStart=/usr/sbin/dockerd\n";
+    for (unit, drop_in, live_restore, expected) in [
+        // Debian's.
+        (
+            "[Unit]\nAfter=containerd.service\nWants=containerd.service\nRequires=docker.socket\n",
+            "",
+            false,
+            "restart",
+        ),
+        // docker-ce's of 20.10.
+        ("[Unit]\nRequires=docker.socket containerd.service\n", "", false, "next-start"),
+        ("[Unit]\nBindsTo=containerd.service\n", "", false, "next-start"),
+        ("", "[Unit]\nPartOf=containerd.service\n", true, "next-start"),
+    ] {
+        let laid = with("2.1.9", "28.5.2");
+        laid.put(UNIT, &format!("{unit}{start}"));
+        laid.put(DROP_IN, drop_in);
+        laid.put(DAEMON, &format!("{{\"live-restore\": {live_restore}}}\n"));
+        let applied = laid.json(&["apply"]);
+        assert_eq!(effects(&applied, "containerd.service"), [expected], "{unit}: {applied:#}");
+        let told =
+            applied["notes"].to_string().contains("docker.service ends whenever containerd.service does");
+        assert_eq!(told, expected == "next-start");
+        let all = applied["effects"].as_array().unwrap();
+        let of_containerd = all.iter().find(|effect| effect["unit"] == "containerd.service").unwrap();
+        assert_eq!(of_containerd["ask"]["yes"] == "true", live_restore, "{of_containerd}");
+        laid.run(&["apply"]).success();
+        assert_eq!(effects(&laid.json(&["undo"]), "containerd.service"), [expected], "{unit}");
+    }
+    // By `restart: now` that was somebody's decision.
+    let laid = with("2.1.9", "28.5.2");
+    laid.put(UNIT, &format!("[Unit]\nRequires=containerd.service\n{start}"));
+    laid.put("etc/rocworker/config.yaml", "restart: now\n");
+    assert_eq!(effects(&laid.json(&["apply"]), "containerd.service"), ["restart"]);
+}

@@ -28,7 +28,8 @@ pub struct Named {
 
 impl WayBack {
     /// What the effects of an entry come to now.
-    pub(crate) fn effects(&self, kept: &[Effect]) -> Vec<Effect> {
+    #[must_use]
+    pub fn effects(&self, kept: &[Effect]) -> Vec<Effect> {
         let mut effects: Vec<Effect> = Vec::new();
         for effect in kept {
             let start = match effect {

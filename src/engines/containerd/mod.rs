@@ -19,7 +19,8 @@ pub use files::{File, Text};
 /// Where containerd looks when it is not told.
 pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
 
-const UNIT: &str = "containerd.service";
+/// What systemd starts it as.
+pub const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";

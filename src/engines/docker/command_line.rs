@@ -4,8 +4,6 @@ use root::Root;
 
 use crate::engines::unit::Unit;
 
-const UNIT: &str = "docker.service";
-
 /// Debian's unit takes DOCKER_OPTS from here.
 const DEFAULTS: &str = "/etc/default/docker";
 
@@ -19,18 +17,9 @@ const LIMIT: usize = 256 << 10;
 pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    /// `None` where there is no docker.service. `unread` gets what could not be read of it, each as a sentence.
-    pub(super) fn read(root: &Root, unread: &mut Vec<String>) -> Option<Self> {
-        let unit = match Unit::read(root, UNIT, None) {
-            Ok(unit) => unit?,
-            // One that is masked starts nothing.
-            Err(reason) => {
-                unread.push(reason);
-                return None;
-            }
-        };
-        unread.extend(unit.unread);
-        let mut line = Self(unit.exec_start);
+    /// Of docker.service. `unread` gets what could not be read of its defaults, as a sentence.
+    pub(super) fn of(root: &Root, unit: &Unit, unread: &mut Vec<String>) -> Self {
+        let mut line = Self(unit.exec_start.clone());
         if let Some(at) = line.0.iter().position(|word| word == OPTIONS) {
             let defaults = match root.read_text(DEFAULTS, LIMIT) {
                 Err(error) if !error.is_not_found() => {
@@ -42,7 +31,7 @@ impl CommandLine {
             // Where it stands: of an option that is there twice the last counts.
             line.0.splice(at..=at, options(&defaults));
         }
-        Some(line)
+        line
     }
 
     /// The words of a command line, as a test gives them.

@@ -15,7 +15,7 @@ use reconcile::{Action, Desired, Effect};
 use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
 use crate::config::{Config, Configure};
 use crate::engines::Version;
-use crate::engines::containerd::{Containerd, Text};
+use crate::engines::containerd::{Containerd, Text, UNIT};
 use crate::render::Templates;
 use crate::worker::selection::is_off;
 
@@ -102,7 +102,7 @@ impl Wanted<'_> {
         if !self.containerd.unit {
             return action;
         }
-        action.with(Effect::Restart { unit: "containerd.service".to_owned(), drain: None })
+        action.with(Effect::Restart { unit: UNIT.to_owned(), drain: None })
     }
 }
 
