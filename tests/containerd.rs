@@ -391,3 +391,24 @@ fn a_folder_that_somebody_adds_to_our_list_of_specs_stays_beside_those_of_contai
     let expected = before.replace("sandbox_image", "# mine\nsandbox_image");
     assert_eq!(ours.revert(&commented, Some(&before)).unwrap().text, Some(expected));
 }
+
+#[test]
+fn a_unit_that_cannot_be_read_is_not_one_that_is_not_there() {
+    const UNIT: &str = "lib/systemd/system/containerd.service";
+    const DROP_IN: &str = "etc/systemd/system/containerd.service.d/site.conf";
+    for path in [UNIT, DROP_IN] {
+        let machine = Machine::with("2.1.9");
+        machine.put(path, b"[Service]\nExecStart=/opt/containerd \xff\n");
+        let desired = machine.wanted();
+        assert!(only_problem(&desired).contains("is not known"), "{desired:#?}");
+        assert!(only_problem(&desired).contains(path), "{desired:#?}");
+        // What was set before stays.
+        assert_eq!(desired.of_or_undecided("containerd").undecided, ["containerd"]);
+    }
+    // One that is masked is known to start nothing.
+    let machine = Machine::with("2.1.9");
+    fs::create_dir_all(machine.0.path().join("etc/systemd/system")).unwrap();
+    symlink("/dev/null", machine.0.path().join("etc/systemd/system/containerd.service")).unwrap();
+    assert!(machine.wanted().actions.iter().all(|action| action.effects.is_empty()));
+    assert!(!machine.wanted().actions.is_empty());
+}

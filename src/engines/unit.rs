@@ -82,6 +82,13 @@ impl Unit {
         Ok(Some(unit))
     }
 
+    /// Whether the unit is there and starts nothing.
+    #[must_use]
+    pub fn is_masked(root: &Root, name: &str) -> bool {
+        let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+        paths.find(|path| root.lstat(path).is_ok()).is_some_and(|path| is_masked(root, &path))
+    }
+
     fn add(&mut self, file: &Path, text: &str) {
         // An empty one takes nothing back: dependencies only ever grow.
         for Setting { key, value } in settings(text, "Unit") {

@@ -42,6 +42,8 @@ pub struct Containerd {
     pub files: Vec<File>,
     /// Whether systemd starts it, as containerd.service.
     pub unit: bool,
+    /// What could not be read of its unit, each as a sentence.
+    pub unread: Vec<String>,
     /// What a person should know of how it is started.
     pub notes: Vec<String>,
 }
@@ -67,8 +69,13 @@ impl Containerd {
         config: &Config,
         version: impl FnOnce(&Path) -> Result<Version, String>,
     ) -> Option<Self> {
-        // One that is masked starts nothing.
-        let unit = Unit::read(root, UNIT, None).ok().flatten();
+        let (unit, mut unread) = match Unit::read(root, UNIT, None) {
+            Ok(unit) => (unit, Vec::new()),
+            // It starts nothing, and is as none.
+            Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
+            Err(reason) => (None, vec![reason]),
+        };
+        unread.extend(unit.iter().flat_map(|unit| unit.unread.iter().cloned()));
         let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
         let started = started.as_ref();
         let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
@@ -99,7 +106,7 @@ impl Containerd {
         }
         let version = version(&program);
         let files = files::read(root, &main, &drop_in(&main));
-        Some(Self { program, version, files, unit: unit.is_some(), notes })
+        Some(Self { program, version, files, unit: unit.is_some(), unread, notes })
     }
 
     /// The main file.

@@ -58,6 +58,10 @@ fn want(
     wrapper: &Path,
     desired: &mut Desired,
 ) -> Result<(), String> {
+    if !containerd.unread.is_empty() {
+        let unread = containerd.unread.join("; ");
+        return Err(format!("{unread}: which files it reads, and whether {UNIT} starts it, is not known"));
+    }
     let version =
         containerd.version.clone().map_err(|reason| format!("its version is not known: {reason}"))?;
     if (version.major, version.minor) < (1, 6) || version.major > 2 {
