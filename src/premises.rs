@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Store;
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
@@ -46,6 +47,11 @@ impl Premises {
     ) -> Self {
         let containerd =
             Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
+        // Without a receipt that can be read nothing is applied.
+        let store = Store::new(root);
+        let receipt = store.receipt().unwrap_or_default();
+        let containerd =
+            containerd.map(|it| it.without_ours(|path, text| store.without_ours(&receipt, path, text)));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
         let concourse = Concourse::read(root, &mut versions);
         Self {

@@ -194,3 +194,34 @@ fn a_restart_of_containerd_is_one_of_docker_where_docker_ends_with_it() {
     laid.put("etc/rocworker/config.yaml", "restart: now\n");
     assert_eq!(effects(&laid.json(&["apply"]), "containerd.service"), ["restart"]);
 }
+
+#[test]
+fn our_keys_of_an_older_containerd_are_not_taken_for_its_owners() {
+    const MAIN: &str = "etc/containerd/config.toml";
+    const DROP_IN: &str = "etc/containerd/conf.d/rocworker.toml";
+    for (cri, config) in [
+        ("sandbox_image = 'pause'", ""),
+        ("enable_cdi = false", ""),
+        ("sandbox_image = 'pause'", "cdi: {path: /srv/cdi/amd.json}\n"),
+    ] {
+        let theirs = format!("version = 2\n[plugins.'io.containerd.grpc.v1.cri']\n{cri}\n");
+        let old = with("1.7.24", "28.5.2");
+        let new = with("2.1.9", "28.5.2");
+        for laid in [&old, &new] {
+            laid.put(MAIN, &theirs);
+            laid.put("etc/rocworker/config.yaml", config);
+            laid.run(&["apply"]).success();
+        }
+        assert!(old.text(MAIN).contains("runtimes.amd"));
+        old.put("var/lib/dpkg/status", &new.text("var/lib/dpkg/status"));
+        // As on a machine that never had the older one, and at once.
+        let upgraded = old.json(&["apply"]);
+        assert_eq!(effects(&upgraded, "containerd.service"), ["restart"]);
+        assert_eq!(old.text(DROP_IN), new.text(DROP_IN), "{cri}");
+        assert_eq!(old.text(MAIN), new.text(MAIN), "{cri}");
+        let again = old.json(&["apply"]);
+        assert_eq!(again["changes"], json!([]), "{cri}: {again:#}");
+        old.run(&["undo"]).success();
+        assert_eq!(old.text(MAIN), theirs);
+    }
+}

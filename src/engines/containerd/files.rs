@@ -82,6 +82,17 @@ impl File {
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
     }
 
+    /// Takes what it would say without our keys for what it says.
+    pub(super) fn without_ours(&mut self, text: impl Fn(&Path, &str) -> Option<String>) {
+        let without = match &self.text {
+            Text::There(it) => text(&self.path, it),
+            Text::Absent | Text::Refused(_) => None,
+        };
+        if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
+            self.said = Ok(said);
+        }
+    }
+
     /// Its text; nothing where it is not there or cannot be read.
     #[must_use]
     pub fn text_or_nothing(&self) -> &str {
