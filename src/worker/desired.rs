@@ -8,7 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::way_back::{way_back, with_docker};
+use super::way_back::{WRAPPER, way_back, with_docker};
 use super::{concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
@@ -78,7 +78,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            let told = ["wrapper", POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
+            let told = [WRAPPER, POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
             desired.undecided.extend(told);
         }
     }
@@ -123,7 +123,7 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program).of("wrapper");
+    let mut desired = wrapper(program).of(WRAPPER);
     let shim = Path::new(concourse::SHIM_FOLDER);
     let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));

@@ -1,7 +1,7 @@
 //! What taking engines' configuration back has to heed, by how the engines are configured now: settings that name our
 //! runtime, and whether an engine may begin anew.
 
-use reconcile::{Desired, Effect, Named, WayBack};
+use reconcile::{Desired, Effect, Named, Running, WayBack};
 
 use super::{containerd, docker};
 use crate::config::Config;
@@ -9,11 +9,28 @@ use crate::engines::containerd::UNIT;
 use crate::engines::docker::CommandLine;
 use crate::engines::{Containerd, Docker};
 
+/// The wrapper as a concern.
+pub(super) const WRAPPER: &str = "wrapper";
+
+/// Where the system's containerd and one that dockerd starts keep the bundles of what runs.
+const BUNDLES: [&str; 2] = [
+    "/run/containerd/io.containerd.runtime.v2.task",
+    "/run/docker/containerd/daemon/io.containerd.runtime.v2.task",
+];
+
+/// containerd's shim writes its options and the runtime's path there (`WriteOptions` and `WriteRuntime` of
+/// runtime/v2/runc), and calls that path to stop a container, whatever containerd's configuration says by then.
+fn bundles(folder: &str) -> Running {
+    let files = ["options.json", "runtime"].map(str::to_owned).to_vec();
+    Running { folder: folder.into(), files, what: "container".to_owned() }
+}
+
 /// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
 /// more.
 #[must_use]
 pub fn way_back(config: &Config, containerd: Option<&Containerd>, docker: &Docker) -> WayBack {
     let mut way_back = WayBack::default();
+    way_back.running.insert(WRAPPER.to_owned(), BUNDLES.map(bundles).into());
     if let Some(containerd) = containerd {
         let files = containerd.files.iter().map(|file| file.path.clone());
         way_back.files.insert(containerd::ABOUT.to_owned(), files.collect());

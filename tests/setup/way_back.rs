@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::laid::Laid;
 use crate::late::machine;
+use crate::program::Program;
 
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";
 const DAEMON: &str = "etc/docker/daemon.json";
@@ -223,5 +224,48 @@ fn our_keys_of_an_older_containerd_are_not_taken_for_its_owners() {
         assert_eq!(again["changes"], json!([]), "{cri}: {again:#}");
         old.run(&["undo"]).success();
         assert_eq!(old.text(MAIN), theirs);
+    }
+}
+
+#[test]
+fn the_wrapper_stays_while_a_container_runs_by_it() {
+    const WRAPPER: &str = "usr/local/lib/rocworker/runc-amd-wrapper";
+    const PACKAGED: &str = "usr/lib/rocworker/runc-amd-wrapper";
+    const TASKS: &str = "io.containerd.runtime.v2.task";
+    let program = Program::new();
+    for (how, bundle, file, text) in [
+        (
+            "undo",
+            format!("run/containerd/{TASKS}/k8s.io/c1"),
+            "options.json",
+            format!("{{\"binary_name\":\"/{WRAPPER}\"}}"),
+        ),
+        ("off", format!("run/docker/containerd/daemon/{TASKS}/moby/c1"), "runtime", format!("/{WRAPPER}")),
+        ("package", format!("run/containerd/{TASKS}/default/c1"), "runtime", format!("/{WRAPPER}")),
+    ] {
+        let laid = with("2.1.9", "28.5.2");
+        fs::rename(laid.path(PACKAGED), laid.path("aside")).unwrap();
+        assert_eq!(program.run(&laid, &["apply"]).0, 0);
+        // Another container of the same namespace has another runtime.
+        laid.put(&format!("{bundle}0/{file}"), "/usr/sbin/runc");
+        laid.put(&format!("{bundle}/{file}"), &text);
+        match how {
+            "off" => laid.put("etc/rocworker/config.yaml", "compute-runtime: none\n"),
+            "package" => fs::rename(laid.path("aside"), laid.path(PACKAGED)).unwrap(),
+            _ => {}
+        }
+        let command = if how == "undo" { "undo" } else { "apply" };
+        let (code, said) = program.run(&laid, &[command]);
+        assert_eq!(code, i32::from(how == "undo"), "{how}: {said}");
+        let why = "container c1 runs by it, and nobody could stop that without it";
+        assert!(said.contains(why), "{how}: {said}");
+        assert!(laid.path(WRAPPER).exists(), "{how}");
+        // The rest is gone, or goes by the package's.
+        let daemon = laid.text(DAEMON);
+        assert!(!daemon.contains(WRAPPER), "{how}: {daemon}");
+
+        fs::remove_dir_all(laid.path(&bundle)).unwrap();
+        let (code, said) = program.run(&laid, &[command]);
+        assert!(code == 0 && !laid.path(WRAPPER).exists(), "{how}: {said}");
     }
 }

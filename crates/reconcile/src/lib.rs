@@ -44,5 +44,5 @@ pub use settle::{Outcome, Settled};
 pub use state::{Digest, State};
 pub use store::{FOLDER, Store};
 pub use uptime::Uptime;
-pub use way_back::{Named, WayBack};
+pub use way_back::{Named, Running, WayBack};
 pub use work::{Carried, Work};

@@ -21,9 +21,15 @@ pub struct Use {
     pub value: String,
 }
 
-/// The first of an entry's uses that stands, as a reason not to take away what it names: where one was looked for when
-/// it came, or where one can stand by now.
+/// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
+/// came or can stand by now.
 pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+    let mut running = now.running.get(&entry.concern).into_iter().flatten();
+    if let Some(what) = running.find_map(|it| it.by(root, &entry.path)) {
+        return Some(format!(
+            "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
+        ));
+    }
     let named = now
         .named
         .iter()
