@@ -393,22 +393,43 @@ fn a_folder_that_somebody_adds_to_our_list_of_specs_stays_beside_those_of_contai
 }
 
 #[test]
-fn a_unit_that_cannot_be_read_is_not_one_that_is_not_there() {
-    const UNIT: &str = "lib/systemd/system/containerd.service";
-    const DROP_IN: &str = "etc/systemd/system/containerd.service.d/site.conf";
-    for path in [UNIT, DROP_IN] {
-        let machine = Machine::with("2.1.9");
-        machine.put(path, b"[Service]\nExecStart=/opt/containerd \xff\n");
-        let desired = machine.wanted();
-        assert!(only_problem(&desired).contains("is not known"), "{desired:#?}");
-        assert!(only_problem(&desired).contains(path), "{desired:#?}");
-        // What was set before stays.
-        assert_eq!(desired.of_or_undecided("containerd").undecided, ["containerd"]);
+fn a_file_that_is_loaded_after_ours_and_says_otherwise_is_named() {
+    let site = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\n";
+    for (main, file, said, expected) in [
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = false\n", true),
+        // Before ours.
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/a.toml", "enable_cdi = false\n", false),
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = true\n", false),
+        ("imports = ['conf.d/*.toml', '/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", true),
+        // Our import comes after theirs.
+        ("imports = ['/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", false),
+        (
+            "imports = ['conf.d/*.toml']\n",
+            "etc/containerd/conf.d/site.toml",
+            "cdi_spec_dirs = ['/x']\n",
+            true,
+        ),
+        (
+            "imports = ['conf.d/*.toml']\n",
+            "etc/containerd/conf.d/site.toml",
+            "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.amd]\nruntime_type = 'x'\n\
+             options.BinaryName = '/usr/local/lib/rocworker/runc-amd-wrapper'\n",
+            true,
+        ),
+    ] {
+        let machine = Machine::with_main("2.1.9", &format!("version = 3\n{main}"));
+        machine.put(file, format!("{site}{said}"));
+        for is_there in [false, true] {
+            let desired = machine.wanted_with("cdi: {path: /srv/cdi/amd.json}");
+            let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).collect();
+            assert_eq!(!problems.is_empty(), expected, "{file} {said}: {problems:#?}");
+            let named = format!("/{file} is loaded after /etc/containerd/conf.d/rocworker.toml and says ");
+            assert!(problems.iter().all(|note| note.text.starts_with(&named)), "{problems:#?}");
+            assert!(!desired.actions.is_empty());
+            if !is_there {
+                let Kind::Owned(Content::File { bytes, .. }) = &desired.actions[0].kind else { panic!() };
+                machine.put("etc/containerd/conf.d/rocworker.toml", bytes);
+            }
+        }
     }
-    // One that is masked is known to start nothing.
-    let machine = Machine::with("2.1.9");
-    fs::create_dir_all(machine.0.path().join("etc/systemd/system")).unwrap();
-    symlink("/dev/null", machine.0.path().join("etc/systemd/system/containerd.service")).unwrap();
-    assert!(machine.wanted().actions.iter().all(|action| action.effects.is_empty()));
-    assert!(!machine.wanted().actions.is_empty());
 }

@@ -40,6 +40,8 @@ pub struct Containerd {
     /// Its main file and what that imports, in the order in which containerd loads them, the main file first. Our
     /// drop-in is not among them.
     pub files: Vec<File>,
+    /// How many of them are loaded before our drop-in; what the others say wins over it.
+    pub before_ours: usize,
     /// Whether systemd starts it, as containerd.service.
     pub unit: bool,
     /// What could not be read of its unit, each as a sentence.
@@ -105,8 +107,8 @@ impl Containerd {
             ));
         }
         let version = version(&program);
-        let files = files::read(root, &main, &drop_in(&main));
-        Some(Self { program, version, files, unit: unit.is_some(), unread, notes })
+        let (files, before_ours) = files::read(root, &main, &drop_in(&main));
+        Some(Self { program, version, files, before_ours, unit: unit.is_some(), unread, notes })
     }
 
     /// The same by what its files would say without our keys, of a release that needs none in them. `text`: what a file
