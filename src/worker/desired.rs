@@ -9,6 +9,7 @@ use super::cdi::{Wanted, wanted};
 use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
+use super::way_back::{way_back, with_docker};
 use super::{concourse, containerd, docker, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
@@ -35,7 +36,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let mut desired = Desired::default();
+    let way_back = way_back(config, premises.containerd.as_ref(), &premises.docker);
+    let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
@@ -151,6 +153,7 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        let part = with_docker(part, &way_back(config, Some(containerd), &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
         desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }

@@ -13,3 +13,4 @@ pub mod policy;
 pub mod selection;
 pub mod tags;
 mod uses;
+pub mod way_back;

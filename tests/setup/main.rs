@@ -9,6 +9,7 @@
 
 mod apply;
 mod laid;
+mod late;
 mod mended;
 mod places;
 mod program;
@@ -19,3 +20,4 @@ mod real_order;
 mod receipts;
 mod starts;
 mod theirs;
+mod way_back;

@@ -107,6 +107,10 @@ impl<'a> Work<'a> {
             self.receipt.drop_entry(path);
             self.unsaved = true;
         }
+        for entry in &plan.kept {
+            self.receipt.put(entry.clone());
+            self.unsaved = true;
+        }
         let mut standing = Standing::default();
         for change in &plan.changes {
             told(Progress::Begins(change));
