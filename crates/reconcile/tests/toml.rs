@@ -28,12 +28,18 @@ fn member(member: &str) -> Edit {
 fn containerd() -> Edit {
     let runc = json!({"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": false}});
     let runtimes = ["plugins", CRI, "containerd", "runtimes"];
-    let amd = [&runtimes[..], &["amd"]].concat();
+    let amd = json!({"runtime_type": "io.containerd.runc.v2", "options": {"BinaryName": "/usr/local/bin/w"}});
     edit(vec![
         (&["version"], Set::Needed(2.into())),
         (&[&runtimes[..], &["runc"]].concat(), Set::Needed(runc)),
-        (&[&amd[..], &["runtime_type"]].concat(), Set::Value("io.containerd.runc.v2".into())),
-        (&[&amd[..], &["options", "BinaryName"]].concat(), Set::Value("/usr/local/bin/w".into())),
+        (
+            &[&runtimes[..], &["amd"]].concat(),
+            Set::Entry {
+                value: amd,
+                identity: "options/BinaryName".to_owned(),
+                instead: vec!["runtime_type".to_owned()],
+            },
+        ),
         (&["plugins", CRI, "enable_cdi"], Set::Value(true.into())),
     ])
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use toml_edit::{InlineTable, Item, Table};
 
-use super::super::Fault;
+use super::super::{Fault, leaves};
 use super::tree::{self, Node, Step, Tree};
 use super::{lines, write};
 
@@ -161,7 +161,7 @@ fn beside_dotted(
     // The last value may stand on several lines; the key is on the first.
     let first = first_line_of(table).unwrap_or(last);
     let blanks = lines::indentation(text, first).to_owned();
-    let written: Result<String, Fault> = write::leaves(value)
+    let written: Result<String, Fault> = leaves(value)
         .into_iter()
         .map(|(below, leaf)| line(&blanks, &[keys, below.as_slice()].concat(), leaf, text))
         .collect();
