@@ -87,6 +87,41 @@ fn a_key_goes_where_its_neighbours_are_and_as_they_are_written() {
 }
 
 #[test]
+fn a_setting_that_is_switched_off_stays_in_its_table_when_ours_comes_behind_it() {
+    let ours = Set::Entry { value: json!({"on": true}), identity: "on".to_owned(), instead: Vec::new() };
+    let section = edit(vec![(&["a", "ours"], ours)]);
+    let key = value(&["a", "on"], true.into());
+    for (edit, text, expected) in [
+        (
+            &section,
+            "[a]\nx = 1\n# y = 2\n  # z = 3\n\n[b]\n",
+            "[a]\nx = 1\n# y = 2\n  # z = 3\n\n[a.ours]\non = true\n\n[b]\n",
+        ),
+        (&section, "[a]\nx = 1\n# y = 2\n[b]\n", "[a]\nx = 1\n# y = 2\n\n[a.ours]\non = true\n[b]\n"),
+        (&section, "[a.c]\n# y = 2\n", "[a.c]\n# y = 2\n\n[a.ours]\non = true\n"),
+        (&section, "[a.c]\n# y = 2", "[a.c]\n# y = 2\n\n[a.ours]\non = true"),
+        (
+            &section,
+            "[a]\r\n# y = 2\r\n\r\n# b\r\n[b]\r\n",
+            "[a]\r\n# y = 2\r\n\r\n[a.ours]\r\non = true\r\n\r\n# b\r\n[b]\r\n",
+        ),
+        (&key, "[a]\nx = 1\n# y = 2\n\n[b]\n", "[a]\nx = 1\n# y = 2\non = true\n\n[b]\n"),
+        (&key, "[a]\nx = 1\n# y = 2\n", "[a]\nx = 1\n# y = 2\non = true\n"),
+        // The comment is of what follows.
+        (&key, "[a]\nx = 1\n# the other\n[b]\n", "[a]\nx = 1\non = true\n# the other\n[b]\n"),
+    ] {
+        let ours = applied(edit, text);
+        assert_eq!(ours, expected, "{text}");
+        // Switched on, it says what it would have said without us.
+        for off in ["# y", "# z"] {
+            let on = |text: &str| text.replace(off, off.trim_start_matches("# "));
+            let back = edit.revert(&on(&ours), Some(text)).unwrap();
+            assert_eq!(back.text.as_deref(), Some(&*on(text)), "{ours}");
+        }
+    }
+}
+
+#[test]
 fn a_key_at_the_top_stays_above_the_tables() {
     let version = value(&["version"], 2.into());
     for (text, expected) in [
