@@ -122,6 +122,21 @@ fn a_setting_that_is_switched_off_stays_in_its_table_when_ours_comes_behind_it()
 }
 
 #[test]
+fn an_empty_line_of_ours_goes_whatever_stands_behind_it_and_theirs_stays() {
+    let section = edit(vec![(&["a", "ours"], Set::Needed(json!({"on": true, "inner": {"x": 1}})))]);
+    for text in ["[a]\nx = 1\n", "[a]\nx = 1\n\n\n[b]\n", "[a]\nx = 1\n\n# end\n"] {
+        let ours = section.apply(text).unwrap();
+        // Right behind ours, and at the end.
+        let last = ours.find("x = 1\n").map_or(0, |_| ours.rfind("[a.ours").unwrap());
+        let behind = last + ours[last..].find("1\n").unwrap() + 2;
+        let theirs = format!("{}# somebody\n{}", &ours[..behind], &ours[behind..]);
+        let back = section.revert(&theirs, Some(text)).unwrap().text.unwrap();
+        let expected = text.replacen("x = 1\n", "x = 1\n# somebody\n", 1);
+        assert_eq!(back, expected, "{theirs}");
+    }
+}
+
+#[test]
 fn a_key_at_the_top_stays_above_the_tables() {
     let version = value(&["version"], 2.into());
     for (text, expected) in [

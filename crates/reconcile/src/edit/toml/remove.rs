@@ -22,13 +22,13 @@ pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Resul
                 removed(&text, &[path, below.as_slice()].concat(), before)
             });
         }
-        (Node::Table(table), _) => without_blocks(text, of_table(text, table)?),
-        (Node::Tables(tables), _) => without_blocks(text, of_tables(text, tables)?),
+        (Node::Table(table), _) => without_blocks(text, of_table(text, table)?, before),
+        (Node::Tables(tables), _) => without_blocks(text, of_tables(text, tables)?, before),
         (_, Some(Node::Inline(host))) => from_inline(text, host, &found)?,
         _ => {
             let key = tree::known(found.key.span())?;
             let end = end_of(found.node)?;
-            without_lines(text, lines::start(text, key.start)..lines::next(text, end))
+            without_lines(text, lines::start(text, key.start)..lines::next(text, end), before)
         }
     };
     (1..=folder.len()).rev().try_fold(text, |text, depth| {
@@ -63,7 +63,7 @@ fn of_tables(text: &str, tables: &ArrayOfTables) -> Result<Vec<Range<usize>>, Fa
 }
 
 /// Lines go, those that follow one another as one.
-fn without_blocks(text: &str, mut own: Vec<Range<usize>>) -> String {
+fn without_blocks(text: &str, mut own: Vec<Range<usize>>, before: &Before<'_>) -> String {
     own.sort_by_key(|range| range.start);
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for range in own {
@@ -72,7 +72,7 @@ fn without_blocks(text: &str, mut own: Vec<Range<usize>>) -> String {
             _ => blocks.push(range),
         }
     }
-    blocks.into_iter().rev().fold(text.to_owned(), |text, block| without_lines(&text, block))
+    blocks.into_iter().rev().fold(text.to_owned(), |text, block| without_lines(&text, block, before))
 }
 
 fn end_of(node: Node<'_>) -> Result<usize, Fault> {
@@ -85,12 +85,14 @@ fn end_of(node: Node<'_>) -> Result<usize, Fault> {
 }
 
 /// Lines go, and one of two empty lines that they stood between, or that stood before them at the end.
-fn without_lines(text: &str, range: Range<usize>) -> String {
+/// In front of a header of ours the empty line is ours too, unless the text ended with one.
+fn without_lines(text: &str, range: Range<usize>, before_us: &Before<'_>) -> String {
     let Range { mut start, mut end } = range;
     let before = lines::start(text, start.saturating_sub(1));
     let blank_before = start > 0 && lines::is_blank(text, before);
     let at_end = end >= text.len();
-    if blank_before && (at_end || lines::is_blank(text, end) || begins_table(text, end)) {
+    let is_ours = || begins_table(text, start) && !ended_blank_behind(before_us, line_before(text, before));
+    if blank_before && (at_end || lines::is_blank(text, end) || begins_table(text, end) || is_ours()) {
         start = before;
     } else if start == 0 && lines::is_blank(text, end) {
         end = lines::next(text, end);
@@ -100,6 +102,19 @@ fn without_lines(text: &str, range: Range<usize>) -> String {
         start -= if text.get(..start).is_some_and(|before| before.ends_with("\r\n")) { 2 } else { 1 };
     }
     lines::spliced(text, [(start..end, String::new())])
+}
+
+fn line_before(text: &str, at: usize) -> &str {
+    let end = text.get(..at).unwrap_or_default().trim_end_matches(['\r', '\n']).len();
+    text.get(lines::start(text, end)..end).unwrap_or_default()
+}
+
+/// Whether a text ended with this line and empty ones, behind which a table of ours gets no more.
+fn ended_blank_behind(before: &Before<'_>, line: &str) -> bool {
+    let text = before.tree().text();
+    let last = text.trim_end();
+    text.get(last.len()..).is_some_and(|end| end.matches('\n').count() > 1)
+        && last.lines().last() == Some(line.trim_end())
 }
 
 fn begins_table(text: &str, at: usize) -> bool {
@@ -116,7 +131,11 @@ fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<S
                 return Ok(text);
             }
             let header = tree::known(table.span())?;
-            Ok(without_lines(&text, lines::start(&text, header.start)..lines::next(&text, header.end)))
+            Ok(without_lines(
+                &text,
+                lines::start(&text, header.start)..lines::next(&text, header.end),
+                before,
+            ))
         }
         Some(Step { node: Node::Inline(table), .. }) if table.is_empty() && was.is_none() => {
             removed(&text, path, before)
