@@ -179,6 +179,8 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
         Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
+        // It runs nothing: ours, that somebody has taken the program out of, if the receipt knows it.
+        Some(Value::Object(entry)) if runs_nothing(entry) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
@@ -188,13 +190,22 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
         }
     }
     // Arguments that somebody gave it stay as long as it does.
-    let set = Set::Entry { value: json!({ "path": path }), identity: "path".to_owned() };
+    let set = Set::Entry {
+        value: json!({ "path": path }),
+        identity: "path".to_owned(),
+        instead: vec!["runtimeType".to_owned()],
+    };
     Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set }))
 }
 
 fn is_editable(text: &str) -> bool {
     let key = Key { path: vec!["runtimes".to_owned()], set: Set::Needed(json!({})) };
     Edit::new(Format::Json, vec![key]).apply(text).is_ok()
+}
+
+fn runs_nothing(entry: &serde_json::Map<String, Value>) -> bool {
+    let is_empty = |key: &str| entry.get(key).is_none_or(|it| it.is_null() || it.as_str() == Some(""));
+    is_empty("path") && is_empty("runtimeType")
 }
 
 fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {

@@ -8,6 +8,7 @@
 )]
 
 mod apply;
+mod hand_edits;
 mod laid;
 mod late;
 mod mended;

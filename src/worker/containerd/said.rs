@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::RUNTIME_TYPE;
 use crate::engines::Version;
 use crate::engines::containerd::{Containerd, File, Text};
 use crate::program::is_ours;
@@ -27,6 +28,8 @@ pub(super) struct Said {
     pub(super) cri_is_disabled: bool,
     /// Of containerd 2: what each file says that is loaded after our drop-in.
     pub(super) later: Vec<(PathBuf, Value)>,
+    /// Whether our keys go into these files: beside a drop-in of ours nothing in them is ours.
+    is_in_place: bool,
 }
 
 impl Said {
@@ -96,19 +99,24 @@ impl Said {
             list.into_iter().flatten().filter_map(Value::as_str)
         });
         let cri_is_disabled = disabled.into_iter().any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
-        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later })
+        let is_in_place = version.major == 1;
+        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later, is_in_place })
     }
 
     pub(super) fn runtimes(&self) -> Option<&Map<String, Value>> {
         self.cri.pointer("/containerd/runtimes")?.as_object()
     }
 
-    /// What a runtime of this name runs, where that is not the wrapper.
+    /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
+    /// in a file that our keys are in, it may be ours that somebody has taken the program out of, and whose it is stands
+    /// in the receipt.
     pub(super) fn runtime_is_somebody_elses(&self, name: &str, wrapper: &str) -> Option<String> {
         let runtime = self.runtimes()?.get(name)?;
-        match runtime.pointer("/options/BinaryName").and_then(Value::as_str) {
+        let program = runtime.pointer("/options/BinaryName").and_then(Value::as_str);
+        match program.filter(|program| !program.is_empty()) {
             Some(program) if program == wrapper || is_ours(program) => None,
             Some(program) => Some(program.to_owned()),
+            None if self.is_in_place && runs_runc(runtime) => None,
             None => Some("another program than the wrapper".to_owned()),
         }
     }
@@ -129,6 +137,12 @@ impl Said {
     pub(super) fn cdi_dirs(&self) -> Option<&Vec<Value>> {
         self.cri.get("cdi_spec_dirs")?.as_array()
     }
+}
+
+/// Whether a runtime is of the kind that ours is, whichever program it runs.
+fn runs_runc(runtime: &Value) -> bool {
+    let kind = runtime.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
+    runtime.is_object() && ["", RUNTIME_TYPE].contains(&kind)
 }
 
 /// The highest version of the file that a release knows.
