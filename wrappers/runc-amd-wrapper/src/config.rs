@@ -33,8 +33,13 @@ pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
     Path::new(OsStr::from_bytes(bundle.unwrap_or_default())).join("config.json")
 }
 
-/// Reads the file if it is one that can be edited.
-pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
+/// Reads the file if it is one that can be edited. `seen`: the file, where it was opened and looked at before.
+pub fn read(path: PathBuf, seen: Option<(Fd, Stat)>) -> Result<Config, (PathBuf, open::Error)> {
+    if let Some((file, found)) = seen
+        && let Some(bytes) = read_again(&file, &found)
+    {
+        return Ok(Config { path, bytes, found, _file: file });
+    }
     let read = || {
         let name = c_string(&path).map_err(|errno| open::Error::Io(errno.into()))?;
         let (file, found) = open::regular_from(Begin::WorkingFolder, &name)?;
@@ -44,6 +49,13 @@ pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
         Ok((bytes, found, file)) => Ok(Config { path, bytes, found, _file: file }),
         Err(error) => Err((path, error)),
     }
+}
+
+/// The bytes of a file that is as long as it was a moment ago.
+fn read_again(file: &Fd, found: &Stat) -> Option<Vec<u8>> {
+    let size = usize::try_from(found.size).ok()?;
+    let mut bytes = Vec::with_capacity(size + 1);
+    (sys::read_from_start(file, &mut bytes, size + 1) == Ok(size)).then_some(bytes)
 }
 
 /// Whether some string in the file asks for GPUs, whatever its length and shape; `None` where it cannot

@@ -39,6 +39,7 @@ use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Key, Store};
+use crate::sys::{Fd, Stat};
 use crate::uses::Uses;
 use crate::{folders, memlock, open, reap, scan};
 
@@ -56,11 +57,12 @@ pub struct Create<'a> {
 }
 
 impl Create<'_> {
-    /// Does to the bundle what its container asks for.
+    /// Does to the bundle what its container asks for. `seen`: the bundle, where it was looked at and a request may stand
+    /// in it.
     ///
     /// # Errors
     /// The sentence that says why an explicit request cannot be met: runc must not be run.
-    pub fn prepare(&self, policy: &PolicyFile) -> Result<(), String> {
+    pub fn prepare(&self, policy: &PolicyFile, seen: Option<(Fd, Stat)>) -> Result<(), String> {
         match policy {
             PolicyFile::Absent => Ok(()),
             PolicyFile::NotRoots(warning) => {
@@ -69,7 +71,7 @@ impl Create<'_> {
             }
             PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
             PolicyFile::Good(policy) if policy.says_nothing() && policy.folders.is_empty() => Ok(()),
-            PolicyFile::Good(policy) => self.prepare_under(policy),
+            PolicyFile::Good(policy) => self.prepare_under(policy, seen),
         }
     }
 
@@ -104,8 +106,9 @@ impl Create<'_> {
         Ok(())
     }
 
-    fn prepare_under(&self, policy: &Policy) -> Result<(), String> {
-        let config = match config::read(config::path_in(self.bundle)) {
+    fn prepare_under(&self, policy: &Policy, seen: Option<(Fd, Stat)>) -> Result<(), String> {
+        let may_ask = seen.is_some();
+        let config = match config::read(config::path_in(self.bundle), seen) {
             Ok(config) => config,
             Err((_, error)) if error.is_absent() => return Ok(()),
             Err((path, error)) => {
@@ -127,7 +130,7 @@ impl Create<'_> {
             folders::mount(&policy.folders, &config, &self.log);
             return Ok(());
         }
-        if policy.default == Default::None && !scan::mentions(&config.bytes) {
+        if policy.default == Default::None && !may_ask && !scan::mentions(&config.bytes) {
             folders::mount(&policy.folders, &config, &self.log);
             return self.give_nothing();
         }
