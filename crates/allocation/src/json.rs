@@ -130,34 +130,28 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes past exactly this text, if it stands here.
+    /// What it has not gone past yet.
     #[inline(always)]
-    pub(crate) fn take(&mut self, text: &str) -> Option<()> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        rest.starts_with(text.as_bytes()).then(|| self.at += text.len())
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 
-    /// Goes past what stands in front of the next quotation mark, if that has no escape in it.
-    pub(crate) fn take_plain(&mut self) -> Option<&'a str> {
-        let start = self.at;
-        let end = start + plain_bytes(self.text.as_bytes().get(start..)?);
-        let plain = self.text.get(start..end)?;
-        self.at = end;
-        Some(plain)
+    /// Goes past this many bytes, of which the caller knows what they are; answers the text of some of them.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, length: usize, wanted: std::ops::Range<usize>) -> &'a str {
+        let wanted = self.text.get(self.at + wanted.start..self.at + wanted.end).unwrap_or_default();
+        self.at += length;
+        wanted
     }
 
-    /// Goes past a number of some decimal digits and no more than fit into it.
-    pub(crate) fn take_digits(&mut self) -> Option<u32> {
-        let start = self.at;
-        let mut number = 0_u32;
-        while let Some(digit) = self.byte().and_then(|b| char::from(b).to_digit(10)) {
-            number = number.checked_mul(10)?.checked_add(digit)?;
+    /// Goes past a comma and the space behind it, if they stand here.
+    pub(crate) fn take_comma(&mut self) -> bool {
+        let stands = self.byte() == Some(b',');
+        if stands {
             self.at += 1;
+            self.space();
         }
-        // JSON has no leading zeros.
-        let is_plain =
-            self.at - start == 1 || self.at > start && !self.text.as_bytes()[start..].starts_with(b"0");
-        is_plain.then_some(number)
+        stands
     }
 
     /// Goes back to a place that it has been at, on the same depth.
@@ -339,7 +333,7 @@ impl<'a> Scanner<'a> {
 
 /// How many bytes stand in front of the first quotation mark, backslash or control character.
 #[inline(always)]
-fn plain_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
     let (blocks, rest) = bytes.as_chunks();
     for (number, block) in blocks.iter().enumerate() {
         let specials = block::specials(block);

@@ -1,10 +1,12 @@
 //! Strings and numbers as JSON, put behind what is there.
 
+use super::plain_bytes;
+
 /// Writes a string as JSON.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
-    if !text.bytes().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+    if plain_bytes(text.as_bytes()) == text.len() {
         out.push_str(text);
         out.push('"');
         return;
@@ -28,12 +30,12 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
 /// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
 /// core::fmt for each.
 pub(crate) fn write_number(out: &mut String, number: u32) {
-    let mut power = 1_u32;
-    while number / power >= 10 {
-        power *= 10;
+    let mut digits = [b'0'; 10];
+    let (mut left, mut begin) = (number, digits.len());
+    while left > 0 || begin == digits.len() {
+        begin -= 1;
+        digits[begin] += u8::try_from(left % 10).unwrap_or_default();
+        left /= 10;
     }
-    while power > 0 {
-        out.push(char::from_digit(number / power % 10, 10).unwrap_or('0'));
-        power /= 10;
-    }
+    out.push_str(std::str::from_utf8(&digits[begin..]).unwrap_or_default());
 }
