@@ -130,32 +130,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What it has not gone past yet.
-    #[inline(always)]
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.text.as_bytes().get(self.at..).unwrap_or_default()
-    }
-
-    /// Goes past this many bytes, of which the caller knows what they are; answers the text of some of them.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, length: usize, wanted: std::ops::Range<usize>) -> &'a str {
-        let wanted = self.text.get(self.at + wanted.start..self.at + wanted.end).unwrap_or_default();
-        self.at += length;
-        wanted
-    }
-
-    /// Goes past a comma and the space behind it, if they stand here.
-    pub(crate) fn take_comma(&mut self) -> bool {
-        let stands = self.byte() == Some(b',');
-        if stands {
-            self.at += 1;
-            self.space();
-        }
-        stands
-    }
-
-    /// Goes back to a place that it has been at, on the same depth.
-    pub(crate) fn back_to(&mut self, offset: usize) {
+    /// Goes on at another place, on the same depth: behind a value that the caller has read otherwise.
+    pub(crate) fn go_to(&mut self, offset: usize) {
         self.at = offset;
     }
 

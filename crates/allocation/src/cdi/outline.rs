@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{Device, Edits, Error, Fault, Spec, read};
+use super::{Device, Edits, Error, Fault, Spec, read, written};
 use crate::{
     ByPath, Quoted, Render,
     json::{self, Misread, Scanner, Span, keyed, object, whole},
@@ -61,7 +61,13 @@ keyed!(Top<'a>, required [], |top, scanner| {
 
 /// Goes past a device and adds its render nodes to the others.
 fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
-    let begin = renders.len();
+    scanner.peek()?;
+    let (start, begin) = (scanner.offset(), renders.len());
+    if let Some(name) = written::device(scanner, |node| renders.extend(Render::parse(node.path))) {
+        let whole = Span { start, end: scanner.offset() };
+        return Ok(Named { name: name.into(), renders: begin..renders.len(), whole });
+    }
+    renders.truncate(begin);
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
@@ -71,7 +77,10 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
                 }
-                read::nodes(scanner, |node| Render::parse(node.path), node, |render| renders.extend(render))
+                scanner.each(|scanner| {
+                    renders.extend(node(scanner)?);
+                    Ok(())
+                })
             });
             edits.map(drop)
         } else {
@@ -83,6 +92,10 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+    scanner.peek()?;
+    if let Some(node) = written::node(scanner) {
+        return Ok(Render::parse(node.path));
+    }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
         if key.is("path") {
@@ -126,7 +139,11 @@ impl<'a> Outline<'a> {
             let places = places.into_iter();
             let mut devices = Vec::with_capacity(places.size_hint().0);
             for device in places.filter_map(|place| self.top.devices.get(place)) {
-                devices.push(object::<Device<'a>>(&mut at(device.whole))?);
+                let mut scanner = at(device.whole);
+                devices.push(match written::whole_device(&mut scanner) {
+                    Some(device) => device,
+                    None => object::<Device<'a>>(&mut scanner)?,
+                });
             }
             let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))

@@ -1,7 +1,7 @@
 //! The objects of a spec. Keys that CDI does not know are kept by name: what they ask for is not given.
 
-use super::{Device, DeviceNode, Edits, Hook, Mount, Spec};
-use crate::json::{Fault, Scanner, Text, keyed, object, plain_bytes};
+use super::{Device, DeviceNode, Edits, Hook, Mount, Spec, written};
+use crate::json::{Fault, Scanner, Text, keyed, object};
 
 /// Whether there is any annotation: of these, nothing else matters here.
 pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
@@ -9,80 +9,17 @@ pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     Ok(annotations.is_some_and(|annotations| !annotations.empty))
 }
 
-/// A device node spelt as rocworker's template spells it (templates/cdi/amd.json): a spec of 64 partitions has
-/// five hundred, and to read each key by key takes ten times as long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Written<'a> {
-    pub(super) path: &'a str,
-    file_mode: u32,
-}
-
-impl<'a> From<Written<'a>> for DeviceNode<'a> {
-    fn from(Written { path, file_mode }: Written<'a>) -> Self {
-        Self {
-            path: path.into(),
-            file_mode: Some(file_mode),
-            permissions: Some("rw".into()),
-            ..DeviceNode::default()
-        }
-    }
-}
-
-/// Of any other spelling nothing is read.
-pub(super) fn as_written<'a>(scanner: &mut Scanner<'a>) -> Option<Written<'a>> {
-    const BEFORE_PATH: &[u8] = b"{ \"path\": \"";
-    let whole = scanner.rest();
-    let rest = whole.strip_prefix(BEFORE_PATH)?;
-    let length = plain_bytes(rest);
-    let mut rest = rest.get(length..)?.strip_prefix(b"\", \"fileMode\": ")?;
-    let before = rest.len();
-    let mut file_mode = 0_u32;
-    while let Some((digit @ b'0'..=b'9', behind)) = rest.split_first() {
-        // JSON has no leading zeros, and a mode is not so long.
-        if before - rest.len() == 9 || file_mode == 0 && before > rest.len() {
-            return None;
-        }
-        file_mode = file_mode * 10 + u32::from(digit - b'0');
-        rest = behind;
-    }
-    if rest.len() == before {
-        return None;
-    }
-    let rest = rest.strip_prefix(b", \"permissions\": \"rw\" }")?;
-    let path = BEFORE_PATH.len()..BEFORE_PATH.len() + length;
-    Some(Written { path: scanner.take(whole.len() - rest.len(), path), file_mode })
-}
-
-/// Goes past a list of device nodes; each is given as it is written, or read otherwise.
-pub(super) fn nodes<'a, T>(
-    scanner: &mut Scanner<'a>,
-    written: impl Fn(Written<'a>) -> T,
-    other: impl Fn(&mut Scanner<'a>) -> Result<T, Fault>,
-    mut found: impl FnMut(T),
-) -> Result<(), Fault> {
+/// A card node and a render node are what most devices have.
+fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fault> {
+    let mut list = Vec::with_capacity(2);
     scanner.each(|scanner| {
         scanner.peek()?;
-        let Some(node) = as_written(scanner) else { return other(scanner).map(&mut found) };
-        found(written(node));
-        // Whoever wrote one like that wrote the next one like that.
-        loop {
-            let behind = scanner.offset();
-            if scanner.take_comma()
-                && let Some(node) = as_written(scanner)
-            {
-                found(written(node));
-            } else {
-                scanner.back_to(behind);
-                return Ok(());
-            }
-        }
-    })
-}
-
-fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fault> {
-    // A card node and a render node.
-    let mut list = Vec::with_capacity(2);
-    nodes(scanner, DeviceNode::from, object, |node| list.push(node))?;
+        list.push(match written::node(scanner) {
+            Some(node) => node.into(),
+            None => object(scanner)?,
+        });
+        Ok(())
+    })?;
     Ok(list)
 }
 

@@ -1,4 +1,5 @@
 //! Strings and numbers as JSON, put behind what is there.
+#![allow(unsafe_code, reason = "digits are text, which the library would look at again for each number")]
 
 use super::plain_bytes;
 
@@ -37,5 +38,6 @@ pub(crate) fn write_number(out: &mut String, number: u32) {
         digits[begin] += u8::try_from(left % 10).unwrap_or_default();
         left /= 10;
     }
-    out.push_str(std::str::from_utf8(&digits[begin..]).unwrap_or_default());
+    // SAFETY: they are ASCII. To look at each again is a third of what an edit for 64 partitions takes to write.
+    out.push_str(unsafe { std::str::from_utf8_unchecked(&digits[begin..]) });
 }
