@@ -332,7 +332,8 @@ mod write;
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 pub(crate) use text::Text;
-pub(crate) use write::{write_number, write_string};
+pub use write::write_number;
+pub(crate) use write::write_string;
 
 #[cfg(test)]
 mod tests;

@@ -130,13 +130,13 @@ impl Record {
             write_string(out, text);
         };
         out.push_str("{\"schema_version\":");
-        write_number(&mut out, *schema_version);
+        write_number(&mut out, (*schema_version).into());
         text(&mut out, ",\"id\":", id);
         text(&mut out, ",\"root\":", root);
         out.push_str(",\"gpus\":[");
         for (at, RecordedGpu { index, pci, render }) in gpus.iter().enumerate() {
             out.push_str(if at == 0 { "{\"index\":" } else { ",{\"index\":" });
-            write_number(&mut out, *index);
+            write_number(&mut out, (*index).into());
             match pci {
                 Some(pci) => {
                     out.push_str(",\"pci\":\"");
@@ -151,7 +151,7 @@ impl Record {
         out.push_str("],\"gids\":[");
         for (at, gid) in gids.iter().enumerate() {
             out.push_str(if at == 0 { "" } else { "," });
-            write_number(&mut out, *gid);
+            write_number(&mut out, (*gid).into());
         }
         out.push_str("],\"env\":[");
         for (at, entry) in env.iter().enumerate() {
@@ -163,13 +163,13 @@ impl Record {
         }
         if let Some(bytes) = memlock_bytes {
             out.push_str(",\"memlock_bytes\":");
-            out.push_str(&bytes.to_string());
+            write_number(&mut out, *bytes);
         }
         let Creator { pid, start_time, boot_id } = creator;
         out.push_str(",\"creator\":{\"pid\":");
-        write_number(&mut out, *pid);
+        write_number(&mut out, (*pid).into());
         out.push_str(",\"start_time\":");
-        out.push_str(&start_time.to_string());
+        write_number(&mut out, *start_time);
         text(&mut out, ",\"boot_id\":", boot_id);
         out.push_str("}}\n");
         out

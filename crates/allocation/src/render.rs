@@ -41,7 +41,7 @@ impl Render {
 
     pub(crate) fn write_path(self, out: &mut String) {
         out.push_str("/dev/dri/renderD");
-        write_number(out, self.0);
+        write_number(out, self.0.into());
     }
 }
 

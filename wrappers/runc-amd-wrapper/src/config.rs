@@ -54,6 +54,8 @@ pub fn read(path: PathBuf, seen: Option<(Fd, Stat)>) -> Result<Config, (PathBuf,
 /// The bytes of a file that is as long as it was a moment ago.
 fn read_again(file: &Fd, found: &Stat) -> Option<Vec<u8>> {
     let size = usize::try_from(found.size).ok()?;
+    // And for what is learnt from it.
+    sys::provide(size + size / 2);
     let mut bytes = Vec::with_capacity(size + 1);
     (sys::read_from_start(file, &mut bytes, size + 1) == Ok(size)).then_some(bytes)
 }
@@ -94,7 +96,8 @@ impl Config {
     /// # Errors
     /// A sentence that names the file.
     pub fn replace(&self, text: &Edited<'_>) -> Result<(), String> {
-        let temporary = format!(".config.json.rocworker.{}", std::process::id());
+        let mut temporary = ".config.json.rocworker.".to_owned();
+        allocation::write_number(&mut temporary, std::process::id().into());
         let replace = || {
             let (path, temporary) = (c_string(&self.path)?, c_string(&self.path.with_file_name(&temporary))?);
             let written = self.write(&temporary, text);

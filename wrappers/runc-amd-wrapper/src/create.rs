@@ -44,7 +44,7 @@ use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Key, Store};
-use crate::sys::{Fd, Stat};
+use crate::sys::{self, Fd, Stat};
 use crate::uses::Uses;
 use crate::{folders, memlock, open, reap, recording, scan};
 
@@ -228,8 +228,7 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
-            .map_err(|error| self.spec_fault(&error))?;
+        let spec_text = self.spec_text().map_err(|error| self.spec_fault(&error))?;
         let spec_text = ManuallyDrop::new(spec_text);
         let outline = ManuallyDrop::new(Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?);
         if let Some(fault) = outline.fault() {
@@ -396,6 +395,13 @@ impl Create<'_> {
 
     fn is_own(&self, record: &Record) -> bool {
         record.creator.pid == std::process::id() && creator_lives(record, self.paths)
+    }
+
+    fn spec_text(&self) -> Result<String, open::Error> {
+        let file = open::Trusted::at(&self.paths.cdi, self.paths.owner)?;
+        // For its text, and for what becomes of that on the way into the bundle, the record included.
+        sys::provide(file.size().saturating_mul(9) / 2 + 8 * 1024);
+        file.text(SPEC_LIMIT)
     }
 
     fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {

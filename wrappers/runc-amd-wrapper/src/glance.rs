@@ -140,7 +140,7 @@ fn has_no_record(root: Option<&[u8]>, id: &[u8], paths: &Paths) -> Option<bool> 
 }
 
 /// Whether a path is absolute and says what it means: no `.`, no `..`, no doubled slash.
-fn is_clean(path: &[u8]) -> bool {
+pub(crate) fn is_clean(path: &[u8]) -> bool {
     let (Some(b'/'), false) = (path.first(), path.ends_with(b"/")) else { return false };
     !path.windows(2).any(|pair| matches!(pair, [b'/', b'/' | b'.']))
 }

@@ -69,10 +69,7 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
         let mut seen = Seen::default();
         (glance(&arguments, &environment, &paths, &mut seen), seen)
     };
-    let verdict = at_a_glance.unwrap_or_else(|| {
-        MEMORY.provide();
-        wrap(&arguments, &environment, &paths, seen)
-    });
+    let verdict = at_a_glance.unwrap_or_else(|| wrap(&arguments, &environment, &paths, seen));
     match verdict {
         Verdict::Run { mut runtime, depth } => {
             let mut error = call.run(&runtime, depth);

@@ -69,11 +69,11 @@ impl<'a> Devices<'a> {
     }
 
     /// The driver of the device in this folder, relative to `/sys/dev/char`. None: no driver has it.
-    fn driver(&self, folder: &[u8]) -> Option<String> {
+    fn driver(&self, folder: &[u8]) -> Option<Vec<u8>> {
         let mut target = Vec::new();
         let path = [folder, b"/driver\0"].concat();
         let link = self.link(CStr::from_bytes_with_nul(&path).ok()?, &mut target)?;
-        Some(String::from_utf8_lossy(last(link)).into_owned())
+        Some(last(link).to_vec())
     }
 }
 
@@ -272,14 +272,14 @@ impl Node {
                     return Ok(is);
                 }
                 match devices.driver(folder) {
-                    Some(driver) if driver == DRIVER => {
+                    Some(driver) if driver == DRIVER.as_bytes() => {
                         devices.amds.borrow_mut().push(folder.to_vec());
                         Ok(is)
                     }
                     driver => {
                         let driver = driver.map_or_else(
                             || "which no driver has".to_owned(),
-                            |driver| format!("which the driver {} has", driver.escape_default()),
+                            |driver| format!("which the driver {} has", driver.escape_ascii()),
                         );
                         let is = format!("the card {}, {driver}", parent.escape_default());
                         Err(Error::NotAmds { path: path.to_owned(), is })

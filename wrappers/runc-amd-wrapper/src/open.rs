@@ -99,8 +99,7 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 /// Reads a text that only its owner can have written: a regular file of `owner`'s, which neither its group
 /// nor others may write. On a machine that is user 0; inside a user namespace, that namespace's root.
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
-    let name = c_string(path).map_err(|errno| Error::Io(errno.into()))?;
-    trusted_text_from(Begin::WorkingFolder, &name, limit, owner)
+    Trusted::at(path, owner)?.text(limit)
 }
 
 /// The same at a path that begins in a folder.
@@ -110,10 +109,36 @@ pub(crate) fn trusted_text_from(
     limit: u64,
     owner: u32,
 ) -> Result<String, Error> {
-    let (file, found) = regular_from(from, path)?;
-    check_who_may_write(found.uid, found.mode, owner)?;
-    let bytes = whole(&file, &found, limit)?;
-    String::from_utf8(bytes).map_err(|_| Error::NotText)
+    Trusted::from(from, path, owner)?.text(limit)
+}
+
+/// A file of which [`trusted_text`] would read.
+#[derive(Debug)]
+pub(crate) struct Trusted {
+    file: Fd,
+    found: Stat,
+}
+
+impl Trusted {
+    pub(crate) fn at(path: &Path, owner: u32) -> Result<Self, Error> {
+        let name = c_string(path).map_err(|errno| Error::Io(errno.into()))?;
+        Self::from(Begin::WorkingFolder, &name, owner)
+    }
+
+    fn from(from: Begin<'_>, path: &CStr, owner: u32) -> Result<Self, Error> {
+        let (file, found) = regular_from(from, path)?;
+        check_who_may_write(found.uid, found.mode, owner)?;
+        Ok(Self { file, found })
+    }
+
+    /// In bytes, as it was when it was opened.
+    pub(crate) fn size(&self) -> usize {
+        usize::try_from(self.found.size).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn text(self, limit: u64) -> Result<String, Error> {
+        String::from_utf8(whole(&self.file, &self.found, limit)?).map_err(|_| Error::NotText)
+    }
 }
 
 /// Opens a regular file for reading, never through a link in its last place, never waiting for a fifo; with the

@@ -97,7 +97,7 @@ impl From<Crun> for State {
 fn folder_of(root: &Path, id: &str) -> PathBuf {
     let folder = root.join(id);
     let cruns = Path::new("/run/crun").join(id);
-    if root == Path::new("/run/runc") && !folder.exists() && cruns.exists() { cruns } else { folder }
+    if root.as_os_str() == "/run/runc" && !folder.exists() && cruns.exists() { cruns } else { folder }
 }
 
 /// The container's first process; none before the runtime has made the container, and after it has deleted it.

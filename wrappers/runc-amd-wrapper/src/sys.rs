@@ -364,15 +364,19 @@ pub fn can_lock(bytes: u64) -> Result<(), u64> {
     Ok(())
 }
 
-/// Has the kernel provide the pages of this memory at once, instead of one at each first touch. What is in the
-/// memory stays. Before Linux 5.14 nothing happens.
-pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
+/// Has the kernel provide the pages of the memory that is allocated next at once, instead of one at each first touch: this
+/// many bytes of it, and no more than the program has at hand. Before Linux 5.14 nothing happens.
+pub fn provide(bytes: usize) {
     const MADV_POPULATE_WRITE: usize = 23;
     const PAGE: usize = 4096;
-    let address = memory.get().cast::<u8>().expose_provenance();
+    const MOST: usize = 256 * 1024;
+    let mut next: Vec<u8> = Vec::with_capacity(bytes.min(MOST));
+    let memory = next.spare_capacity_mut();
+    let address = memory.as_mut_ptr().expose_provenance();
     let start = address.next_multiple_of(PAGE);
-    let length = memory.get().len().saturating_sub(start - address);
-    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page.
+    let length = memory.len().saturating_sub(start - address);
+    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page. What is in
+    // them stays.
     let _ = unsafe { call(number::MADVISE, [start, length, MADV_POPULATE_WRITE, 0, 0]) };
 }
 

@@ -142,12 +142,13 @@ impl Process<'_> {
         let mut user = Members::default();
         if !gids.is_empty() {
             let mut present =
-                entries::read_numbers(text, self.gids, &format!("{prefix}user.additionalGids"))?;
+                entries::read_numbers(text, self.gids, &format_args!("{prefix}user.additionalGids"))?;
             let mut missing = String::new();
             for gid in gids {
                 if !present.contains(gid) {
                     present.push(*gid);
-                    push(&mut missing, &gid.to_string());
+                    comma(&mut missing);
+                    write_number(&mut missing, (*gid).into());
                 }
             }
             user.add("additionalGids", splices.extend(self.gids, Brackets::Array, missing));
@@ -245,15 +246,15 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
         write_string(&mut out, node.path);
         out.push_str(number.of(node.major, |text, major| {
             text.push_str(",\"type\":\"c\",\"major\":");
-            write_number(text, major);
+            write_number(text, major.into());
             text.push_str(",\"minor\":");
         }));
-        write_number(&mut out, node.minor);
+        write_number(&mut out, node.minor.into());
         out.push_str(rest.of((node.file_mode & 0o7777, node.uid, node.gid), |text, (mode, uid, gid)| {
             for (key, number) in [(",\"fileMode\":", Some(mode)), (",\"uid\":", uid), (",\"gid\":", gid)] {
                 if let Some(number) = number {
                     text.push_str(key);
-                    write_number(text, number);
+                    write_number(text, number.into());
                 }
             }
             text.push('}');
@@ -285,10 +286,10 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
         comma(&mut out);
         out.push_str(number.of(major, |text, major| {
             text.push_str("{\"allow\":true,\"type\":\"c\",\"major\":");
-            write_number(text, major);
+            write_number(text, major.into());
             text.push_str(",\"minor\":");
         }));
-        write_number(&mut out, minor);
+        write_number(&mut out, minor.into());
         out.push_str(rest.of(access, |text, access| {
             text.push_str(",\"access\":");
             write_string(text, access);

@@ -28,10 +28,10 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
+/// Writes a number, as JSON and everybody has it. An edit for 64 partitions has a thousand of them, and `write!` goes through
 /// core::fmt for each.
-pub(crate) fn write_number(out: &mut String, number: u32) {
-    let mut digits = [b'0'; 10];
+pub fn write_number(out: &mut String, number: u64) {
+    let mut digits = [b'0'; 20];
     let (mut left, mut begin) = (number, digits.len());
     while left > 0 || begin == digits.len() {
         begin -= 1;
