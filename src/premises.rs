@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::own_program;
 use crate::program::Program;
 use crate::render::Templates;
 
@@ -20,6 +21,8 @@ pub struct Premises {
     /// Whether the machine's PCI devices could be looked at: without them nobody knows that there is no GPU.
     pub has_pci: bool,
     pub groups: Groups,
+    /// This program's path, for the unit that runs it at each start, or why none can be named.
+    pub own_program: Result<PathBuf, String>,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
@@ -35,6 +38,7 @@ pub struct Premises {
 
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
+    /// `running`: where that build itself is.
     /// `versions`: what is known of the engines' programs.
     #[must_use]
     pub fn read(
@@ -42,6 +46,7 @@ impl Premises {
         config: &Config,
         facts: Facts,
         beside: Option<&Path>,
+        running: Option<&Path>,
         mut versions: Versions<'_>,
     ) -> Self {
         let containerd = Containerd::read(root, config, &mut versions);
@@ -51,6 +56,7 @@ impl Premises {
             facts,
             has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
+            own_program: own_program::find(root, running),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),

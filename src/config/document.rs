@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
+use super::boot::BootDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::wrapper::WrapperDocument;
@@ -34,6 +35,7 @@ pub(super) struct Document {
     docker: Option<EngineDocument>,
     concourse: Option<ConcourseDocument>,
     restart: Option<Restart>,
+    boot: Option<BootDocument>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -97,6 +99,7 @@ impl Document {
             docker,
             concourse: self.concourse.unwrap_or_default().check(),
             restart: self.restart.unwrap_or_default(),
+            boot: self.boot.unwrap_or_default().check(&source)?,
             source,
         })
     }

@@ -65,8 +65,7 @@ impl Unit {
             return Err(format!("{} is masked", root.shown(&path).display()));
         }
         let text = root.read_text(&path, LIMIT).map_err(|error| error.to_string())?;
-        let mut unit = Self { path: path.clone(), ..Self::default() };
-        unit.add(&path, &text);
+        let mut unit = Self::parse(&path, &text);
         for drop_in in drop_ins(root, name) {
             if ours == Some(&drop_in) {
                 continue;
@@ -78,6 +77,14 @@ impl Unit {
             unit.drop_ins.push(drop_in);
         }
         Ok(Some(unit))
+    }
+
+    /// A unit of this text alone, as it will stand at `path`.
+    #[must_use]
+    pub fn parse(path: &Path, text: &str) -> Self {
+        let mut unit = Self { path: path.to_owned(), ..Self::default() };
+        unit.add(path, text);
+        unit
     }
 
     fn add(&mut self, file: &Path, text: &str) {

@@ -29,6 +29,9 @@ pub const MODULE_OPTIONS: &str = "modules/options.conf";
 /// Group and mode of the nodes in a container, at every start.
 pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 
+/// What runs before engines start.
+pub const BOOT: &str = "systemd/rocworker-boot.service";
+
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
 
@@ -50,6 +53,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
     (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
     (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
+    (BOOT, include_str!("../../templates/systemd/rocworker-boot.service")),
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 

@@ -8,7 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, host, policy, uses};
+use super::{boot, concourse, containerd, docker, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -22,6 +22,8 @@ const POLICY: &str = "policy";
 pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error(transparent)]
+    Boot(#[from] boot::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
@@ -48,10 +50,13 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    desired.extend(
-        host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
-            .of("host"),
-    );
+    let facts = &premises.facts;
+    let boot = boot::actions(config, facts, &premises.templates, &premises.own_program)?.of(boot::ABOUT);
+    // The nodes of a container are set at its start by one of the two.
+    let has_unit = !boot.actions.is_empty();
+    let render_gid = premises.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, facts, &premises.templates, render_gid, has_unit)?.of("host"));
+    desired.extend(boot);
     let selection = select(config, &premises.facts)?;
     say_what_is_left_out(&selection, &mut desired);
     if premises.facts.amd().next().is_none() {

@@ -8,6 +8,7 @@
 )]
 
 mod apply;
+mod boot;
 mod laid;
 mod mended;
 mod places;

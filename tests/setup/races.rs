@@ -63,6 +63,7 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
         config: &config,
         programs: None,
         beside: Some(&programs),
+        running: None,
         now: Moment::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
         waiter: None,
