@@ -1,11 +1,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use reconcile::Change;
 
-use super::args::Format;
-use super::changes::{change, counted, findings, notes, settled};
-use super::output::print_text;
+use super::changes::{counted, findings, notes, settled};
+use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::setup::{Applied, Saved};
@@ -21,24 +19,13 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let mut unprinted = Ok(());
+    let mut shown_so_far = Shown::new(session);
     let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |change| {
-            let printed = say(session, change);
-            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
-        })?)
+        Ok(setup.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
     })?;
-    unprinted?;
+    shown_so_far.end()?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
-}
-
-/// For people, each change as it is made: a run that hangs shows where.
-pub(crate) fn say(session: &Session, made: &Change) -> anyhow::Result<()> {
-    match session.format {
-        Format::Table => print_text(&change(&session.root, made, session.verbose, session.verbose)),
-        Format::Json => Ok(()),
-    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Saved> {

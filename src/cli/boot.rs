@@ -1,27 +1,18 @@
 use super::Outcome;
-use super::apply::say;
 use super::changes::{counted, findings, settled};
 use super::output::{WARN, styled};
+use super::progress::Shown;
 use super::session::Session;
-use crate::awaited::Awaited;
 use crate::printable::printable;
-use crate::setup::Booted;
+use crate::setup::{Booted, named};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let wait_s = config.boot.wait_s;
-    let mut unprinted = Ok(());
-    let booted = session.with_setup(&config, |setup| {
-        let waits = &mut |missing: &[Awaited]| {
-            tracing::warn!("waiting up to {wait_s} s for {}", named(missing));
-        };
-        let told = &mut |change: &reconcile::Change| {
-            let printed = say(session, change);
-            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
-        };
-        Ok(setup.boot(waits, told)?)
-    })?;
-    unprinted?;
+    let mut shown_so_far = Shown::new(session);
+    let booted =
+        session.with_setup(&config, |setup| Ok(setup.boot(&mut |progress| shown_so_far.hear(progress))?))?;
+    shown_so_far.end()?;
     session.format.print(&booted, || shown(session, &booted))?;
     if !booted.missing.is_empty() {
         tracing::error!(
@@ -31,16 +22,6 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         );
     }
     if booted.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
-}
-
-/// Of partitions there may be many: why the first is not there is mostly why none is.
-fn named(missing: &[Awaited]) -> String {
-    let Some(first) = missing.first() else { return String::new() };
-    let why = format!("{}: {}", first.gpu, first.problems.join("; "));
-    match missing.len() {
-        1 => why,
-        count => format!("{count} GPUs, of which {why}"),
-    }
 }
 
 fn shown(session: &Session, booted: &Booted) -> String {

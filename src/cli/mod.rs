@@ -14,6 +14,7 @@ mod manual;
 mod output;
 mod plan;
 mod probe;
+mod progress;
 mod report;
 mod session;
 mod settle;

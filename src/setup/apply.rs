@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
-use reconcile::{Carried, Change, Digest, Effect, Finding, Note, Plan, Settled, Stage, Store, Work};
+use reconcile::{
+    Carried, Change, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+};
 use serde::Serialize;
 
 use super::planned::Saved;
@@ -38,12 +40,12 @@ pub struct Moved {
 
 impl Setup<'_> {
     /// Brings the machine to what it should be. `saved`: only if that is what this plan says. `told` hears of each
-    /// change before it is made.
+    /// change before it is made, and of what takes long.
     ///
     /// # Errors
     /// When it cannot be said what should be, when the machine has moved, or when the receipt cannot be kept; what
     /// could not be changed otherwise is in the answer.
-    pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+    pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
         let remembered = Memory::read(self.root)?;
         let premises = self.premises(&remembered);
@@ -71,9 +73,9 @@ impl Setup<'_> {
         &self,
         saved: Option<&Saved>,
         versions: BTreeMap<PathBuf, Known>,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
-        let mut work = Work::begin(self.root)?;
+        let mut work = Work::begin_told(self.root, told)?;
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
         let premises = self.premises(&remembered);
@@ -89,7 +91,7 @@ impl Setup<'_> {
         self.carry_out(&mut work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes.
         let udev = |effect: &Effect| matches!(effect, Effect::Udev { .. });
-        applied.effects = work.settle(self.root, &self.services(), udev)?;
+        applied.effects = work.settle_told(self.root, &self.services(), udev, told)?;
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
@@ -97,7 +99,12 @@ impl Setup<'_> {
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
-        applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
+        applied.effects.extend(work.settle_told(
+            self.root,
+            &self.services(),
+            |effect| !udev(effect),
+            told,
+        )?);
         applied.notes = wanted.notes;
         applied.notes.extend(self.stale(&remembered, &premises));
         applied.notes.extend(self.remember("apply", &applied.changes));
@@ -109,7 +116,7 @@ impl Setup<'_> {
         work: &mut Work<'_>,
         plan: Plan,
         applied: &mut Applied,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let Carried { done, failed } = work.carry_out(&plan, self.now.seconds(), told)?;
         applied.failed.extend(failed);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Outcome, Plan, Receipt, Restarts, Services, Settled, Stage,
-    Store, Verb, Work,
+    Carried, Change, Desired, Effect, Finding, Outcome, Plan, Progress, Receipt, Restarts, Services, Settled,
+    Stage, Store, Verb, Work,
 };
 use serde::Serialize;
 
@@ -48,18 +48,15 @@ impl Booted {
 impl Setup<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
-    /// installs nothing, and edits no engine's file. `waits` hears of what is waited for; `told` of each change before
-    /// it is made.
+    /// installs nothing, and edits no engine's file. `told` hears of what is waited for, and of each change before it
+    /// is made.
     ///
     /// # Errors
     /// When it cannot be said what should be: what engines were told at the last start is then taken back. When the
     /// receipt cannot be read or kept.
-    pub fn boot(
-        &self,
-        waits: &mut dyn FnMut(&[Awaited]),
-        told: &mut dyn FnMut(&Change),
-    ) -> Result<Booted, Error> {
+    pub fn boot(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
+        let wait_s = self.config.boot.wait_s;
         booted.missing = self.awaited()?;
         if !booted.missing.is_empty() {
             // What is true no more is gone first: whoever ends this while it waits must not leave it to engines. That
@@ -68,8 +65,8 @@ impl Setup<'_> {
                 Ok(()) | Err(Error::Desired(_)) => {}
                 Err(error) => return Err(error),
             }
-            waits(&booted.missing);
-            let until = Instant::now() + Duration::from_secs(u64::from(self.config.boot.wait_s));
+            told(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&booted.missing))));
+            let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
             while !booted.missing.is_empty() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
                 booted.missing = self.awaited()?;
@@ -85,7 +82,7 @@ impl Setup<'_> {
         Ok(awaited(self.root, self.config, &facts))
     }
 
-    fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(&Change)) -> Result<(), Error> {
+    fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
         for stage in [Stage::Shape, Stage::Expose] {
             // The CDI spec tells engines of the modes that nodes have after the first stage.
             let premises = self.premises(&Memory::read(self.root)?);
@@ -113,7 +110,7 @@ impl Setup<'_> {
         wanted: &Desired,
         part: &dyn Fn(Plan) -> Plan,
         booted: &mut Booted,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let now = self.now.seconds();
         let planned =
@@ -121,7 +118,7 @@ impl Setup<'_> {
         if planned(&Store::new(self.root).receipt()?)?.changes.is_empty() {
             return Ok(());
         }
-        let mut work = Work::begin(self.root)?;
+        let mut work = Work::begin_told(self.root, told)?;
         let plan = planned(work.receipt())?;
         let owed = work.owed();
         let Carried { done, failed } = work.carry_out(&plan, now, told)?;
@@ -131,7 +128,7 @@ impl Setup<'_> {
             !owed.contains(effect) && plan.changes.iter().any(|change| change.effects.contains(effect))
         };
         let services = Services { restarts: Restarts::Never, ..self.services() };
-        for settled in work.settle(self.root, &services, arose)? {
+        for settled in work.settle_told(self.root, &services, arose, told)? {
             booted.effects.retain(|it| it.effect != settled.effect);
             booted.effects.push(settled);
         }
@@ -162,5 +159,15 @@ impl Setup<'_> {
 
     fn tells_engines(&self, path: &Path) -> bool {
         path == self.config.cdi.path || path == Path::new(ENV_FILE)
+    }
+}
+
+/// Of partitions there may be many: why the first is not there is mostly why none is.
+pub(crate) fn named(missing: &[Awaited]) -> String {
+    let Some(first) = missing.first() else { return String::new() };
+    let why = format!("{}: {}", first.gpu, first.problems.join("; "));
+    match missing.len() {
+        1 => why,
+        count => format!("{count} GPUs, of which {why}"),
     }
 }

@@ -17,6 +17,7 @@ use root::Root;
 
 pub use apply::{Applied, Moved};
 pub use boot::Booted;
+pub(crate) use boot::named;
 pub use caller::caller;
 pub use planned::{Planned, Saved};
 pub use settle::settle;

@@ -10,7 +10,7 @@ use crate::receipt::Receipt;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Desired, Effect, Error, Stage};
+use crate::{Desired, Effect, Error, Progress, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -38,8 +38,16 @@ impl<'a> Work<'a> {
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
+        Self::begin_told(root, &mut |_| {})
+    }
+
+    /// The same; `told` hears when another run has to end first.
+    ///
+    /// # Errors
+    /// As [`Work::begin`].
+    pub fn begin_told(root: &'a Root, told: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
-        let lock = store.lock()?;
+        let lock = store.lock(told)?;
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
@@ -79,7 +87,7 @@ impl<'a> Work<'a> {
         &mut self,
         plan: &Plan,
         now: u64,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Carried, Error> {
         let mut carried = Carried::default();
         for path in &plan.gone {
@@ -89,7 +97,7 @@ impl<'a> Work<'a> {
         }
         let mut standing = Standing::default();
         for change in &plan.changes {
-            told(change);
+            told(Progress::Begins(change));
             let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
             let made = match held {
                 Some(text) => Err(text),
