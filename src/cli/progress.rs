@@ -71,10 +71,10 @@ impl<'a> Shown<'a> {
         let text = printable(&step.text.replace('\n', " "));
         match &mut self.way {
             Way::Terminal(bar) => draw(bar.get_or_insert_with(spinner), &text, step.percent),
-            Way::Lines if text != self.last => {
+            Way::Lines if without_remaining(&text) != self.last => {
+                without_remaining(&text).clone_into(&mut self.last);
                 // A reader of stderr that has gone is no reason to stop half-way.
-                writeln!(io::stderr(), "{text}").ok();
-                self.last = text;
+                writeln!(io::stderr(), "{}", self.last).ok();
             }
             Way::Lines | Way::Quiet => {}
         }
@@ -143,4 +143,27 @@ fn set_template(bar: &ProgressBar, template: &str) {
 )]
 fn whole(percent: f32) -> u64 {
     percent.clamp(0.0, 100.0) as u64
+}
+
+/// apt says `Retrieving file 1 of 3 (2s remaining)`: how long it still takes makes no new line.
+fn without_remaining(text: &str) -> &str {
+    text.strip_suffix("remaining)").and_then(|text| text.rsplit_once(" (")).map_or(text, |(text, _)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_takes_makes_no_new_line() {
+        assert_eq!(without_remaining("Retrieving file 1 of 3 (2s remaining)"), "Retrieving file 1 of 3");
+        assert_eq!(without_remaining("Unpacking rocm-core (amd64)"), "Unpacking rocm-core (amd64)");
+    }
+
+    #[test]
+    fn a_bar_shows_a_whole_percentage_between_nothing_and_all() {
+        for (percent, shown) in [(0.0, 0), (49.9, 49), (100.0, 100), (250.0, 100), (-1.0, 0), (f32::NAN, 0)] {
+            assert_eq!(whole(percent), shown, "{percent}");
+        }
+    }
 }
