@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
@@ -23,6 +24,8 @@ pub struct Premises {
     /// Whether the machine's PCI devices could be looked at: without them nobody knows that there is no GPU.
     pub has_pci: bool,
     pub groups: Groups,
+    /// This program's path, for the unit that runs it at each start, or why none can be named.
+    pub own_program: Result<PathBuf, String>,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
@@ -40,6 +43,7 @@ pub struct Premises {
 
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
+    /// `running`: where that build itself is.
     /// `versions`: what is known of the engines' programs.
     #[must_use]
     pub fn read(
@@ -47,6 +51,7 @@ impl Premises {
         config: &Config,
         facts: Facts,
         beside: Option<&Path>,
+        running: Option<&Path>,
         mut versions: Versions<'_>,
     ) -> Self {
         let containerd =
@@ -62,6 +67,7 @@ impl Premises {
             facts,
             has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
+            own_program: own_program::find(root, running),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),

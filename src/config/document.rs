@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
+use super::boot::BootDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
@@ -38,6 +39,7 @@ pub(super) struct Document {
     packages: Option<PackagesDocument>,
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
+    boot: Option<BootDocument>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -104,6 +106,7 @@ impl Document {
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
             rocm: self.rocm.unwrap_or_default().check(&source)?,
+            boot: self.boot.unwrap_or_default().check(&source)?,
             source,
         })
     }

@@ -3,6 +3,7 @@
 //! Every key is optional, and so is the file. A key that nothing acts on is refused rather than ignored:
 //! a typing error must not read as consent.
 
+mod boot;
 mod document;
 mod engines;
 mod error;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+pub use boot::Boot;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
@@ -48,6 +50,7 @@ pub struct Config {
     pub packages: Packages,
     pub repositories: Repositories,
     pub rocm: Rocm,
+    pub boot: Boot,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }

@@ -67,8 +67,7 @@ impl Unit {
             return Err(format!("{} is masked", root.shown(&path).display()));
         }
         let text = root.read_text(&path, LIMIT).map_err(|error| error.to_string())?;
-        let mut unit = Self { path: path.clone(), ..Self::default() };
-        unit.add(&path, &text);
+        let mut unit = Self::parse(&path, &text);
         for drop_in in drop_ins(root, name) {
             if ours == Some(&drop_in) {
                 continue;
@@ -87,6 +86,14 @@ impl Unit {
     pub fn is_masked(root: &Root, name: &str) -> bool {
         let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
         paths.find(|path| root.lstat(path).is_ok()).is_some_and(|path| is_masked(root, &path))
+    }
+
+    /// A unit of this text alone, as it will stand at `path`.
+    #[must_use]
+    pub fn parse(path: &Path, text: &str) -> Self {
+        let mut unit = Self { path: path.to_owned(), ..Self::default() };
+        unit.add(path, text);
+        unit
     }
 
     fn add(&mut self, file: &Path, text: &str) {

@@ -1,6 +1,7 @@
 //! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
 
 mod apply;
+mod boot;
 mod caller;
 mod planned;
 mod settle;
@@ -15,6 +16,8 @@ use reconcile::{DPKG_LOCK, Hands, Note, Restarts, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
+pub use boot::Booted;
+pub(crate) use boot::named;
 pub use caller::caller;
 pub use planned::{Planned, Saved};
 pub use settle::settle;
@@ -41,6 +44,8 @@ pub struct Setup<'a> {
     pub programs: Option<&'a Programs>,
     /// Where the wrapper's program is of the build that runs.
     pub beside: Option<&'a Path>,
+    /// Where the program is that runs.
+    pub running: Option<PathBuf>,
     pub now: Moment,
     /// Who called, for the history.
     pub caller: String,
@@ -78,7 +83,7 @@ impl Setup<'_> {
     fn premises(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        Premises::read(self.root, self.config, facts, self.beside, versions)
+        Premises::read(self.root, self.config, facts, self.beside, self.running.as_deref(), versions)
     }
 
     /// What will be remembered of these premises.
@@ -130,6 +135,12 @@ impl Setup<'_> {
 #[must_use]
 pub fn waiter() -> Option<Vec<String>> {
     Some(vec![std::env::current_exe().ok()?.to_str()?.to_owned(), "settle".to_owned()])
+}
+
+/// Where the program is that runs.
+#[must_use]
+pub fn running() -> Option<PathBuf> {
+    std::env::current_exe().ok()
 }
 
 /// Where the wrapper's program is of the build that runs: beside it.

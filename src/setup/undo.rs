@@ -39,12 +39,12 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
         }
-        let mut work = Work::begin(self.root)?.by(self.hands());
+        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
         let wanted = Desired { way_back: self.way_back(), ..Desired::default() };
         let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.effects = effects;
-        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
+        undone.effects.extend(work.settle_told(self.root, &self.services(), |_| true, told)?);
         Memory::default().write(self.root)?;
         undone.failed = failed;
         undone.left = plan.left;

@@ -10,7 +10,7 @@ use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
 use super::way_back::{way_back, with_docker};
-use super::{concourse, containerd, docker, host, packages, policy, uses};
+use super::{boot, concourse, containerd, docker, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -21,6 +21,8 @@ use crate::program::Program;
 pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error(transparent)]
+    Boot(#[from] boot::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
@@ -50,10 +52,15 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    let render = premises.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, &premises.facts, &premises.templates, render)?);
+    let facts = &premises.facts;
+    let boot = boot::actions(config, facts, &premises.templates, &premises.own_program)?;
+    // The nodes of a container are set at its start by one of the two.
+    let has_unit = !boot.actions.is_empty();
+    let render_gid = premises.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, facts, &premises.templates, render_gid, has_unit)?);
+    desired.extend(boot.of(Concern::Boot));
     if let Some(found) = &premises.packages {
-        if premises.facts.amd().next().is_some() {
+        if facts.amd().next().is_some() {
             desired.extend(packages::actions(config, found, &premises.templates)?);
         } else {
             // A card that is not there at one boot is no reason to remove gigabytes.

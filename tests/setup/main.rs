@@ -8,6 +8,7 @@
 )]
 
 mod apply;
+mod boot;
 mod hand_edits;
 mod laid;
 mod late;

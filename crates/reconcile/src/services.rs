@@ -170,6 +170,17 @@ impl Services<'_> {
         }
     }
 
+    /// What is waited for with a unit that was told to end; `None` where nothing is.
+    pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
+        let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
+        let limit = self.drain.as_secs();
+        (told.sent && limit > 0).then(|| {
+            format!(
+                "waiting up to {limit} s for {unit}, which was told to end once its work is done ({signal})"
+            )
+        })
+    }
+
     /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
     pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Came {
         let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {

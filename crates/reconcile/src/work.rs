@@ -47,8 +47,16 @@ impl<'a> Work<'a> {
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
+        Self::begin_told(root, &mut |_| {})
+    }
+
+    /// The same; `told` hears when another run has to end first.
+    ///
+    /// # Errors
+    /// As [`Work::begin`].
+    pub fn begin_told(root: &'a Root, told: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
-        let lock = store.lock()?;
+        let lock = store.lock(told)?;
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
