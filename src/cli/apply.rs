@@ -1,11 +1,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use reconcile::Progress;
 
-use super::args::Format;
-use super::changes::{change, counted, findings, notes, settled};
-use super::output::print_text;
+use super::changes::{counted, findings, notes, settled};
+use super::progress::Talk;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::setup::{Applied, Saved};
@@ -17,29 +15,17 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_setup(&config, |setup| Ok(setup.plan(saved.as_ref())?))?;
+        let planned = session.with_setup(&config, |setup| Ok(setup.rehearse(saved.as_ref())?))?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let mut unprinted = Ok(());
-    let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |progress| {
-            let printed = say(session, &progress);
-            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
-        })?)
-    })?;
-    unprinted?;
+    let mut talk = Talk::of(session);
+    let applied = session
+        .with_setup(&config, |setup| Ok(setup.apply(saved.as_ref(), &mut |progress| talk.say(&progress))?));
+    talk.end()?;
+    let applied = applied?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
-}
-
-/// For people, each change as it is made: a run that hangs shows where.
-pub(crate) fn say(session: &Session, progress: &Progress<'_>) -> anyhow::Result<()> {
-    let Progress::Begins(made) = progress else { return Ok(()) };
-    match session.format {
-        Format::Table => print_text(&change(&session.root, made, session.verbose, session.verbose)),
-        Format::Json => Ok(()),
-    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Saved> {

@@ -13,6 +13,7 @@ mod manual;
 mod output;
 mod plan;
 mod probe;
+mod progress;
 mod report;
 mod session;
 mod status;

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Effect, Finding, Note, Plan, Stage, State, Store, Verb};
+use reconcile::{Change, Effect, Finding, Note, Plan, Rehearsal, Stage, State, Store, Verb};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Moved, Setup};
@@ -26,6 +26,9 @@ pub struct Planned {
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
     pub skipped: Option<&'static str>,
+    /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<Rehearsal>,
     /// The effects as a person reads them, by what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,
@@ -120,6 +123,16 @@ impl Setup<'_> {
         Ok(planned)
     }
 
+    /// The same, with apt's own simulation. Writes nothing that stays.
+    ///
+    /// # Errors
+    /// As [`Setup::plan`].
+    pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
+        let mut planned = self.plan(saved)?;
+        planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
+        Ok(planned)
+    }
+
     fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
         self.planned(&memory, &self.premises(&memory))
@@ -146,6 +159,7 @@ impl Setup<'_> {
             blocked: plan.blocked.clone(),
             left: plan.left.clone(),
             notes: desired.notes,
+            rehearsal: None,
             skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
             plan,
         })

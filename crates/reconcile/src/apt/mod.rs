@@ -3,6 +3,7 @@
 mod doing;
 mod lists;
 mod marks;
+mod rehearsal;
 mod said;
 mod simulated;
 mod update;
@@ -14,6 +15,7 @@ use crate::Step;
 use crate::command::{Error, Programs, Stream};
 
 pub(crate) use marks::automatic;
+pub use rehearsal::Rehearsal;
 pub(crate) use simulated::Simulated;
 pub(crate) use update::update;
 
@@ -44,6 +46,9 @@ pub struct Hands {
     /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
     lock: Duration,
 }
+
+/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
 impl Hands {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
