@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_setup(&config, |setup| Ok(setup.plan(saved.as_ref())?))?;
+        let planned = session.with_setup(&config, |setup| Ok(setup.rehearse(saved.as_ref())?))?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }

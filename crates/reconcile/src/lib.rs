@@ -8,7 +8,7 @@ mod action;
 mod apt;
 pub mod command;
 mod desired;
-mod dpkg;
+pub mod dpkg;
 pub mod edit;
 mod effect;
 mod error;
@@ -30,7 +30,7 @@ mod way_back;
 mod work;
 
 pub use action::{Action, Content, Kind, Stage};
-pub use apt::{DPKG_LOCK, Hands};
+pub use apt::{DPKG_LOCK, Hands, Rehearsal};
 pub use desired::{Desired, Note};
 pub use dpkg::Status;
 pub use edit::Edit;

@@ -3,6 +3,7 @@
 mod doing;
 mod lists;
 mod marks;
+mod rehearsal;
 mod said;
 mod simulated;
 mod update;
@@ -15,6 +16,7 @@ use crate::command::{Error, Programs, Stream};
 use crate::fetch::HELPER;
 
 pub(crate) use marks::automatic;
+pub use rehearsal::Rehearsal;
 pub(crate) use simulated::Simulated;
 pub(crate) use update::update;
 
@@ -48,6 +50,9 @@ pub struct Hands {
     /// (apt-transport-http(1)).
     proxy: Vec<String>,
 }
+
+/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
 impl Hands {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
