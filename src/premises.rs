@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Store;
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
@@ -10,8 +11,10 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
+use crate::worker::packages::wants_packages;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -25,10 +28,12 @@ pub struct Premises {
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
-    /// `None`: it is not installed, or not to be configured.
+    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// `None`: no package of AMD's is wanted, and none unwanted.
+    pub packages: Option<Packages>,
     /// What the engines' programs have told of themselves, for the next run.
     pub versions: BTreeMap<PathBuf, Known>,
 }
@@ -44,7 +49,13 @@ impl Premises {
         beside: Option<&Path>,
         mut versions: Versions<'_>,
     ) -> Self {
-        let containerd = Containerd::read(root, config, &mut versions);
+        let containerd =
+            Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
+        // Without a receipt that can be read nothing is applied.
+        let store = Store::new(root);
+        let receipt = store.receipt().unwrap_or_default();
+        let containerd =
+            containerd.map(|it| it.without_ours(|path, text| store.without_ours(&receipt, path, text)));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
         let concourse = Concourse::read(root, &mut versions);
         Self {
@@ -57,6 +68,7 @@ impl Premises {
             containerd,
             docker,
             concourse,
+            packages: wants_packages(config).then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }
     }

@@ -117,6 +117,7 @@ impl Engine {
             text: Ok(Some(text.to_owned())),
             unit: Some(CommandLine::new("/usr/sbin/dockerd -H fd://")),
             notes: Vec::new(),
+            ends_with: Vec::new(),
         };
         let docker = Docker { installed: Some(installed), is_snap: false };
         match actions(&config, &docker, Path::new(WRAPPER)).actions.pop()?.kind {

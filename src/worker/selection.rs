@@ -2,9 +2,9 @@
 
 use amdgpu::{Address, Gpu};
 
+use crate::chosen::{Choice, Chosen};
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
-use crate::memory::{Choice, Chosen};
 
 const KEY: &str = "gpu-device-ids";
 
@@ -16,6 +16,17 @@ pub struct Selection<'a> {
     pub listed: bool,
     /// GPUs that were named and cannot be used now.
     pub left_out: Vec<&'a Gpu>,
+}
+
+impl Selection<'_> {
+    /// Why GPUs that were named are left out, a sentence each.
+    pub fn why_left_out(&self) -> impl Iterator<Item = String> {
+        self.left_out.iter().flat_map(|gpu| {
+            let name = gpu.index.map_or_else(String::new, |index| index.to_string());
+            let why = move |problem| format!("GPU {name} is configured and left out: {problem}");
+            gpu.problems.iter().map(why)
+        })
+    }
 }
 
 /// Whether the configuration leaves AMD's GPUs alone.
@@ -64,8 +75,14 @@ pub fn choose(config: &Config, facts: &Facts) -> Result<Chosen, Error> {
     let Devices::Listed(words) = &config.devices else { return Ok(Chosen::default()) };
     let mut chosen = Chosen::default();
     for word in words.iter().filter(|word| is_fleeting(word)) {
-        let now = || facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of);
-        if let Some(choice) = facts.chosen.get(word).cloned().or_else(now) {
+        let choice = match facts.chosen.get(word).cloned() {
+            Some(choice) => match facts.amd().find(|gpu| choice.is(gpu)) {
+                Some(gpu) => Some(choice.completed(gpu)),
+                None => Some(choice),
+            },
+            None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of),
+        };
+        if let Some(choice) = choice {
             chosen.insert(word, choice);
         }
     }

@@ -10,6 +10,7 @@
 mod apply;
 mod hand_edits;
 mod laid;
+mod late;
 mod mended;
 mod places;
 mod program;
@@ -20,3 +21,4 @@ mod real_order;
 mod receipts;
 mod starts;
 mod theirs;
+mod way_back;

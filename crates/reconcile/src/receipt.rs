@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Came, Edit, Effect, Stage, State, Use};
+use crate::{Action, Came, Edit, Effect, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -35,6 +35,7 @@ pub struct Entry {
     pub before: State,
     #[serde(flatten)]
     pub ours: Ours,
+    /// What taking it back makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
     pub concern: String,
@@ -197,6 +198,22 @@ impl Receipt {
             }
         }
         self.pending.sort_by(|a, b| a.effect.cmp(&b.effect));
+    }
+}
+
+impl Entry {
+    /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
+    /// machine. `None` where it says so already.
+    pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
+        let entry = Self {
+            reason: action.reason.clone(),
+            effects: action.effects_back().to_vec(),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            ..self.clone()
+        };
+        (entry != *self).then_some(entry)
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use root::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::Effect;
 use crate::apt::{self, Hands};
 use crate::command::Programs;
 use crate::receipt::{Pending, Receipt, Told};
@@ -13,6 +12,7 @@ use crate::settle::Outcome;
 use crate::systemd::Systemd;
 use crate::udev::udev;
 use crate::uptime::Uptime;
+use crate::{Ask, Effect};
 
 /// How long a tool may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -84,18 +84,25 @@ impl Services<'_> {
                 Ok(_) => done("systemd has read its units again"),
                 Err(error) => failed(error.to_string()),
             },
-            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit }
+            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. }
                 if !booted =>
             {
                 skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
             }
             Effect::Reload { unit } => systemd.reload(unit),
-            Effect::NextStart { unit } => self.next_start(root, &systemd, unit, pending),
+            Effect::NextStart { unit, ask } => self.next_start(root, &systemd, unit, ask.as_ref(), pending),
             Effect::Restart { unit, drain } => self.restart(root, &systemd, unit, drain.as_deref(), pending),
         }
     }
 
-    fn next_start(&self, root: &Root, systemd: &Systemd<'_>, name: &str, pending: &Pending) -> Came {
+    fn next_start(
+        &self,
+        root: &Root,
+        systemd: &Systemd<'_>,
+        name: &str,
+        ask: Option<&Ask>,
+        pending: &Pending,
+    ) -> Came {
         let unit = match systemd.unit(name) {
             Ok(unit) => unit,
             Err(error) => return failed(error),
@@ -106,7 +113,12 @@ impl Services<'_> {
         if unit.began_after(pending, Uptime::now(root).as_ref()) {
             return done(format!("{name} was restarted by somebody since"));
         }
-        if self.restarts == Restarts::Now && !unit.is_on_its_way() {
+        let may = match self.restarts {
+            Restarts::Now => true,
+            Restarts::Drain => ask.is_some_and(|ask| says_yes(systemd.programs, ask)),
+            Restarts::Never => false,
+        };
+        if may && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         Came::Ended(
@@ -174,6 +186,13 @@ impl Services<'_> {
     }
 }
 
+/// Who does not answer does not say yes.
+fn says_yes(programs: &Programs, ask: &Ask) -> bool {
+    let argv: Vec<&str> = ask.argv.iter().map(String::as_str).collect();
+    let answer = programs.run(&argv, PATIENCE);
+    answer.is_ok_and(|answer| String::from_utf8_lossy(&answer.stdout).trim() == ask.yes)
+}
+
 impl Services<'_> {
     /// Waits, for hours if need be, until a unit that was told to end once its work is done has ended. The effect that
     /// can be settled then; `None` when it was told nothing, or nothing can be asked here.
@@ -203,7 +222,12 @@ impl Services<'_> {
             (Effect::Restart { unit, drain: Some(_) }, Restarts::Now) => {
                 format!("systemctl restart {unit}, whatever it is doing (restart: now)")
             }
-            (Effect::NextStart { unit }, Restarts::Now) => format!("systemctl restart {unit} (restart: now)"),
+            (Effect::NextStart { unit, .. }, Restarts::Never) => {
+                format!("{unit} takes it in at its next start (restart: never)")
+            }
+            (Effect::NextStart { unit, .. }, Restarts::Now) => {
+                format!("systemctl restart {unit} (restart: now)")
+            }
             _ => effect.to_string(),
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::receipt::VERSION;
 use crate::state::{Digest, LIMIT};
-use crate::{Error, Receipt, State};
+use crate::{Error, Ours, Receipt, State};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
@@ -127,6 +127,16 @@ impl<'a> Store<'a> {
             }
         }
         self.root.remove_empty_folder(BEFORE).ok();
+    }
+
+    /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or
+    /// they cannot be told from the others.
+    #[must_use]
+    pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
+        let entry = receipt.entry(path)?;
+        let Ours::Edited { edit, .. } = &entry.ours else { return None };
+        let before = self.text_before(&entry.before).ok()?;
+        Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
     }
 
     /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.

@@ -1,5 +1,7 @@
 //! What containerd's files say together, as its release reads them.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
 use super::RUNTIME_TYPE;
@@ -24,6 +26,8 @@ pub(super) struct Said {
     /// Of containerd 1.x: the file that the section stands in, or would.
     pub(super) host: usize,
     pub(super) cri_is_disabled: bool,
+    /// Of containerd 2: what each file says that is loaded after our drop-in.
+    pub(super) later: Vec<(PathBuf, Value)>,
     /// Whether our keys go into these files: beside a drop-in of ours nothing in them is ours.
     is_in_place: bool,
 }
@@ -66,6 +70,7 @@ impl Said {
         let main_version = versions.first().copied().flatten();
         let main_is_empty = main.said.as_ref().is_ok_and(|said| said.as_object().is_some_and(Map::is_empty));
         let files = || containerd.files.iter().zip(&versions);
+        let mut later = Vec::new();
         let (section, host, cri) = if version.major == 1 {
             // The last version that a file names counts for all of them.
             let effective = versions.iter().rev().find_map(|version| *version);
@@ -77,9 +82,13 @@ impl Said {
         } else {
             one_version(containerd, version, &versions)?;
             let mut cri = Value::Object(Map::new());
-            for (file, file_version) in files() {
+            for (at, (file, file_version)) in files().enumerate() {
                 for section in sections(*file_version, version) {
-                    cri_of(file, section).into_iter().for_each(|said| merge(&mut cri, said));
+                    let Some(said) = cri_of(file, section) else { continue };
+                    merge(&mut cri, said);
+                    if at >= containerd.before_ours {
+                        later.push((file.path.clone(), said.clone()));
+                    }
                 }
             }
             let names_runtimes = cri.pointer("/containerd/runtimes").is_some();
@@ -91,7 +100,7 @@ impl Said {
         });
         let cri_is_disabled = disabled.into_iter().any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
         let is_in_place = version.major == 1;
-        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, is_in_place })
+        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later, is_in_place })
     }
 
     pub(super) fn runtimes(&self) -> Option<&Map<String, Value>> {

@@ -115,7 +115,7 @@ fn plan_text(
         reason: action.reason.clone(),
         before,
         ours: Ours::Edited { edit: edit.clone(), states },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),

@@ -44,11 +44,15 @@ pub struct Plan {
     pub left: Vec<Finding>,
     /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
     pub found: Vec<PathBuf>,
-    /// What is not done beneath another Root than `/`: packages come and go on the running machine only.
+    /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
+    /// machine only.
     pub skipped: Vec<Finding>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
+    /// Entries of what is as it should be, as they should be kept by now.
+    #[serde(skip)]
+    pub(crate) kept: Vec<Entry>,
 }
 
 /// Something about a path that a person should know.
@@ -99,9 +103,13 @@ impl Plan {
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {
-                    let used = used::standing(root, &entry.uses).filter(|_| !force);
+                    let used = used::standing(root, entry, &desired.way_back).filter(|_| !force);
                     let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
                         (Verdict::Change(_), Some(text)) => Verdict::Left(text),
+                        (Verdict::Change(mut change), None) => {
+                            change.effects = desired.way_back.effects(&change.effects);
+                            Verdict::Change(change)
+                        }
                         (verdict, _) => verdict,
                     };
                     standing.unless_named(root, &entry.path, &found, verdict, force)
@@ -141,8 +149,10 @@ impl Plan {
             let verdict = wanted(root, &Store::new(root), action, held, now)?;
             // A node is the kernel's, whoever gave it its group.
             let is_file = !matches!(action.kind, Kind::Node { .. });
-            if matches!(verdict, Ok(Verdict::Right)) && held.is_none() && is_file {
-                plan.found.push(action.path.clone());
+            match (&verdict, held) {
+                (Ok(Verdict::Right), Some(entry)) => plan.kept.extend(entry.as_of(action)),
+                (Ok(Verdict::Right), None) if is_file => plan.found.push(action.path.clone()),
+                _ => {}
             }
             plan.add_on(root, action.path.clone(), verdict);
         }
@@ -152,14 +162,14 @@ impl Plan {
     /// Whether there is nothing to do: neither on the machine nor in the receipt.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.gone.is_empty()
+        self.changes.is_empty() && self.gone.is_empty() && self.kept.is_empty()
     }
 
     fn add_on(&mut self, root: &Root, path: PathBuf, verdict: Result<Verdict, String>) {
         match verdict {
-            Ok(Verdict::Change(change)) if matches!(change.target, Target::Package(_)) && !root.is_host() => {
+            Ok(Verdict::Change(change)) if change.target.needs_host() && !root.is_host() => {
                 let text = format!(
-                    "{} → {}: nothing is installed beneath another root than /",
+                    "{} → {}: nothing is fetched or installed beneath another root than /",
                     change.from, change.to
                 );
                 self.skipped.push(Finding { path, text });

@@ -135,7 +135,7 @@ fn entry(action: &Action, held: Option<&Entry>, from: &State) -> Entry {
         reason: action.reason.clone(),
         before: held.map_or_else(|| from.clone(), |entry| entry.before.clone()),
         ours: Ours::Package { came, begun: true },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),
