@@ -52,6 +52,19 @@ fn undo_takes_our_runtime_out_of_daemon_json_with_what_somebody_added_to_it_and_
 }
 
 #[test]
+fn a_byte_order_mark_in_daemon_json_is_in_nobodys_way() {
+    for text in ["\u{feff}", "\u{feff}{\"debug\": true}\n"] {
+        let laid = with_docker("28.5.2-1");
+        laid.put(DAEMON, text);
+        laid.run(&["apply"]).success();
+        assert!(laid.text(DAEMON).contains("runc-amd-wrapper"));
+        assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+        laid.run(&["undo"]).success();
+        assert_eq!(laid.text(DAEMON), text);
+    }
+}
+
+#[test]
 fn cdi_stays_in_daemon_json_when_dockers_version_cannot_be_told_once() {
     let laid = with_docker("26.1.5-1");
     laid.run(&["apply"]).success();
