@@ -11,8 +11,10 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
+use crate::worker::packages::wants_packages;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Premises {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// `None`: no package of AMD's is wanted, and none unwanted.
+    pub packages: Option<Packages>,
     /// What the engines' programs have told of themselves, for the next run.
     pub versions: BTreeMap<PathBuf, Known>,
 }
@@ -64,6 +68,7 @@ impl Premises {
             containerd,
             docker,
             concourse,
+            packages: wants_packages(config).then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }
     }

@@ -7,6 +7,7 @@ mod document;
 mod engines;
 mod error;
 mod host;
+mod packages;
 mod path;
 mod size;
 mod wrapper;
@@ -18,6 +19,7 @@ use root::Root;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
+pub use packages::{Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
 pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
 
 use document::Document;
@@ -43,6 +45,9 @@ pub struct Config {
     pub docker: Engine,
     pub concourse: Concourse,
     pub restart: Restart,
+    pub packages: Packages,
+    pub repositories: Repositories,
+    pub rocm: Rocm,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect, Package, Use};
+use crate::{Check, Edit, Effect, Package, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Action {
     pub back: Option<Vec<Effect>>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
+    /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
+    pub needs: Vec<PathBuf>,
     /// Settings that would name nothing without it: while one of them stands, it is not taken away.
     pub uses: Vec<Use>,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
@@ -49,6 +51,13 @@ pub enum Content {
     /// A symbolic link, as it is written.
     Link {
         target: PathBuf,
+    },
+    /// A file whose bytes come from elsewhere. One that is there and holds against the check is right, whatever its
+    /// bytes.
+    Fetched {
+        url: String,
+        check: Check,
+        attributes: Attributes,
     },
 }
 
@@ -107,6 +116,7 @@ impl Action {
             effects: Vec::new(),
             back: None,
             concern: String::new(),
+            needs: Vec::new(),
             uses: Vec::new(),
             rival: None,
         }
@@ -130,6 +140,13 @@ impl Action {
     #[must_use]
     pub fn effects_back(&self) -> &[Effect] {
         self.back.as_ref().unwrap_or(&self.effects)
+    }
+
+    /// The same, and not brought about before this is there.
+    #[must_use]
+    pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
+        self.needs.push(path.into());
+        self
     }
 
     /// The same, and not taken away while these settings name it.

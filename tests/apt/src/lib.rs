@@ -13,6 +13,8 @@
 )]
 
 pub mod control;
+pub mod faulty;
+pub mod headers;
 pub mod key;
 pub mod killed;
 pub mod lock;
@@ -21,4 +23,6 @@ pub mod package;
 pub mod repository;
 pub mod said;
 pub mod server;
+pub mod standins;
 pub mod systems;
+pub mod tarball;
