@@ -32,6 +32,7 @@ use crate::memory::{self, Memory};
 use crate::moment::Moment;
 use crate::premises::Premises;
 use crate::render::judge;
+use crate::worker::concourse::{out_of_date, written_by};
 use crate::worker::desired;
 use crate::worker::selection::choose;
 
@@ -92,10 +93,11 @@ impl Setup<'_> {
         memory.chosen = choose(self.config, &premises.facts)?;
         memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
+        memory.concourse = written_by(&premises.concourse, memory.concourse);
         Ok(memory)
     }
 
-    /// What is to be said of the operator's templates.
+    /// What is to be said of the operator's templates, and of what another release of Concourse wrote.
     fn stale(&self, remembered: &Memory, premises: &Premises) -> Vec<Note> {
         let stale = judge(&remembered.overrides, &premises.templates.sums());
         let note = |name: &String| Note {
@@ -107,7 +109,9 @@ impl Setup<'_> {
             ),
             problem: false,
         };
-        stale.names.iter().map(note).collect()
+        let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
+        let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
+        stale.names.iter().map(note).chain(out_of_date.map(of_concourse)).collect()
     }
 
     /// Who installs packages, where somebody may.

@@ -15,7 +15,7 @@ use crate::program::is_ours;
 use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
-pub(super) const ABOUT: &str = "docker";
+const ABOUT: &str = "docker";
 pub(super) const UNIT: &str = "docker.service";
 
 const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \

@@ -3,14 +3,12 @@
 
 use reconcile::{Desired, Effect, Named, Running, WayBack};
 
+use super::concern::Concern;
 use super::{containerd, docker};
 use crate::config::Config;
 use crate::engines::containerd::UNIT;
 use crate::engines::docker::CommandLine;
 use crate::engines::{Containerd, Docker};
-
-/// The wrapper as a concern.
-pub(super) const WRAPPER: &str = "wrapper";
 
 /// Where the system's containerd and one that dockerd starts keep the bundles of what runs.
 const BUNDLES: [&str; 2] = [
@@ -30,16 +28,16 @@ fn bundles(folder: &str) -> Running {
 #[must_use]
 pub fn way_back(config: &Config, containerd: Option<&Containerd>, docker: &Docker) -> WayBack {
     let mut way_back = WayBack::default();
-    way_back.running.insert(WRAPPER.to_owned(), BUNDLES.map(bundles).into());
+    way_back.running.insert(name(Concern::Wrapper), BUNDLES.map(bundles).into());
     if let Some(containerd) = containerd {
         let files = containerd.files.iter().map(|file| file.path.clone());
-        way_back.files.insert(containerd::ABOUT.to_owned(), files.collect());
+        way_back.files.insert(name(Concern::Containerd), files.collect());
     }
     if let Some(docker) = &docker.installed {
-        way_back.files.insert(docker::ABOUT.to_owned(), vec![docker.config.clone()]);
+        way_back.files.insert(name(Concern::Docker), vec![docker.config.clone()]);
         let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
         way_back.named.extend(default.map(|runtime| Named {
-            concern: docker::ABOUT.to_owned(),
+            concern: name(Concern::Docker),
             value: runtime.to_owned(),
             by: format!("{} starts dockerd with --default-runtime {runtime}", docker::UNIT),
         }));
@@ -49,6 +47,10 @@ pub fn way_back(config: &Config, containerd: Option<&Containerd>, docker: &Docke
         way_back.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
     }
     way_back
+}
+
+fn name(concern: Concern) -> String {
+    concern.as_ref().to_owned()
 }
 
 /// containerd's part, where docker ends with containerd: then its restart is docker's.
