@@ -224,7 +224,7 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
     }
-    let mut out = String::with_capacity(nodes.len() * 112);
+    let mut out = String::with_capacity(nodes.len() * 92 + 64);
     let mut number = Repeated::default();
     let mut rest = Repeated::default();
     for Placed { path, node } in nodes {
@@ -273,7 +273,7 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut out = String::with_capacity(nodes.len() * 72);
+    let mut out = String::with_capacity(nodes.len() * 66);
     let mut added =
         HashSet::with_capacity_and_hasher(nodes.len(), BuildHasherDefault::<PathHasher>::default());
     let (mut number, mut rest) = (Repeated::default(), Repeated::default());
