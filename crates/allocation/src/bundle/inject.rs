@@ -319,12 +319,10 @@ impl<K: Copy + PartialEq> Repeated<K> {
 
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    let mut before = 0;
-    let mut is_clean = path.starts_with('/') && !path.ends_with('/');
-    for byte in path.bytes() {
-        is_clean &= !(before == b'/' && matches!(byte, b'/' | b'.'));
-        before = byte;
-    }
+    let bytes = path.as_bytes();
+    let begins_a_part_to_drop =
+        |at: usize| bytes[at] == b'/' && matches!(bytes.get(at + 1), None | Some(b'/' | b'.'));
+    let is_clean = path.starts_with('/') && !(0..bytes.len()).any(begins_a_part_to_drop);
     if is_clean {
         return Cow::Borrowed(path);
     }
