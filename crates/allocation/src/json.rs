@@ -310,15 +310,16 @@ impl<'a> Scanner<'a> {
 /// How many bytes stand in front of the first quotation mark, backslash or control character.
 #[inline(always)]
 pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
-    let (blocks, rest) = bytes.as_chunks();
-    for (number, block) in blocks.iter().enumerate() {
+    let mut plain = 0;
+    while let Some(block) = bytes.get(plain..).and_then(<[u8]>::first_chunk) {
         let specials = block::specials(block);
         if specials != 0 {
-            return number * block::LENGTH + specials.trailing_zeros() as usize;
+            return plain + specials.trailing_zeros() as usize;
         }
+        plain += block::LENGTH;
     }
-    let plain = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
-    bytes.len() - rest.len() + plain
+    let rest = bytes.get(plain..).unwrap_or_default();
+    plain + rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
 }
 
 mod block;

@@ -100,10 +100,14 @@ impl Name {
 
     /// Without core::fmt, which costs more than the question to the kernel.
     fn push_number(&mut self, number: u32) -> Option<()> {
-        if number >= 10 {
-            self.push_number(number / 10)?;
+        let mut digits = [b'0'; 10];
+        let (mut left, mut begin) = (number, digits.len());
+        while left > 0 || begin == digits.len() {
+            begin -= 1;
+            digits[begin] += u8::try_from(left % 10).unwrap_or_default();
+            left /= 10;
         }
-        self.push(&[char::from_digit(number % 10, 10).map_or(b'0', |digit| digit as u8)])
+        self.push(&digits[begin..])
     }
 
     /// None: it fills its place, or has a NUL in it.
@@ -243,26 +247,31 @@ impl Node {
         let mut target = devices.target.borrow_mut();
         let place = devices.place(self, &mut target).ok_or_else(unknown)?;
         let (folder, class, name) = device(place).ok_or_else(unknown)?;
-        let parent = std::str::from_utf8(last(folder)).map_err(|_| unknown())?;
-        let is = Render::parse(name);
+        let parent = last(folder);
+        let is = Render::from_bytes(name);
+        let said = |name: &[u8]| name.escape_ascii().to_string();
         match (class, name, owner) {
-            (b"kfd", "kfd", _) => Ok(None),
-            (b"drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(is),
+            (b"kfd", b"kfd", _) => Ok(None),
+            (b"drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card.as_bytes()) => Ok(is),
             (b"drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
                 // The kernel names no card for a further partition: its render node's name must be the
                 // policy's, and any other node of it must have the name that its path says.
-                let named = if name.starts_with("render") { render } else { path.to_str() };
-                if named.and_then(|path| path.rsplit('/').next()) == Some(name) {
+                let named = if name.starts_with(b"render") { render } else { path.to_str() };
+                if named.is_some_and(|path| last(path.as_bytes()) == name) {
                     Ok(is)
                 } else {
                     let wanted =
                         render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
-                    Err(Error::NotOfGpu { path: path.to_owned(), is: format!("{parent} ({name})"), wanted })
+                    Err(Error::NotOfGpu {
+                        path: path.to_owned(),
+                        is: format!("{} ({})", said(parent), said(name)),
+                        wanted,
+                    })
                 }
             }
             (b"drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
                 path: path.to_owned(),
-                is: format!("the card {parent}"),
+                is: format!("the card {}", said(parent)),
                 wanted: format!("the card {card}"),
             }),
             (b"drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(is),
@@ -281,7 +290,7 @@ impl Node {
                             || "which no driver has".to_owned(),
                             |driver| format!("which the driver {} has", driver.escape_ascii()),
                         );
-                        let is = format!("the card {}, {driver}", parent.escape_default());
+                        let is = format!("the card {}, {driver}", said(parent));
                         Err(Error::NotAmds { path: path.to_owned(), is })
                     }
                 }
@@ -292,11 +301,10 @@ impl Node {
 }
 
 /// The folder of a device, its class and its name: `…/0000:64:00.0`, `drm`, `renderD128`.
-fn device(place: &[u8]) -> Option<(&[u8], &[u8], &str)> {
+fn device(place: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (place, name) = place.split_at_checked(slash(place)?)?;
     let (folder, class) = place.split_at_checked(slash(place)?)?;
-    let name = std::str::from_utf8(name.get(1..)?).ok()?;
-    Some((folder, class.get(1..)?, name))
+    Some((folder, class.get(1..)?, name.get(1..)?))
 }
 
 /// The last part of a path.
@@ -310,9 +318,11 @@ fn slash(path: &[u8]) -> Option<usize> {
 }
 
 /// `amdgpu_xcp.3` of newer kernels, `amdgpu_xcp_3` of older ones.
-fn is_partition(device: &str) -> bool {
-    let number = device.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
-    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+fn is_partition(device: &[u8]) -> bool {
+    match device.strip_prefix(b"amdgpu_xcp") {
+        Some([b'.' | b'_', number @ ..]) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
     }
-    let mut out = String::with_capacity(nodes.len() * 112);
+    let mut out = String::with_capacity(nodes.len() * 92 + 64);
     let mut number = Repeated::default();
     let mut rest = Repeated::default();
     for Placed { path, node } in nodes {
@@ -273,7 +273,7 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut out = String::with_capacity(nodes.len() * 72);
+    let mut out = String::with_capacity(nodes.len() * 66);
     let mut added =
         HashSet::with_capacity_and_hasher(nodes.len(), BuildHasherDefault::<PathHasher>::default());
     let (mut number, mut rest) = (Repeated::default(), Repeated::default());
@@ -319,12 +319,10 @@ impl<K: Copy + PartialEq> Repeated<K> {
 
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    let mut before = 0;
-    let mut is_clean = path.starts_with('/') && !path.ends_with('/');
-    for byte in path.bytes() {
-        is_clean &= !(before == b'/' && matches!(byte, b'/' | b'.'));
-        before = byte;
-    }
+    let bytes = path.as_bytes();
+    let begins_a_part_to_drop =
+        |at: usize| bytes[at] == b'/' && matches!(bytes.get(at + 1), None | Some(b'/' | b'.'));
+    let is_clean = path.starts_with('/') && !(0..bytes.len()).any(begins_a_part_to_drop);
     if is_clean {
         return Cow::Borrowed(path);
     }

@@ -44,10 +44,11 @@ keyed!(Top<'a>, required [], |top, scanner| {
     "kind" => top.kind = scanner.text()?,
     "annotations" => top.annotated = read::annotated(scanner)?,
     "devices" => {
-        // As many as a machine of eight cards in eight partitions has, and a few hundred bytes where there are fewer.
-        top.renders.reserve(512);
+        // As many as so long a text has as rocworker writes it: a list that grows leaves memory behind.
+        let length = scanner.whole().len();
+        top.renders.reserve(length / 144);
         let (devices, renders) = (&mut top.devices, &mut top.renders);
-        devices.reserve(96);
+        devices.reserve(length / 320);
         scanner.each(|scanner| {
             devices.push(device(scanner, renders)?);
             Ok(())
