@@ -33,6 +33,11 @@ pub enum Effect {
     /// A unit takes something in only when it starts, which would end what runs there: that is somebody's decision,
     /// and told until it has been made.
     NextStart { unit: String },
+    /// The machine has to be started anew, which is somebody's decision: told until it has been made.
+    Reboot {
+        /// "the driver that is built is not the one that is loaded".
+        reason: String,
+    },
 }
 
 /// What will be done, as a plan announces it.
@@ -44,6 +49,7 @@ impl fmt::Display for Effect {
                 [device] => write!(f, "apply udev's rules to {} again", device.display()),
                 devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
             },
+            Self::Reboot { reason } => write!(f, "the machine has to be restarted by you: {reason}"),
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
             Self::NextStart { unit } => write!(f, "{unit} takes it in at its next start"),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use root::{Attributes, Lock, Root};
 use serde::Deserialize;
 
-use crate::receipt::VERSION;
+use crate::receipt::{Ours, VERSION};
 use crate::state::{Digest, LIMIT};
-use crate::{Error, Receipt, State};
+use crate::{Error, Receipt, State, unpack};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
@@ -127,6 +127,21 @@ impl<'a> Store<'a> {
             }
         }
         self.root.remove_empty_folder(BEFORE).ok();
+        let archives: Vec<PathBuf> = receipt
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.ours {
+                Ours::Unpacked { sha256, .. } => Some(unpack::name(sha256)),
+                _ => None,
+            })
+            .collect();
+        for name in self.root.list(unpack::FOLDER).unwrap_or_else(|_| Vec::new()) {
+            let path = Path::new(unpack::FOLDER).join(name);
+            if !archives.contains(&path) {
+                self.root.remove(path).ok();
+            }
+        }
+        self.root.remove_empty_folder(unpack::FOLDER).ok();
     }
 
     /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.
