@@ -3,12 +3,12 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, Edit, Effect, Package, Use};
+use crate::{Check, Edit, Effect, Module, Package, Unpacked, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Beneath the Root; of a package [`Package::path`].
+    /// Beneath the Root; of a package [`Package::path`], of a module [`Module::path`].
     pub path: PathBuf,
     pub kind: Kind,
     pub stage: Stage,
@@ -39,6 +39,10 @@ pub enum Kind {
     Node { mode: u32, gid: u32 },
     /// A package of the machine's distribution, by apt.
     Package(Package),
+    /// A folder that an archive from elsewhere becomes. The path is the folder's.
+    Unpacked(Unpacked),
+    /// A module of the kernel, loaded now. Not in a container, whose kernel is another's: that is for the caller to see.
+    Module(Module),
 }
 
 /// What an owned path holds.
@@ -80,6 +84,8 @@ impl Kind {
             Self::Edited(_) => "edited",
             Self::Node { .. } => "node",
             Self::Package(_) => "package",
+            Self::Unpacked(_) => "unpacked",
+            Self::Module(_) => "module",
         }
     }
 }
@@ -103,6 +109,19 @@ impl Action {
     #[must_use]
     pub fn package(package: Package, reason: &str) -> Self {
         Self::new(Stage::Shape, package.path(), Kind::Package(package), reason)
+    }
+
+    /// A folder that an archive becomes.
+    #[must_use]
+    pub fn unpacked(path: impl Into<PathBuf>, unpacked: Unpacked, reason: &str) -> Self {
+        Self::new(Stage::Shape, path, Kind::Unpacked(unpacked), reason)
+    }
+
+    /// A module of the kernel, loaded now.
+    #[must_use]
+    pub fn module(name: impl Into<String>, reason: &str) -> Self {
+        let module = Module { name: name.into() };
+        Self::new(Stage::Shape, module.path(), Kind::Module(module), reason)
     }
 
     #[must_use]

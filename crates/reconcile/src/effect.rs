@@ -38,6 +38,11 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Ask>,
     },
+    /// The machine has to be started anew, which is somebody's decision: told until it has been made.
+    Reboot {
+        /// "the driver that is built is not the one that is loaded".
+        reason: String,
+    },
 }
 
 /// A question to the program that runs: its file may say by now what it has not read.
@@ -57,6 +62,7 @@ impl fmt::Display for Effect {
                 [device] => write!(f, "apply udev's rules to {} again", device.display()),
                 devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
             },
+            Self::Reboot { reason } => write!(f, "the machine has to be restarted by you: {reason}"),
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
             Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apt::{self, Hands};
 use crate::command::Programs;
+use crate::reboot::reboot;
 use crate::receipt::{Pending, Receipt, Told};
 use crate::settle::Outcome;
 use crate::systemd::Systemd;
@@ -75,6 +76,7 @@ impl Services<'_> {
             Effect::AptUpdate { source, uri, suite } => {
                 apt::update(root, &Hands::of(programs, apt::DPKG_LOCK), source, uri, suite)
             }
+            Effect::Reboot { reason } => reboot(root, reason, pending),
             Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),
             Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
             Effect::SystemdReload if !booted => {

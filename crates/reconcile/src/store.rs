@@ -6,9 +6,9 @@ use std::time::Duration;
 use root::{Attributes, Lock, Root};
 use serde::Deserialize;
 
-use crate::receipt::VERSION;
+use crate::receipt::{Ours, VERSION};
 use crate::state::{Digest, LIMIT};
-use crate::{Error, Ours, Progress, Receipt, State};
+use crate::{Error, Progress, Receipt, State, unpack};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
@@ -136,6 +136,21 @@ impl<'a> Store<'a> {
             }
         }
         self.root.remove_empty_folder(BEFORE).ok();
+        let archives: Vec<PathBuf> = receipt
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.ours {
+                Ours::Unpacked { sha256, .. } => Some(unpack::name(sha256)),
+                _ => None,
+            })
+            .collect();
+        for name in self.root.list(unpack::FOLDER).unwrap_or_else(|_| Vec::new()) {
+            let path = Path::new(unpack::FOLDER).join(name);
+            if !archives.contains(&path) {
+                self.root.remove(path).ok();
+            }
+        }
+        self.root.remove_empty_folder(unpack::FOLDER).ok();
     }
 
     /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or

@@ -81,10 +81,13 @@ impl Hands {
         patience: Duration,
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
-        let (program, rest) = argv.split_first().unwrap_or((&"", &[]));
-        let fetches = ["apt-get", HELPER].contains(program);
-        let proxy = self.proxy.iter().filter(|_| fetches).map(String::as_str);
-        let argv: Vec<&str> = std::iter::once(*program).chain(proxy).chain(rest.iter().copied()).collect();
+        let program = argv.first().unwrap_or(&"");
+        let fetches = *program == "apt-get" || argv.contains(&HELPER);
+        let proxy: Vec<&str> = self.proxy.iter().filter(|_| fetches).map(String::as_str).collect();
+        // Behind the program that fetches, which another may start.
+        let behind = argv.iter().position(|it| *it == HELPER).unwrap_or(0).min(argv.len());
+        let (start, rest) = argv.split_at((behind + 1).min(argv.len()));
+        let argv: Vec<&str> = [start, &proxy, rest].concat();
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let ran = self.programs.follow(&argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
@@ -101,6 +104,10 @@ impl Hands {
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.programs
     }
 
     /// What every `apt-get` is given.

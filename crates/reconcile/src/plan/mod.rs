@@ -2,11 +2,13 @@
 
 mod change;
 mod edited;
+mod module;
 mod named;
 mod node;
 mod owned;
 mod package;
 mod revert;
+mod unpacked;
 mod used;
 
 use std::collections::BTreeSet;
@@ -220,6 +222,8 @@ fn wanted(
         // An archive's record of a node is nobody's to change.
         Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
         Kind::Package(wanted) => Ok(package::plan(root, action, wanted, &found, held, now)),
+        Kind::Unpacked(wanted) => Ok(unpacked::plan(root, action, wanted, &found, held, now)),
+        Kind::Module(module) => Ok(module::plan(root, action, module, &found, held, now)),
         Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
     }
 }

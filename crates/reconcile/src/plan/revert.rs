@@ -8,7 +8,7 @@ use super::Verdict;
 use super::change::{Change, Target, Verb, diff};
 use super::edited::text;
 use super::node::is_ours;
-use super::package;
+use super::{module, package, unpacked};
 use crate::receipt::{Entry, Ours};
 use crate::state::Found;
 use crate::store::Store;
@@ -27,6 +27,11 @@ pub(super) fn plan(
     if let Ours::Package { .. } = &entry.ours {
         let verdict = package::revert(root, entry, &from, going, force);
         return Ok(verdict.unwrap_or_else(|error| Verdict::Left(error.to_string())));
+    }
+    match &entry.ours {
+        Ours::Unpacked { .. } => return Ok(unpacked::revert(root, entry, found, force)),
+        Ours::Module { .. } => return Ok(module::revert(root, entry, &from)),
+        _ => {}
     }
     if from == entry.before {
         return Ok(Verdict::Gone);
@@ -50,7 +55,7 @@ pub(super) fn plan(
             Ok(before) => Ok(take_out(entry, edit, found, before.as_deref(), force)),
             Err(error) => Ok(lost(&error, force)),
         },
-        Ours::Package { .. } => Ok(Verdict::Gone),
+        Ours::Package { .. } | Ours::Unpacked { .. } | Ours::Module { .. } => Ok(Verdict::Gone),
         Ours::Node { mode, gid, older } => Ok(node(entry, (*mode, *gid), *older, &from)),
     }
 }
@@ -77,7 +82,9 @@ fn restore(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Verd
         }
         State::Link { target } => (Verb::Restore, Target::Link { target: target.clone() }, None),
         // Neither is ever replaced, so that neither was ever there.
-        State::Node { .. } | State::Package { .. } | State::Other { .. } => return Verdict::Gone,
+        State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
+            return Verdict::Gone;
+        }
     };
     let change = Change::back(entry, verb, from, target.clone());
     Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines)))

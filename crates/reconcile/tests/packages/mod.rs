@@ -12,8 +12,8 @@ use lab::repository::Repository;
 use lab::server::Server;
 use reconcile::command::Programs;
 use reconcile::{
-    Action, Content, Desired, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage, Store,
-    Work,
+    Action, Content, Desired, Digest, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage,
+    Store, Unpacked, Work,
 };
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,8 @@ pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 /// What the program inside is to do.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// `install NAME`, `install NAME VERSION` or `absent NAME`.
+    /// `install NAME`, `install NAME VERSION`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
+    /// `reboot FILE`.
     pub(crate) wanted: Vec<String>,
     pub(crate) repository: Option<Source>,
     pub(crate) force: bool,
@@ -237,6 +238,24 @@ fn desired(told: &Told) -> Desired {
             ["install", name] => Wanted::present(*name),
             ["install", name, version] => Wanted::exactly(*name, *version),
             ["absent", name] => Wanted::absent(*name),
+            ["unpack", folder, url, sha256] => {
+                let holds = ["bin", "lib", "include"].map(PathBuf::from).to_vec();
+                let sha256 = Digest::parse(sha256).unwrap();
+                let unpacked = Unpacked { url: (*url).to_owned(), sha256, holds };
+                desired.push(Action::unpacked(*folder, unpacked, "for the test"));
+                continue;
+            }
+            ["module", name] => {
+                desired.push(Action::module(*name, "for the test"));
+                continue;
+            }
+            ["reboot", file] => {
+                let reason = "the module that runs is an old one".to_owned();
+                desired.push(
+                    Action::file(Stage::Shape, *file, "x\n", "for the test").with(Effect::Reboot { reason }),
+                );
+                continue;
+            }
             other => unreachable!("{other:?}"),
         };
         desired.push(Action::package(package, "for the test"));
