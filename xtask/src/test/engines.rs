@@ -27,7 +27,8 @@ const FURTHER: &[(&str, &[&str], &str)] =
 /// The variable by which the tests learn where Debian 13's udev is.
 const UDEV: (&str, &str) = ("trixie", "ROCWORKER_UDEVADM_TRIXIE");
 const UDEVADM: &str = "usr/bin/udevadm";
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Checks Debian's signatures.
+pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Where this machine's own sources name no mirror of Debian, as on Ubuntu.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
@@ -122,7 +123,7 @@ fn unpack_suite(suite: &str, mirror: &str) -> Result<()> {
 }
 
 /// The mirror that this machine's own apt uses for Debian's main archive.
-fn mirror() -> String {
+pub(crate) fn mirror() -> String {
     let targets =
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"];
     let known = Command::new(targets).read().unwrap_or_default();

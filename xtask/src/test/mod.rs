@@ -7,6 +7,7 @@ pub(crate) mod kernels;
 mod needs;
 mod privilege;
 mod real;
+mod releases;
 mod step;
 
 use std::ffi::OsString;
@@ -50,6 +51,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let program = steps.run("program", "make rocworker build", program)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
+    steps.run("releases", remedy, || releases::make(privilege))?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
@@ -166,7 +169,9 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
+        let (trixie, tree) = releases::variable();
         command
+            .environment(trixie, tree)
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
             .environment("ROCWORKER_RAN", &self.ran)

@@ -33,6 +33,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("seabios", "what QEMU's machines start with"),
     ("xz-utils", "decompresses kernel modules"),
     ("debian-archive-keyring", "checks the kernels' signatures"),
+    ("mmdebstrap", "makes the file system of another release of Debian, for tests of apt"),
+    ("gpg", "makes the keys that the tests' repositories are signed with"),
+    ("gpg-agent", "signs with them"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];

@@ -1,0 +1,27 @@
+//! Real apt and dpkg, run where nothing of them stays: a copy on write of this system or of another release of
+//! Debian ([`machine`]), a repository of packages that are made here and signed by a key that is made here
+//! ([`repository`]), and a server on loopback that can be told to misbehave ([`server`]).
+//!
+//! apt's own verdict is what a test holds its expectation against: nothing here decides what is a good signature, a
+//! whole file or a package that can be installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests alone stand on this: they fail by panicking, and lay out files and start programs as they are"
+)]
+
+pub mod control;
+pub mod faulty;
+pub mod key;
+pub mod killed;
+pub mod lock;
+pub mod machine;
+pub mod package;
+pub mod repository;
+pub mod said;
+pub mod server;
+pub mod standins;
+pub mod systems;
+pub mod tarball;

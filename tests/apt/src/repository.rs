@@ -1,0 +1,215 @@
+//! A signed apt repository: a pool of packages, and releases of it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::control::Control;
+use crate::key::Key;
+use crate::package::Package;
+
+/// The architecture whose index is written; what Debian calls that of this project's machines.
+const ARCHITECTURE: &str = "amd64";
+
+/// One suite with one component. Packages are added; a release says what there is at that moment.
+///
+/// What a server is given is the folder of a release, not that of the repository: an older one can be served later.
+#[derive(Debug)]
+pub struct Repository {
+    folder: TempDir,
+    suite: String,
+    component: String,
+    origin: String,
+    packages: Vec<(Package, PathBuf)>,
+    releases: u32,
+}
+
+/// When a release says that it was made, and until when it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dates {
+    pub made: SystemTime,
+    pub valid_until: Option<SystemTime>,
+}
+
+impl Dates {
+    /// Made so long ago, without an end.
+    ///
+    /// # Panics
+    /// Where that is before the clock's first moment.
+    pub fn ago(age: Duration) -> Self {
+        Self { made: SystemTime::now().checked_sub(age).unwrap(), valid_until: None }
+    }
+
+    /// Made so long ago, to hold until so long ago.
+    ///
+    /// # Panics
+    /// As [`Dates::ago`].
+    pub fn ended(age: Duration, since: Duration) -> Self {
+        Self { valid_until: SystemTime::now().checked_sub(since), ..Self::ago(age) }
+    }
+}
+
+impl Repository {
+    /// Without a package. The origin is what a pin can name (apt_preferences(5), `o=`).
+    ///
+    /// # Panics
+    /// Where no folder can be made.
+    pub fn new(origin: &str, suite: &str, component: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // apt's own user must get in where a test reads it by file: or copy:.
+        crate::machine::open_to_all(folder.path());
+        Self {
+            folder,
+            suite: suite.to_owned(),
+            component: component.to_owned(),
+            origin: origin.to_owned(),
+            packages: Vec::new(),
+            releases: 0,
+        }
+    }
+
+    pub fn suite(&self) -> &str {
+        &self.suite
+    }
+
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+
+    /// Builds a package, to be in the releases from now on.
+    ///
+    /// # Panics
+    /// Where it cannot be built.
+    pub fn add(&mut self, package: Package) {
+        let pool = self.folder.path().join("pool");
+        fs::create_dir_all(&pool).unwrap();
+        let file = package.build(&pool);
+        self.packages.push((package, file));
+    }
+
+    /// As it is with these packages.
+    ///
+    /// # Panics
+    /// As [`Repository::add`].
+    #[must_use]
+    pub fn with(mut self, packages: impl IntoIterator<Item = Package>) -> Self {
+        packages.into_iter().for_each(|package| self.add(package));
+        self
+    }
+
+    /// Leaves a package out of the releases from now on.
+    pub fn remove(&mut self, name: &str, version: &str) {
+        self.packages.retain(|(package, _)| package.name() != name || package.version() != version);
+    }
+
+    /// A release of what there is now, made now, and signed.
+    ///
+    /// # Panics
+    /// Where it cannot be written or signed.
+    pub fn release(&mut self, key: &Key) -> PathBuf {
+        self.release_of(Dates::ago(Duration::ZERO), Some(key))
+    }
+
+    /// As [`Repository::release`], of another day, or without a signature.
+    ///
+    /// # Panics
+    /// As [`Repository::release`].
+    pub fn release_of(&mut self, dates: Dates, key: Option<&Key>) -> PathBuf {
+        self.releases += 1;
+        let top = self.folder.path().join(format!("release-{}", self.releases));
+        let pool = top.join("pool");
+        let suite = top.join("dists").join(&self.suite);
+        let index = format!("{}/binary-{ARCHITECTURE}/Packages", self.component);
+        fs::create_dir_all(&pool).unwrap();
+        fs::create_dir_all(suite.join(&index).parent().unwrap()).unwrap();
+
+        let mut packages = String::new();
+        for (package, file) in &self.packages {
+            let name = package.file_name();
+            // Its own bytes: a test may spoil one release's and not the others'.
+            fs::copy(file, pool.join(&name)).unwrap();
+            let bytes = fs::read(file).unwrap();
+            let entry = package
+                .control()
+                .clone()
+                .with("Filename", &format!("pool/{name}"))
+                .with("Size", &bytes.len().to_string())
+                .with("SHA256", &sha256(&bytes));
+            writeln!(packages, "{}", entry.text()).unwrap();
+        }
+        fs::write(suite.join(&index), &packages).unwrap();
+
+        let release = suite.join("Release");
+        fs::write(&release, self.release_text(dates, &index, &packages)).unwrap();
+        if let Some(key) = key {
+            fs::write(suite.join("InRelease"), key.clear_signed(&release)).unwrap();
+            fs::write(suite.join("Release.gpg"), key.detached(&release)).unwrap();
+        }
+        top
+    }
+
+    fn release_text(&self, dates: Dates, index: &str, packages: &str) -> String {
+        let mut release = Control::default()
+            .with("Origin", &self.origin)
+            .with("Label", &self.origin)
+            .with("Suite", &self.suite)
+            .with("Codename", &self.suite)
+            .with("Date", &date(dates.made))
+            .with("Architectures", ARCHITECTURE)
+            .with("Components", &self.component);
+        if let Some(end) = dates.valid_until {
+            release = release.with("Valid-Until", &date(end));
+        }
+        let line = format!("\n {} {} {index}", sha256(packages.as_bytes()), packages.len());
+        release.with("SHA256", &line).text()
+    }
+
+    /// Where a file of a release is asked for, beneath the server's own address.
+    pub fn path_of(&self, name: &str) -> String {
+        format!("/dists/{}/{name}", self.suite)
+    }
+
+    /// The index of the packages, beneath the server's own address.
+    pub fn path_of_index(&self) -> String {
+        self.path_of(&format!("{}/binary-{ARCHITECTURE}/Packages", self.component))
+    }
+
+    /// A line for apt's sources (sources.list(5)).
+    pub fn source(&self, url: &str, keyring: &Path) -> String {
+        let (suite, component) = (&self.suite, &self.component);
+        format!("deb [arch={ARCHITECTURE} signed-by={}] {url} {suite} {component}\n", keyring.display())
+    }
+}
+
+/// Where a package is asked for, beneath the server's own address.
+pub fn path_of(package: &Package) -> String {
+    format!("/pool/{}", package.file_name())
+}
+
+/// As `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+/// As Release has it: `Sun, 22 Nov 2026 03:00:00 UTC`.
+fn date(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let mut command = Command::new("date");
+    command.env("LC_ALL", "C").args([
+        "--utc",
+        "--date",
+        &format!("@{seconds}"),
+        "+%a, %d %b %Y %H:%M:%S UTC",
+    ]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}

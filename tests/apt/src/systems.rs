@@ -1,0 +1,51 @@
+//! The Debian systems that a test can have a copy of, and whether they are here.
+
+use std::path::Path;
+
+use layout::Machine as Hardware;
+use support::real;
+
+use crate::machine::Machine;
+
+/// What setting a machine up, and making a repository for it, takes.
+const PROGRAMS: &[&str] =
+    &["apt-get", "dpkg-deb", "gpg", "unshare", "nsenter", "pivot_root", "mount", "strace"];
+/// Debian 13's root file system: set by `cargo xtask test`.
+const TRIXIE: &str = "ROCWORKER_APT_TRIXIE";
+
+/// A copy of the system that the test runs on, unless the calling test is to be skipped.
+///
+/// # Panics
+/// Where something is missing in a full run.
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn this() -> Option<Machine> {
+    real::require_root(PROGRAMS).then(Machine::of_this_system)
+}
+
+/// A minimal Debian 13: apt 3.0, which checks signatures with sqv, dpkg and no compiler.
+///
+/// # Panics
+/// As [`this`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn trixie() -> Option<Machine> {
+    let [tree] = real::require_made([TRIXIE], PROGRAMS)?;
+    real::require_root(PROGRAMS).then(|| of(&tree))
+}
+
+/// Both, each with its name for a failed assertion; none where the calling test is to be skipped.
+///
+/// # Panics
+/// As [`this`].
+#[track_caller]
+pub fn both() -> Vec<(&'static str, Machine)> {
+    match (this(), trixie()) {
+        (Some(this), Some(trixie)) => vec![("this system", this), ("trixie", trixie)],
+        _ => Vec::new(),
+    }
+}
+
+fn of(tree: &Path) -> Machine {
+    Machine::of(tree, &Hardware::demo())
+}
