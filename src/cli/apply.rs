@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use reconcile::Change;
+use reconcile::Progress;
 
 use super::args::Format;
 use super::changes::{change, counted, findings, notes, settled};
@@ -23,8 +23,8 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     }
     let mut unprinted = Ok(());
     let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |change| {
-            let printed = say(session, change);
+        Ok(setup.apply(saved.as_ref(), &mut |progress| {
+            let printed = say(session, &progress);
             unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
         })?)
     })?;
@@ -34,7 +34,8 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
 }
 
 /// For people, each change as it is made: a run that hangs shows where.
-pub(crate) fn say(session: &Session, made: &Change) -> anyhow::Result<()> {
+pub(crate) fn say(session: &Session, progress: &Progress<'_>) -> anyhow::Result<()> {
+    let Progress::Begins(made) = progress else { return Ok(()) };
     match session.format {
         Format::Table => print_text(&change(&session.root, made, session.verbose, session.verbose)),
         Format::Json => Ok(()),

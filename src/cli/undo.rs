@@ -12,8 +12,8 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     })?;
     let mut unprinted = Ok(());
     let undone = session.with_setup(&config, |setup| {
-        Ok(setup.undo(force, &mut |change| {
-            let printed = say(session, change);
+        Ok(setup.undo(force, &mut |progress| {
+            let printed = say(session, &progress);
             unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
         })?)
     })?;

@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
-use reconcile::{Carried, Change, Digest, Effect, Finding, Note, Plan, Settled, Stage, Store, Work};
+use reconcile::{
+    Carried, Change, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+};
 use serde::Serialize;
 
-use super::planned::Saved;
+use super::planned::{Saved, skipped};
 use super::{Error, Planned, Setup};
 use crate::engines::Known;
 use crate::memory::Memory;
@@ -43,7 +45,7 @@ impl Setup<'_> {
     /// # Errors
     /// When it cannot be said what should be, when the machine has moved, or when the receipt cannot be kept; what
     /// could not be changed otherwise is in the answer.
-    pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(&Change)) -> Result<Applied, Error> {
+    pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
         let remembered = Memory::read(self.root)?;
         let premises = self.premises(&remembered);
@@ -71,9 +73,9 @@ impl Setup<'_> {
         &self,
         saved: Option<&Saved>,
         versions: BTreeMap<PathBuf, Known>,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
-        let mut work = Work::begin(self.root)?;
+        let mut work = Work::begin(self.root)?.by(self.hands());
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
         let premises = self.premises(&remembered);
@@ -87,9 +89,10 @@ impl Setup<'_> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
-        // Nodes get their groups now: the CDI spec tells engines of their modes.
-        let udev = |effect: &Effect| matches!(effect, Effect::Udev { .. });
-        applied.effects = work.settle(self.root, &self.services(), udev)?;
+        // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
+        // has been installed of, is read now too.
+        let first = |effect: &Effect| matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
+        applied.effects.extend(work.settle(self.root, &self.services(), first)?);
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
@@ -97,8 +100,8 @@ impl Setup<'_> {
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
-        applied.effects.extend(work.settle(self.root, &self.services(), |effect| !udev(effect))?);
-        applied.notes = wanted.notes;
+        applied.effects.extend(work.settle(self.root, &self.services(), |effect| !first(effect))?);
+        applied.notes.extend(wanted.notes);
         applied.notes.extend(self.stale(&remembered, &premises));
         applied.notes.extend(self.remember("apply", &applied.changes));
         Ok(applied)
@@ -109,10 +112,12 @@ impl Setup<'_> {
         work: &mut Work<'_>,
         plan: Plan,
         applied: &mut Applied,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
-        let Carried { done, failed } = work.carry_out(&plan, self.now.seconds(), told)?;
+        let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         applied.failed.extend(failed);
+        applied.notes.extend(skipped(&plan));
+        applied.effects.extend(effects);
         applied.contested.extend(plan.contested);
         applied.blocked.extend(plan.blocked);
         applied.left.extend(plan.left);

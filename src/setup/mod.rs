@@ -11,7 +11,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{Note, Restarts, Services};
+use reconcile::{DPKG_LOCK, Hands, Note, Restarts, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -103,6 +103,11 @@ impl Setup<'_> {
             problem: false,
         };
         stale.names.iter().map(note).collect()
+    }
+
+    /// Who installs packages, where somebody may.
+    fn hands(&self) -> Option<Hands> {
+        self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))
     }
 
     fn services(&self) -> Services<'_> {

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Effect, Note, Plan, Receipt, Stage, State, Store, Verb};
+use reconcile::{Change, Effect, Finding, Note, Plan, Receipt, Stage, State, Store, Verb};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Moved, Setup};
@@ -91,6 +91,16 @@ impl Saved {
     }
 }
 
+/// What is not done beneath another Root than `/`, as notes of a plan and of an apply.
+pub(super) fn skipped(plan: &Plan) -> Vec<Note> {
+    let note = |finding: &Finding| Note {
+        about: finding.path.display().to_string(),
+        text: finding.text.clone(),
+        problem: false,
+    };
+    plan.skipped.iter().map(note).collect()
+}
+
 impl Setup<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     ///
@@ -123,6 +133,7 @@ impl Setup<'_> {
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
+        desired.notes.extend(skipped(&plan));
         let services = self.services();
         Ok(Planned {
             schema_version: VERSION,

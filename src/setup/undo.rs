@@ -1,4 +1,4 @@
-use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Settled, Work};
+use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Progress, Settled, Work};
 use serde::Serialize;
 
 use super::{Error, Setup};
@@ -22,7 +22,7 @@ impl Setup<'_> {
     ///
     /// # Errors
     /// When the receipt cannot be read or kept.
-    pub fn undo(&self, force: bool, told: &mut dyn FnMut(&Change)) -> Result<Undone, Error> {
+    pub fn undo(&self, force: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
         let mut undone = Undone {
             schema_version: 1,
             changes: Vec::new(),
@@ -35,10 +35,11 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
         }
-        let mut work = Work::begin(self.root)?;
+        let mut work = Work::begin(self.root)?.by(self.hands());
         let plan = work.plan(&Desired::default(), None, force, self.now.seconds())?;
-        let Carried { done, failed } = work.carry_out(&plan, self.now.seconds(), told)?;
-        undone.effects = work.settle(self.root, &self.services(), |_| true)?;
+        let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
+        undone.effects = effects;
+        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
         Memory::default().write(self.root)?;
         undone.failed = failed;
         undone.left = plan.left;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reconcile::Stage;
+use reconcile::{Progress, Stage};
 use rocworker::config::Config;
 use rocworker::moment::Moment;
 use rocworker::setup::Setup;
@@ -71,8 +71,10 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
     assert!(recorded.contains("/dev/dri/renderD128\""), "{recorded}");
     let mut stages = Vec::new();
     let applied = setup
-        .apply(None, &mut |change| {
-            stages.push(change.stage);
+        .apply(None, &mut |progress| {
+            if let Progress::Begins(change) = progress {
+                stages.push(change.stage);
+            }
             laid.put("capture.json", &recorded.replace("/dev/dri/renderD128\"", "/dev/dri/renderD228\""));
         })
         .unwrap();

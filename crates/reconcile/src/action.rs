@@ -3,12 +3,12 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect, Use};
+use crate::{Edit, Effect, Package, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Beneath the Root.
+    /// Beneath the Root; of a package [`Package::path`].
     pub path: PathBuf,
     pub kind: Kind,
     pub stage: Stage,
@@ -33,6 +33,8 @@ pub enum Kind {
     Edited(Edit),
     /// A device node that is there: group and permission bits. Nothing is done where there is no node.
     Node { mode: u32, gid: u32 },
+    /// A package of the machine's distribution, by apt.
+    Package(Package),
 }
 
 /// What an owned path holds.
@@ -52,7 +54,7 @@ pub enum Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// udev, modules, nodes.
+    /// Packages, udev, modules, nodes.
     Shape,
     /// CDI, engines, policy, tags.
     Expose,
@@ -66,6 +68,7 @@ impl Kind {
             Self::Owned(_) => "owned",
             Self::Edited(_) => "edited",
             Self::Node { .. } => "node",
+            Self::Package(_) => "package",
         }
     }
 }
@@ -83,6 +86,12 @@ impl Action {
     #[must_use]
     pub fn edit(stage: Stage, path: impl Into<PathBuf>, edit: Edit, reason: &str) -> Self {
         Self::new(stage, path, Kind::Edited(edit), reason)
+    }
+
+    /// A package of the machine's distribution.
+    #[must_use]
+    pub fn package(package: Package, reason: &str) -> Self {
+        Self::new(Stage::Shape, package.path(), Kind::Package(package), reason)
     }
 
     #[must_use]

@@ -6,7 +6,7 @@ use std::io::{PipeReader, Read, pipe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,18 @@ const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 pub struct Programs {
     path: OsString,
     interrupt: Option<Arc<AtomicBool>>,
+    environment: Vec<(String, String)>,
 }
+
+/// Where a line came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Who is told each line as it comes.
+type Hear<'a> = &'a mut dyn FnMut(Stream, &str);
 
 /// What a command that ended with 0 wrote, the first mebibyte of each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,13 +85,22 @@ impl Programs {
     /// The commands in these folders, given as PATH gives them.
     #[must_use]
     pub fn in_folders(path: impl Into<OsString>) -> Self {
-        Self { path: path.into(), interrupt: None }
+        Self { path: path.into(), interrupt: None, environment: Vec::new() }
     }
 
     /// The same commands, each of them killed with its children once `interrupt` is true.
     #[must_use]
     pub fn interrupted_by(&self, interrupt: Arc<AtomicBool>) -> Self {
-        Self { path: self.path.clone(), interrupt: Some(interrupt) }
+        Self { interrupt: Some(interrupt), ..self.clone() }
+    }
+
+    /// The same commands, each with these variables beside those that are there.
+    #[must_use]
+    pub fn with_environment(&self, variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut same = self.clone();
+        same.environment.extend(variables);
+        same
     }
 
     /// Where a command is.
@@ -94,10 +114,28 @@ impl Programs {
     /// # Errors
     /// When it is not there, cannot be started, ends with anything but 0, does not end, or is interrupted.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
+        self.started(argv, limit, None)
+    }
+
+    /// As [`Programs::run`], and `hear` is told each line of both streams as it comes: ended by a line feed or by a
+    /// carriage return, without it.
+    ///
+    /// # Errors
+    /// As [`Programs::run`].
+    pub fn follow(
+        &self,
+        argv: &[&str],
+        limit: Duration,
+        hear: &mut dyn FnMut(Stream, &str),
+    ) -> Result<Output, Error> {
+        self.started(argv, limit, Some(hear))
+    }
+
+    fn started(&self, argv: &[&str], limit: Duration, hear: Option<Hear<'_>>) -> Result<Output, Error> {
         let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
         let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
-        let interrupt = self.interrupt.as_deref();
-        run(&program, arguments, limit, interrupt).map_err(|failure| failure.of(argv.join(" "), limit))
+        let ran = run(&program, arguments, limit, self, hear);
+        ran.map_err(|failure| failure.of(argv.join(" "), limit))
     }
 }
 
@@ -123,11 +161,17 @@ fn run(
     program: &Path,
     arguments: &[&str],
     limit: Duration,
-    interrupt: Option<&AtomicBool>,
+    programs: &Programs,
+    hear: Option<Hear<'_>>,
 ) -> Result<Output, Failure> {
+    let interrupt = programs.interrupt.as_deref();
     let (stdout, stdout_of_child) = pipe().map_err(Failure::Start)?;
     let (stderr, stderr_of_child) = pipe().map_err(Failure::Start)?;
-    let handle = duct::cmd(program, arguments)
+    let mut command = duct::cmd(program, arguments);
+    for (name, value) in &programs.environment {
+        command = command.env(name, value);
+    }
+    let handle = command
         // Messages and numbers as programs read them.
         .env("LC_ALL", "C.UTF-8")
         .stdin_null()
@@ -147,8 +191,15 @@ fn run(
             i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
         }
     };
-    let (stdout, stderr) = (kept(stdout), kept(stderr));
-    let Some(ended) = wait(&handle, limit, interrupt).map_err(Failure::Start)? else {
+    let (send, heard) = channel();
+    let is_heard = hear.is_some();
+    let lines = |stream| is_heard.then(|| Lines { stream, to: send.clone() });
+    let (stdout, stderr) = (kept(stdout, lines(Stream::Stdout)), kept(stderr, lines(Stream::Stderr)));
+    let mut nobody = |_: Stream, _: &str| {};
+    let hear = hear.unwrap_or(&mut nobody);
+    let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
+    let telling: Option<&mut dyn FnMut()> = if is_heard { Some(&mut tell) } else { None };
+    let Some(ended) = wait(&handle, limit, interrupt, telling).map_err(Failure::Start)? else {
         kill();
         handle.wait().map_err(Failure::Start)?;
         let interrupted = interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
@@ -159,6 +210,7 @@ fn run(
         kill();
         return Err(Failure::TimedOut);
     };
+    tell();
     if !ended.status.success() {
         return Err(Failure::Status(ended.status, stderr));
     }
@@ -170,32 +222,73 @@ fn wait<'a>(
     handle: &'a duct::Handle,
     limit: Duration,
     interrupt: Option<&AtomicBool>,
+    mut tell: Option<&mut dyn FnMut()>,
 ) -> std::io::Result<Option<&'a std::process::Output>> {
-    let Some(interrupt) = interrupt else { return handle.wait_timeout(limit) };
+    if interrupt.is_none() && tell.is_none() {
+        return handle.wait_timeout(limit);
+    }
     let until = Instant::now() + limit;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let ended = handle.wait_timeout(left.min(GLANCE))?;
-        if ended.is_some() || left.is_zero() || interrupt.load(Ordering::Relaxed) {
+        if let Some(tell) = &mut tell {
+            tell();
+        }
+        let is_interrupted = interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
+        if ended.is_some() || left.is_zero() || is_interrupted {
             return Ok(ended);
         }
     }
 }
 
 /// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
-fn kept(mut stream: PipeReader) -> Receiver<Vec<u8>> {
+fn kept(mut stream: PipeReader, mut lines: Option<Lines>) -> Receiver<Vec<u8>> {
     let (send, receive) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0_u8; 8192];
+        let mut begun = Vec::new();
         while let Ok(count @ 1..) = stream.read(&mut chunk) {
             let room = KEPT - bytes.len();
             bytes.extend(chunk.iter().take(count.min(room)));
+            if let Some(lines) = &mut lines {
+                lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
+            }
+        }
+        if let Some(lines) = &mut lines {
+            lines.send(&begun);
         }
         // Nobody listens any more after a kill.
         send.send(bytes).ok();
     });
     receive
+}
+
+/// Who takes a stream apart into lines.
+struct Lines {
+    stream: Stream,
+    to: Sender<(Stream, String)>,
+}
+
+impl Lines {
+    /// `begun`: the line that has not ended yet. Of one without an end, a part is told.
+    fn take(&mut self, begun: &mut Vec<u8>, chunk: &[u8]) {
+        for byte in chunk {
+            if matches!(byte, b'\n' | b'\r') || begun.len() >= KEPT {
+                self.send(begun);
+                begun.clear();
+            } else {
+                begun.push(*byte);
+            }
+        }
+    }
+
+    fn send(&self, line: &[u8]) {
+        if !line.is_empty() {
+            // Nobody listens any more after a kill.
+            self.to.send((self.stream, String::from_utf8_lossy(line).into_owned())).ok();
+        }
+    }
 }
 
 fn said(stderr: &[u8]) -> String {
@@ -241,6 +334,22 @@ mod tests {
             assert!(error.contains("was killed"), "{argv:?}: {error}");
             assert!(before.elapsed() < LONG, "{argv:?} was waited for");
         }
+    }
+
+    #[test]
+    fn each_line_is_told_as_it_comes_and_variables_are_set() {
+        let programs = here().with_environment(&[("FIRST", "one"), ("SECOND", "two")]);
+        let mut heard = Vec::new();
+        let script = r#"BEGIN { printf "%s\r%s\n\nlast", ENVIRON["FIRST"], ENVIRON["SECOND"]; print "bad" > "/dev/stderr" }"#;
+        let output = programs
+            .follow(&["awk", script], LONG, &mut |stream, line| heard.push((stream, line.to_owned())))
+            .unwrap();
+        assert_eq!(output.stdout, b"one\rtwo\n\nlast");
+        let of = |stream| {
+            heard.iter().filter(move |it| it.0 == stream).map(|it| it.1.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Stream::Stdout), ["one", "two", "last"]);
+        assert_eq!(of(Stream::Stderr), ["bad"]);
     }
 
     #[test]

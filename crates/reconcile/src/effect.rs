@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum Effect {
+    /// apt reads what a repository offers, before the first package is installed; where its source is gone, what it had
+    /// read goes.
+    AptUpdate {
+        /// A file in /etc/apt/sources.list.d.
+        source: PathBuf,
+        /// As the source names them.
+        uri: String,
+        suite: String,
+    },
     /// udev reads its rules again and applies them to these devices of /sys, as if each had just come. One that is not
     /// there any more is passed over.
     Udev { devices: Vec<PathBuf> },
@@ -30,6 +39,7 @@ pub enum Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AptUpdate { uri, suite, .. } => write!(f, "apt reads what {uri} offers for {suite}"),
             Self::Udev { devices } => match devices.as_slice() {
                 [device] => write!(f, "apply udev's rules to {} again", device.display()),
                 devices => write!(f, "apply udev's rules to {} devices again", devices.len()),

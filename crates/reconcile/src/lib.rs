@@ -1,16 +1,22 @@
-//! Brings files and nodes beneath a Root to what they should be, remembers what was there before, and gives it back.
+//! Brings files, nodes and packages beneath a Root to what they should be, remembers what was there before, and gives
+//! it back.
 //!
 //! Knows no GPU and no engine: what should be comes in as [`Desired`], a list of [`Action`]s, which are data. Only
 //! what is here writes; the same functions serve a person, a hook and a daemon.
 
 mod action;
+mod apt;
 pub mod command;
 mod desired;
+mod dpkg;
 pub mod edit;
 mod effect;
 mod error;
 pub mod history;
+mod installing;
+mod package;
 mod plan;
+mod progress;
 mod receipt;
 mod services;
 mod settle;
@@ -22,11 +28,15 @@ mod uptime;
 mod work;
 
 pub use action::{Action, Content, Kind, Stage};
+pub use apt::{DPKG_LOCK, Hands};
 pub use desired::{Desired, Note};
+pub use dpkg::Status;
 pub use edit::Edit;
 pub use effect::Effect;
 pub use error::Error;
+pub use package::{Came, Package, Want, is_package};
 pub use plan::{Change, Finding, Plan, Use, Verb};
+pub use progress::{Progress, Step};
 pub use receipt::{Entry, Ours, Pending, Receipt, Repairs, Told};
 pub use services::{DRAIN, Restarts, Services};
 pub use settle::{Outcome, Settled};

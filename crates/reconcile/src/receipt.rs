@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Edit, Effect, Stage, State, Use};
+use crate::{Came, Edit, Effect, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -65,6 +65,13 @@ pub enum Ours {
         /// Mode and group that we gave it before these, for a run that was killed between the two.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         older: Option<(u32, u32)>,
+    },
+    Package {
+        /// What was not there before and came with it, the package itself among them. Empty where it was taken away.
+        came: Vec<Came>,
+        /// A run has begun with it, and has not told yet that it came to its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
     },
 }
 
@@ -144,6 +151,7 @@ impl Receipt {
         match entry.map(|entry| &mut entry.ours) {
             Some(Ours::Owned { states } | Ours::Edited { states, .. }) => states.truncate(1),
             Some(Ours::Node { older, .. }) => *older = None,
+            Some(Ours::Package { begun, .. }) => *begun = false,
             None => {}
         }
     }
@@ -197,7 +205,7 @@ impl Ours {
     pub(crate) fn states(&self) -> &[State] {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states,
-            Self::Node { .. } => &[],
+            Self::Node { .. } | Self::Package { .. } => &[],
         }
     }
 
@@ -208,6 +216,7 @@ impl Ours {
             Self::Owned { .. } => "owned",
             Self::Edited { .. } => "edited",
             Self::Node { .. } => "node",
+            Self::Package { .. } => "package",
         }
     }
 }

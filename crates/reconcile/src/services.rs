@@ -6,6 +6,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::Effect;
+use crate::apt::{self, Hands};
 use crate::command::Programs;
 use crate::receipt::{Pending, Receipt, Told};
 use crate::settle::Outcome;
@@ -71,6 +72,9 @@ impl Services<'_> {
         // What sd_booted(3) asks.
         let booted = root.exists("/run/systemd/system");
         match &pending.effect {
+            Effect::AptUpdate { source, uri, suite } => {
+                apt::update(root, &Hands::of(programs, apt::DPKG_LOCK), source, uri, suite)
+            }
             Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),
             Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
             Effect::SystemdReload if !booted => {

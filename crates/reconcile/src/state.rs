@@ -7,6 +7,9 @@ use root::{Attributes, Kind, Meta, Root};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::dpkg::{self, Status};
+use crate::package;
+
 /// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
 pub(crate) const LIMIT: usize = 64 << 20;
 
@@ -29,6 +32,11 @@ pub enum State {
         mode: u32,
         uid: u32,
         gid: u32,
+    },
+    /// A package, as far as dpkg has come with it.
+    Package {
+        version: String,
+        status: Status,
     },
     /// A folder, fifo, socket or block device: nothing that is ever replaced.
     Other {
@@ -61,9 +69,25 @@ pub(crate) enum Found {
     Else(State),
 }
 
+/// Why it cannot be told what stands there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unseen {
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error(transparent)]
+    Dpkg(#[from] dpkg::Error),
+}
+
 impl Found {
-    /// What stands at a path, a link at its end not followed.
-    pub(crate) fn look(root: &Root, path: &Path) -> Result<Self, root::Error> {
+    /// What stands at a path, a link at its end not followed; of a package, what dpkg knows.
+    pub(crate) fn look(root: &Root, path: &Path) -> Result<Self, Unseen> {
+        match package::named(path) {
+            Some(name) => Ok(Self::Else(package_there(root, name)?)),
+            None => Ok(Self::look_at_file(root, path)?),
+        }
+    }
+
+    fn look_at_file(root: &Root, path: &Path) -> Result<Self, root::Error> {
         // Before the path itself: nothing is compared with what a planted link leads to.
         root.check_way(path)?;
         let meta = match root.lstat(path) {
@@ -104,6 +128,11 @@ impl Found {
     }
 }
 
+fn package_there(root: &Root, name: &str) -> Result<State, dpkg::Error> {
+    let there = dpkg::Database::read(root)?.there(name)?;
+    Ok(there.map_or(State::Absent, |there| State::Package { version: there.version, status: there.status }))
+}
+
 impl State {
     /// What a file of ours will be once it is written: `owner` is what the action says, or who runs this.
     pub(crate) fn of_file(bytes: &[u8], attributes: Attributes) -> Self {
@@ -126,6 +155,8 @@ impl fmt::Display for State {
             Self::Node { mode, uid, gid } => {
                 write!(f, "a device node, mode {mode:04o}, owner {uid}:{gid}")
             }
+            Self::Package { version, status: Status::Installed } => f.write_str(version),
+            Self::Package { version, status } => write!(f, "{version}, {}", status.word()),
             Self::Other { what } => f.write_str(what),
         }
     }

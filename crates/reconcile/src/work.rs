@@ -5,12 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::{Attributes, Lock, Root};
 
+use crate::apt::Hands;
+use crate::package::is_package;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
+use crate::settle::Settled;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Desired, Effect, Error, Stage};
+use crate::{Desired, Effect, Error, Progress, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -20,6 +23,10 @@ pub struct Work<'a> {
     receipt: Receipt,
     /// Whether the receipt on disk lacks something of this one.
     unsaved: bool,
+    /// Who installs packages; `None`: nobody may.
+    hands: Option<Hands>,
+    /// What was necessary before a change of this run could be made, and what came of it.
+    settled: Vec<Settled>,
     _lock: Lock,
 }
 
@@ -30,6 +37,8 @@ pub struct Carried {
     pub done: Vec<PathBuf>,
     /// Those that were not, and why: the rest was made all the same.
     pub failed: Vec<Finding>,
+    /// Effects that had to come before the end: what a repository offers was read for the first of its packages.
+    pub effects: Vec<Settled>,
 }
 
 impl<'a> Work<'a> {
@@ -43,13 +52,22 @@ impl<'a> Work<'a> {
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
-            root.sweep_all(path);
+            if !is_package(path) {
+                root.sweep_all(path);
+            }
             if let Ok(found) = Found::look(root, path) {
                 receipt.settle_on(path, &found.state());
             }
         }
         store.sweep_own();
-        Ok(Self { root, store, receipt, unsaved: killed_at.is_some(), _lock: lock })
+        let unsaved = killed_at.is_some();
+        Ok(Self { root, store, receipt, unsaved, hands: None, settled: Vec::new(), _lock: lock })
+    }
+
+    /// The same with somebody who installs packages.
+    #[must_use]
+    pub fn by(self, hands: Option<Hands>) -> Self {
+        Self { hands, ..self }
     }
 
     #[must_use]
@@ -79,21 +97,29 @@ impl<'a> Work<'a> {
         &mut self,
         plan: &Plan,
         now: u64,
-        told: &mut dyn FnMut(&Change),
+        told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Carried, Error> {
         let mut carried = Carried::default();
         for path in &plan.gone {
-            self.root.sweep(path);
+            if !is_package(path) {
+                self.root.sweep(path);
+            }
             self.receipt.drop_entry(path);
             self.unsaved = true;
         }
         let mut standing = Standing::default();
         for change in &plan.changes {
-            told(change);
+            told(Progress::Begins(change));
             let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
             let made = match held {
                 Some(text) => Err(text),
-                None => self.make(change, now)?,
+                None => match &change.target {
+                    Target::Package(doing) => {
+                        let hear = &mut |step| told(Progress::Comes(change, step));
+                        self.make_package(change, doing, now, hear)?
+                    }
+                    _ => self.make(change, now)?,
+                },
             };
             match made {
                 Ok(()) => carried.done.push(change.path.clone()),
@@ -111,6 +137,7 @@ impl<'a> Work<'a> {
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
         }
+        carried.effects = std::mem::take(&mut self.settled);
         Ok(carried)
     }
 
@@ -130,25 +157,35 @@ impl<'a> Work<'a> {
             self.store.keep(bytes)?;
         }
         let until_now = self.receipt.clone();
-        if let After::Held(entry) = &change.after {
-            self.receipt.put((**entry).clone());
-        }
         if change.target != Target::Absent {
             self.receipt.add_folders(self.root.missing_folders(&change.path));
         }
-        self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
-        self.receipt.writing = Some(change.path.clone());
-        self.unsaved = true;
-        self.save()?;
+        self.begin_change(change, now)?;
         if let Err(error) = self.bring_about(&change.path, &change.from, &change.target) {
             let is_untouched = Found::look(self.root, &change.path).is_ok_and(|it| it.state() == change.from);
             if is_untouched {
                 // Nothing of it is ours, and nothing has to be restarted for it. Folders on the way may be there.
-                let folders = std::mem::take(&mut self.receipt.folders);
-                self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
+                self.take_back(until_now, change);
             }
             return Ok(Err(error.to_string()));
         }
+        self.end_change(change, now);
+        Ok(Ok(()))
+    }
+
+    /// Keeps what is about to be done.
+    pub(crate) fn begin_change(&mut self, change: &Change, now: u64) -> Result<(), Error> {
+        if let After::Held(entry) = &change.after {
+            self.receipt.put((**entry).clone());
+        }
+        self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
+        self.receipt.writing = Some(change.path.clone());
+        self.unsaved = true;
+        self.save()
+    }
+
+    /// Keeps that it is done.
+    pub(crate) fn end_change(&mut self, change: &Change, now: u64) {
         // Who has restarted a unit between the plan and the write has not restarted it with this.
         self.receipt.owe(&change.effects, clock().max(now), Uptime::now(self.root).as_ref());
         match change.after {
@@ -156,7 +193,13 @@ impl<'a> Work<'a> {
             After::Held(_) => self.receipt.forget_older(&change.path),
         }
         self.unsaved = true;
-        Ok(Ok(()))
+    }
+
+    /// Keeps the receipt as it was before a change of which nothing was done.
+    pub(crate) fn take_back(&mut self, until_now: Receipt, change: &Change) {
+        let folders = std::mem::take(&mut self.receipt.folders);
+        self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
+        self.unsaved = true;
     }
 
     fn bring_about(&self, path: &Path, from: &State, target: &Target) -> Result<(), root::Error> {
@@ -176,6 +219,8 @@ impl<'a> Work<'a> {
             Target::Absent => {
                 self.root.remove(path)?;
             }
+            // By apt: see installing.rs.
+            Target::Package(_) => {}
         }
         Ok(())
     }
@@ -214,6 +259,22 @@ impl<'a> Work<'a> {
     #[must_use]
     pub fn owed(&self) -> Vec<Effect> {
         self.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
+    }
+
+    pub(crate) fn root(&self) -> &'a Root {
+        self.root
+    }
+
+    pub(crate) fn hands(&self) -> Option<&Hands> {
+        self.hands.as_ref()
+    }
+
+    pub(crate) fn settled(&self) -> &[Settled] {
+        &self.settled
+    }
+
+    pub(crate) fn settled_mut(&mut self) -> &mut Vec<Settled> {
+        &mut self.settled
     }
 
     pub(crate) fn receipt_mut(&mut self) -> &mut Receipt {

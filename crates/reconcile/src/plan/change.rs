@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use crate::receipt::Entry;
+use crate::receipt::Repairs;
 use crate::{Action, Effect, Stage, State};
 
 /// Longer texts are compared by nobody, and comparing them takes time.
@@ -12,7 +13,7 @@ const DIFF_LIMIT: usize = 256 << 10;
 /// One change, as a plan lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// `owned`, `edited` or `node`.
+    /// `owned`, `edited`, `node` or `package`.
     pub kind: &'static str,
     pub path: PathBuf,
     pub change: Verb,
@@ -61,6 +62,16 @@ pub(crate) enum Target {
     Link { target: PathBuf },
     Node { mode: u32, uid: Option<u32>, gid: u32 },
     Absent,
+    Package(Doing),
+}
+
+/// What apt is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// To install a package and what it needs, or to go on with one that is there in part.
+    Install { name: String, version: Option<String> },
+    /// To remove these and nothing else; of them `purge` with their configuration.
+    Remove { names: Vec<String>, purge: Vec<String> },
 }
 
 /// What the receipt holds of the path afterwards.
@@ -109,6 +120,13 @@ impl Change {
             target,
             after: After::Dropped,
             keep: None,
+        }
+    }
+
+    /// The same as a repair of what somebody has changed.
+    pub(crate) fn repaired(&mut self, repairs: Repairs) {
+        if let After::Held(entry) = &mut self.after {
+            entry.repairs = repairs;
         }
     }
 

@@ -5,6 +5,7 @@ mod edited;
 mod named;
 mod node;
 mod owned;
+mod package;
 mod revert;
 mod used;
 
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use change::{After, Target};
+pub(crate) use change::{After, Doing, Target};
 pub use change::{Change, Verb};
 pub(crate) use named::Standing;
 pub use used::Use;
@@ -43,6 +44,8 @@ pub struct Plan {
     pub left: Vec<Finding>,
     /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
     pub found: Vec<PathBuf>,
+    /// What is not done beneath another Root than `/`: packages come and go on the running machine only.
+    pub skipped: Vec<Finding>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
@@ -87,6 +90,7 @@ impl Plan {
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let mut plan = Self::of(root, meant, receipt, now)?;
         let mut standing = Standing::default();
+        let mut going = BTreeSet::new();
         let is_wanted = |entry: &Entry| {
             desired.is_undecided
                 || desired.actions.iter().any(|action| action.path == entry.path)
@@ -96,7 +100,7 @@ impl Plan {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {
                     let used = used::standing(root, &entry.uses).filter(|_| !force);
-                    let verdict = match (revert::plan(&store, entry, &found, force)?, used) {
+                    let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
                         (Verdict::Change(_), Some(text)) => Verdict::Left(text),
                         (verdict, _) => verdict,
                     };
@@ -104,7 +108,12 @@ impl Plan {
                 }
                 Err(error) => Verdict::Left(error.to_string()),
             };
-            plan.add(entry.path.clone(), Ok(verdict));
+            if let Verdict::Change(change) = &verdict
+                && let Target::Package(Doing::Remove { names, .. }) = &change.target
+            {
+                going.extend(names.iter().cloned());
+            }
+            plan.add_on(root, entry.path.clone(), Ok(verdict));
         }
         Ok(plan)
     }
@@ -135,7 +144,7 @@ impl Plan {
             if matches!(verdict, Ok(Verdict::Right)) && held.is_none() && is_file {
                 plan.found.push(action.path.clone());
             }
-            plan.add(action.path.clone(), verdict);
+            plan.add_on(root, action.path.clone(), verdict);
         }
         Ok(plan)
     }
@@ -144,6 +153,19 @@ impl Plan {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.gone.is_empty()
+    }
+
+    fn add_on(&mut self, root: &Root, path: PathBuf, verdict: Result<Verdict, String>) {
+        match verdict {
+            Ok(Verdict::Change(change)) if matches!(change.target, Target::Package(_)) && !root.is_host() => {
+                let text = format!(
+                    "{} → {}: nothing is installed beneath another root than /",
+                    change.from, change.to
+                );
+                self.skipped.push(Finding { path, text });
+            }
+            verdict => self.add(path, verdict),
+        }
     }
 
     fn add(&mut self, path: PathBuf, verdict: Result<Verdict, String>) {
@@ -186,6 +208,7 @@ fn wanted(
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
         // An archive's record of a node is nobody's to change.
         Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
+        Kind::Package(wanted) => Ok(package::plan(root, action, wanted, &found, held, now)),
         Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
     }
 }

@@ -1,16 +1,33 @@
 //! The way back of one entry: what was there before, as far as what stands there is still ours.
 
+use std::collections::BTreeSet;
+
+use root::Root;
+
 use super::Verdict;
 use super::change::{Change, Target, Verb, diff};
 use super::edited::text;
 use super::node::is_ours;
+use super::package;
 use crate::receipt::{Entry, Ours};
 use crate::state::Found;
 use crate::store::Store;
 use crate::{Edit, Error, State};
 
-pub(super) fn plan(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Result<Verdict, Error> {
+/// `going`: packages that entries before this one take away already.
+pub(super) fn plan(
+    root: &Root,
+    store: &Store<'_>,
+    entry: &Entry,
+    found: &Found,
+    going: &BTreeSet<String>,
+    force: bool,
+) -> Result<Verdict, Error> {
     let from = found.state();
+    if let Ours::Package { .. } = &entry.ours {
+        let verdict = package::revert(root, entry, &from, going, force);
+        return Ok(verdict.unwrap_or_else(|error| Verdict::Left(error.to_string())));
+    }
     if from == entry.before {
         return Ok(Verdict::Gone);
     }
@@ -30,6 +47,7 @@ pub(super) fn plan(store: &Store<'_>, entry: &Entry, found: &Found, force: bool)
             Ok(before) => Ok(take_out(entry, edit, found, before.as_deref(), force)),
             Err(error) => Ok(lost(&error, force)),
         },
+        Ours::Package { .. } => Ok(Verdict::Gone),
         Ours::Node { mode, gid, older } => Ok(node(entry, (*mode, *gid), *older, &from)),
     }
 }
@@ -56,7 +74,7 @@ fn restore(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Verd
         }
         State::Link { target } => (Verb::Restore, Target::Link { target: target.clone() }, None),
         // Neither is ever replaced, so that neither was ever there.
-        State::Node { .. } | State::Other { .. } => return Verdict::Gone,
+        State::Node { .. } | State::Package { .. } | State::Other { .. } => return Verdict::Gone,
     };
     let change = Change::back(entry, verb, from, target.clone());
     Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines)))

@@ -1,0 +1,85 @@
+//! Packages that come and go, each first in apt's own simulation.
+
+use super::{Hands, Simulated};
+use crate::Step;
+
+impl Hands {
+    /// What apt would do. Takes no lock and changes nothing.
+    pub(super) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
+        let lock = self.lock();
+        let argv = Self::apt_get(&lock, &[&["--simulate"], command].concat());
+        Ok(Simulated::parse(&self.run(&argv, &mut |_| {})?))
+    }
+
+    /// What would come with a package.
+    pub(crate) fn simulate_install(&self, name: &str, version: Option<&str>) -> Result<Simulated, String> {
+        self.simulate(&["install", &wanted(name, version)])
+    }
+
+    /// What would go with packages.
+    pub(crate) fn simulate_remove(&self, names: &[String]) -> Result<Simulated, String> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.simulate(&[&["remove"], names.as_slice()].concat())
+    }
+
+    /// Installs a package and what it needs. What was simulated is held to: apt ends with an error before it removes
+    /// anything.
+    pub(crate) fn install(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<(), String> {
+        let lock = self.lock();
+        self.run(&Self::apt_get(&lock, &["--no-remove", "install", &wanted(name, version)]), hear).map(drop)
+    }
+
+    /// Removes packages; `purge`: with their configuration.
+    pub(crate) fn remove(
+        &self,
+        names: &[String],
+        purge: bool,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<(), String> {
+        let lock = self.lock();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let command = if purge { "purge" } else { "remove" };
+        self.run(&Self::apt_get(&lock, &[&[command], names.as_slice()].concat()), hear).map(drop)
+    }
+
+    /// The same by dpkg alone, which takes no more than it is told: for a machine on which apt does nothing before
+    /// something else is put right.
+    pub(crate) fn remove_by_dpkg(
+        &self,
+        names: &[String],
+        purge: bool,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<(), String> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let command = if purge { "--purge" } else { "--remove" };
+        // A package of which a run was killed while it was unpacked; it is to go, and need not come first.
+        let argv = [&["dpkg", "--force-remove-reinstreq", command], names.as_slice()].concat();
+        self.run(&argv, hear).map(drop)
+    }
+
+    /// Notes that packages came for the sake of others, as apt notes it of those that it installs by itself.
+    pub(crate) fn mark_automatic(&self, names: &[&str]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.run(&[&["apt-mark", "auto"], names].concat(), &mut |_| {}).map(drop)
+    }
+}
+
+impl Simulated {
+    /// What changes beside these, without what is new.
+    pub(crate) fn others(&self, asked: &[&str]) -> Vec<&str> {
+        let replaced = self.replaced.iter().map(|(name, ..)| name.as_str());
+        let changed = replaced.chain(self.goes.iter().map(String::as_str));
+        changed.filter(|name| !asked.contains(name)).collect()
+    }
+}
+
+fn wanted(name: &str, version: Option<&str>) -> String {
+    version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
+}

@@ -1,0 +1,72 @@
+//! Where apt keeps what a repository offers.
+
+use root::Root;
+
+pub(super) const FOLDER: &str = "/var/lib/apt/lists";
+
+/// What apt escapes in the name of a list, besides what cannot be printed (apt's apt-pkg/contrib/strutl.cc,
+/// `URItoFileName`).
+const ESCAPED: &[u8] = b"\\|{}[]<>\"^~_=!@#$%^&*";
+
+/// What the names of a repository's lists begin with: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`.
+pub(crate) fn file_name_prefix(uri: &str, suite: &str) -> String {
+    let uri = uri.trim_end_matches('/');
+    let whole = match suite.strip_suffix('/') {
+        // A repository without suites: "an exact path, which has to end with a slash" (sources.list(5)).
+        Some(path) => format!("{uri}/{path}/"),
+        None => format!("{uri}/dists/{suite}/"),
+    };
+    let behind = whole.split_once("://").map_or(whole.as_str(), |(_, rest)| rest);
+    let host = behind.split('/').next().unwrap_or_default();
+    // Name and password of a user are not written into a name.
+    let skipped = host.rfind('@').map_or(0, |at| at + 1);
+    let mut name = String::new();
+    for byte in behind[skipped..].bytes() {
+        match byte {
+            b'/' => name.push('_'),
+            byte if ESCAPED.contains(&byte) || !byte.is_ascii_graphic() => {
+                name.push_str(&format!("%{byte:02x}"))
+            }
+            byte => name.push(char::from(byte)),
+        }
+    }
+    name
+}
+
+/// Takes away what was fetched of a repository, also in part; how many files.
+pub(super) fn remove(root: &Root, prefix: &str) -> Result<usize, root::Error> {
+    let mut gone = 0;
+    for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
+        let names = match root.list(&folder) {
+            Ok(names) => names,
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(error),
+        };
+        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(prefix)) {
+            root.remove(format!("{folder}/{name}"))?;
+            gone += 1;
+        }
+    }
+    Ok(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repositorys_lists_have_the_names_that_apt_gives_them() {
+        for (uri, suite, expected) in [
+            (
+                "https://repo.radeon.com/rocm/apt/6.3.2",
+                "noble",
+                "repo.radeon.com_rocm_apt_6.3.2_dists_noble_",
+            ),
+            ("http://127.0.0.1:8080/a_b/", "stable", "127.0.0.1:8080_a%5fb_dists_stable_"),
+            ("http://me:secret@host/~x", "a/b", "host_%7ex_dists_a_b_"),
+            ("file:///srv/repo", "./", "_srv_repo_._"),
+        ] {
+            assert_eq!(file_name_prefix(uri, suite), expected);
+        }
+    }
+}

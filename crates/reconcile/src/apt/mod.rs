@@ -1,0 +1,117 @@
+//! apt and dpkg, run without questions: never more than was asked for, and what they say is kept.
+
+mod doing;
+mod lists;
+mod marks;
+mod said;
+mod simulated;
+mod update;
+mod whole;
+
+use std::time::Duration;
+
+use crate::Step;
+use crate::command::{Error, Programs, Stream};
+
+pub(crate) use marks::automatic;
+pub(crate) use simulated::Simulated;
+pub(crate) use update::update;
+
+use said::Said;
+
+/// How long another who holds dpkg's lock is waited for: `unattended-upgrades` is done in minutes.
+pub const DPKG_LOCK: Duration = Duration::from_secs(300);
+
+/// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
+const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)).
+const ENVIRONMENT: [(&str, &str); 3] = [
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("NEEDRESTART_SUSPEND", "1"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+];
+
+/// dpkg's answer where it would ask what becomes of a conffile that somebody has changed: theirs stays, and where the
+/// package says what to do by itself, that is done (dpkg(1)).
+const KEEP_THEIRS: [&str; 4] =
+    ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"];
+
+/// Who runs apt and dpkg.
+#[derive(Debug, Clone)]
+pub struct Hands {
+    programs: Programs,
+    /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
+    lock: Duration,
+}
+
+impl Hands {
+    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
+    #[must_use]
+    pub fn of(programs: &Programs, lock: Duration) -> Self {
+        Self { programs: programs.with_environment(&ENVIRONMENT), lock }
+    }
+
+    /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
+    fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let ran = self.programs.follow(argv, PATIENCE, &mut |stream, line| match (stream, step(line)) {
+            (Stream::Stdout, Some(step)) => hear(step),
+            (Stream::Stdout, None) => push(&mut stdout, line),
+            (Stream::Stderr, _) => push(&mut stderr, line),
+        });
+        match ran {
+            Ok(_) => Ok(stdout),
+            Err(Error::Failed { argv, status, .. }) => {
+                let said = Said::of(&stderr);
+                Err(said
+                    .telling()
+                    .map_or_else(|| format!("{argv} ended with {status}"), |it| format!("apt: {it}")))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// What every `apt-get` is given.
+    fn apt_get<'a>(lock: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        let begin = ["apt-get", "-q", "-y", "-o", lock, "-o", "APT::Status-Fd=1", "-o", "Dpkg::Use-Pty=0"];
+        // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
+        // it. And nobody's packages go because nothing needs them any more.
+        let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
+        [&begin[..], &never[..], &KEEP_THEIRS[..], rest].concat()
+    }
+
+    fn lock(&self) -> String {
+        format!("DPkg::Lock::Timeout={}", self.lock.as_secs())
+    }
+}
+
+fn push(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+/// A line of apt's status: `pmstatus:PACKAGE:PERCENT:TEXT`, and `dlstatus` while it fetches. It may come behind the
+/// start of another line: dpkg writes to the same pipe.
+fn step(line: &str) -> Option<Step> {
+    let at = ["pmstatus:", "dlstatus:"].iter().find_map(|kind| line.find(kind))?;
+    let mut parts = line[at..].splitn(4, ':').skip(2);
+    let percent = parts.next()?.parse().ok();
+    Some(Step { text: parts.next()?.to_owned(), percent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apts_status_is_told_from_what_it_prints() {
+        let fetching = step("dlstatus:1:20.5:Retrieving file 1 of 3 (2s remaining)").unwrap();
+        assert_eq!(fetching.percent, Some(20.5));
+        assert_eq!(fetching.text, "Retrieving file 1 of 3 (2s remaining)");
+        let unpacking = step("(Reading database ... pmstatus:rocm-core:40:Unpacking rocm-core: now").unwrap();
+        assert_eq!((unpacking.text.as_str(), unpacking.percent), ("Unpacking rocm-core: now", Some(40.0)));
+        assert_eq!(step("Setting up rocm-core (6.3.2) ..."), None);
+        assert_eq!(step("pmstatus:cut"), None);
+    }
+}

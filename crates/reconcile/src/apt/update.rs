@@ -1,0 +1,76 @@
+//! A repository's lists: fetched when its source is new or has changed, and gone when the source is gone.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use root::Root;
+
+use super::{Hands, lists};
+use crate::services::{Came, done, failed};
+
+/// Between two tries while another reads its lists.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Fetches the lists of one source and of no other; where the source is gone, its lists go.
+pub(crate) fn update(root: &Root, hands: &Hands, source: &Path, uri: &str, suite: &str) -> Came {
+    let shown = root.shown(source);
+    let shown = shown.display();
+    if !root.exists(source) {
+        return match remove(root, uri, suite) {
+            Ok(()) => done(format!("what apt had fetched of {uri} went")),
+            Err(error) => failed(format!("what apt had fetched of {uri} stays: {error}")),
+        };
+    }
+    match fetch(hands, source) {
+        Ok(()) => done(format!("apt has read what {shown} offers")),
+        Err(error) => failed(format!(
+            "what {shown} offers could not be read: {error}; see that {uri} can be reached and that its key is the right \
+             one, then apply again"
+        )),
+    }
+}
+
+fn fetch(hands: &Hands, source: &Path) -> Result<(), String> {
+    let list = format!("Dir::Etc::SourceList={}", source.display());
+    let lock = hands.lock();
+    let argv = Hands::apt_get(
+        &lock,
+        &[
+            "-o",
+            &list,
+            "-o",
+            "Dir::Etc::SourceParts=-",
+            // Those of all other sources stay.
+            "-o",
+            "APT::Get::List-Cleanup=0",
+            // A list that could not be fetched is an error, not a warning.
+            "-o",
+            "APT::Update::Error-Mode=any",
+            "update",
+        ],
+    );
+    let until = Instant::now() + hands.lock;
+    loop {
+        let Err(error) = hands.run(&argv, &mut |_| {}) else { return Ok(()) };
+        // apt itself waits for dpkg's lock only.
+        if !error.contains("/lists/lock") || Instant::now() >= until {
+            return Err(error);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Where another source names the same, its lists are no longer ours alone.
+fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
+    let mut sources = vec!["/etc/apt/sources.list".to_owned()];
+    for name in root.list("/etc/apt/sources.list.d").unwrap_or_default() {
+        sources.extend(name.to_str().map(|name| format!("/etc/apt/sources.list.d/{name}")));
+    }
+    let names = |path: &String| {
+        root.read_text(path, 1 << 20).is_ok_and(|text| text.contains(uri.trim_end_matches('/')))
+    };
+    if !sources.iter().any(names) {
+        lists::remove(root, &lists::file_name_prefix(uri, suite))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! dpkg's runs that were killed or failed: they come to their end by dpkg's and apt's own means, before anything else.
+
+use root::Root;
+
+use super::Hands;
+use crate::Step;
+use crate::dpkg::{self, Database, Status};
+
+impl Hands {
+    /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
+    /// nothing is half done.
+    ///
+    /// # Errors
+    /// What still is half done, and why. What is to be done next may work all the same.
+    pub(crate) fn make_whole(&self, root: &Root, hear: &mut dyn FnMut(Step)) -> Result<(), String> {
+        let database = || Database::read(root).map_err(|error: dpkg::Error| error.to_string());
+        if !database()?.is_interrupted() {
+            return Ok(());
+        }
+        // It takes dpkg's lock, and waits for it; what it then says of a run that was killed is what is put right here.
+        let lock = self.lock();
+        self.run(&Self::apt_get(&lock, &["check"]), &mut |_| {}).ok();
+        if !database()?.is_interrupted() {
+            return Ok(());
+        }
+        let configured = self
+            .run(&["dpkg", "--force-confdef", "--force-confold", "--configure", "--pending"], hear)
+            .map(drop);
+        let left = database()?.half_done();
+        // What is unpacked in part must be fetched again, and what it depends on may be missing.
+        let needs_apt =
+            |(_, status): &&(String, Status)| matches!(status, Status::HalfInstalled | Status::Unpacked);
+        if !left.iter().any(|it| needs_apt(&it)) {
+            return if left.is_empty() { Ok(()) } else { configured };
+        }
+        let simulated = self.simulate(&["--fix-broken", "install"])?;
+        let half: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();
+        let others: Vec<&str> =
+            simulated.others(&[]).into_iter().filter(|name| !half.contains(name)).collect();
+        if !others.is_empty() {
+            return Err(format!(
+                "{} is half installed, and to put that right apt would change {}, which nobody asked for: apt-get \
+                 --fix-broken install, if that may be",
+                half.join(", "),
+                others.join(", ")
+            ));
+        }
+        self.run(&Self::apt_get(&lock, &["--fix-broken", "install"]), hear)?;
+        if database()?.is_interrupted() { configured } else { Ok(()) }
+    }
+}

@@ -1,0 +1,47 @@
+//! One package's lines in dpkg's database: fields, a blank line behind the last (deb822(5)).
+
+/// The lines of one package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stanza<'a>(&'a str);
+
+impl<'a> Stanza<'a> {
+    /// What a field says: its first line without the blanks around it, and the further ones as they stand.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        let mut at = 0;
+        for line in self.0.split_inclusive('\n') {
+            let rest = line.get(..name.len()).filter(|key| key.eq_ignore_ascii_case(name));
+            if rest.is_some() && line.as_bytes().get(name.len()) == Some(&b':') {
+                let value = &self.0[at + name.len() + 1..];
+                let further = |text: &str| text.starts_with([' ', '\t']);
+                let mut end = 0;
+                for line in value.split_inclusive('\n') {
+                    if end > 0 && !further(line) {
+                        break;
+                    }
+                    end += line.len();
+                }
+                return Some(value[..end].trim());
+            }
+            at += line.len();
+        }
+        None
+    }
+}
+
+/// The stanzas of a package, of each of its architectures one. Searched for by the line that each begins with, so that
+/// of a megabyte nothing else is taken apart.
+pub(crate) fn of<'a>(text: &'a str, package: &str) -> Vec<Stanza<'a>> {
+    let line = format!("Package: {package}\n");
+    let begins = |at: usize| at == 0 || text[..at].ends_with('\n');
+    let found = text.match_indices(&line).filter(|(at, _)| begins(*at));
+    found.map(|(at, _)| Stanza(up_to_blank(&text[at..]))).collect()
+}
+
+/// Every stanza, in order.
+pub(crate) fn all(text: &str) -> impl Iterator<Item = Stanza<'_>> {
+    text.split("\n\n").map(str::trim_start).filter(|stanza| !stanza.is_empty()).map(Stanza)
+}
+
+fn up_to_blank(text: &str) -> &str {
+    text.find("\n\n").map_or(text, |end| &text[..=end])
+}

@@ -1,0 +1,330 @@
+//! Packages, as a plan wants them: simulated first, then into the receipt, then by apt.
+
+use std::collections::BTreeSet;
+
+use crate::apt::{self, Hands, Simulated};
+use crate::dpkg::{Database, Status};
+use crate::plan::{After, Change, Doing};
+use crate::receipt::{Ours, Receipt};
+use crate::services::Came as CameOf;
+use crate::settle::Settled;
+use crate::work::Work;
+use crate::{Came, Effect, Error, Outcome, State, Step, package};
+
+/// Whether a change was made, and why it was not.
+type Made = Result<(), String>;
+
+impl Work<'_> {
+    /// The outer error is one of the receipt, the inner one of this change.
+    pub(crate) fn make_package(
+        &mut self,
+        change: &Change,
+        doing: &Doing,
+        now: u64,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<Made, Error> {
+        let Some(hands) = self.hands().cloned() else {
+            return Ok(Err("packages come and go on the running machine only".to_owned()));
+        };
+        // What it could not put right is told if what follows fails for it.
+        let half = hands.make_whole(self.root(), hear).err();
+        let made = match doing {
+            Doing::Install { name, version } => {
+                let unread = self.read_repositories(&hands)?;
+                let made = self.install(&hands, change, (name, version.as_deref()), now, hear)?;
+                made.map_err(|text| unread.map_or_else(|| text.clone(), |why| format!("{text}; {why}")))
+            }
+            Doing::Remove { names, purge } => self.remove(&hands, change, names, purge, now, hear)?,
+        };
+        Ok(made
+            .map_err(|text| half.map_or_else(|| text.clone(), |half| format!("{text}; before that: {half}"))))
+    }
+
+    /// The lists of repositories that are new: without them apt does not know what they offer. Why one of them could
+    /// not be read.
+    fn read_repositories(&mut self, hands: &Hands) -> Result<Option<String>, Error> {
+        let mut unread = None;
+        for pending in self.receipt().pending.clone() {
+            let Effect::AptUpdate { source, uri, suite } = &pending.effect else { continue };
+            // What could not be read for the package before is not tried again for this one.
+            if let Some(failed) = self.settled().iter().find(|it| it.effect == pending.effect) {
+                unread = Some(failed.text.clone());
+                continue;
+            }
+            let CameOf::Ended(outcome, text) = apt::update(self.root(), hands, source, uri, suite) else {
+                continue;
+            };
+            if outcome == Outcome::Done {
+                self.receipt_mut().pending.retain(|it| it.effect != pending.effect);
+                self.save()?;
+            } else {
+                unread = Some(text.clone());
+            }
+            self.settled_mut().push(Settled { effect: pending.effect, outcome, text });
+        }
+        Ok(unread)
+    }
+
+    fn install(
+        &mut self,
+        hands: &Hands,
+        change: &Change,
+        (name, version): (&str, Option<&str>),
+        now: u64,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<Made, Error> {
+        let before = match Database::read(self.root()) {
+            Ok(before) => before,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if is_right(&before, name, version) {
+            // Whoever was at it has come to the end meanwhile.
+            if matches!(change.after, After::Held(_)) && self.receipt().entry(&change.path).is_none() {
+                return Ok(Err("somebody else has installed it meanwhile: run it again".to_owned()));
+            }
+            self.end_change(change, now);
+            return Ok(Ok(()));
+        }
+        let simulated = match hands.simulate_install(name, version) {
+            Ok(simulated) => simulated,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(text) = refusal(&simulated, &self.ours(change)) {
+            return Ok(Err(text));
+        }
+        let until_now = self.receipt().clone();
+        let was_begun = is_begun(self.receipt(), change);
+        let came = simulated.comes.iter().map(|(name, version)| came(&before, name, version));
+        self.begin_package(change, came.collect(), now)?;
+        let ran = hands.install(name, version, hear);
+        let after = match Database::read(self.root()) {
+            Ok(after) => after,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        // Somebody may have changed what is to be had in between, so that other packages came than were simulated.
+        let known = before.names();
+        let new: Vec<Came> =
+            after.names().difference(&known).map(|it| came_with(&before, &after, it)).collect();
+        let is_untouched = new.is_empty() && before.stanza(name) == after.stanza(name);
+        if ran.is_err() && is_untouched {
+            self.take_back(until_now, change);
+            return Ok(ran);
+        }
+        self.receipt_mut().add_came(&change.path, new);
+        let known = if was_begun { BTreeSet::new() } else { known };
+        self.mark(hands, change, &known);
+        Ok(match ran {
+            Ok(()) if is_right(&after, name, version) => {
+                self.end_change(change, now);
+                Ok(())
+            }
+            Ok(()) => Err(format!(
+                "apt says that it was installed, and dpkg does not: see what dpkg -s {name} says"
+            )),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
+    /// `known`: what was there before, and what somebody may have marked otherwise since.
+    fn mark(&self, hands: &Hands, change: &Change, known: &BTreeSet<String>) {
+        let automatic = apt::automatic(self.root()).unwrap_or_default();
+        let itself = package::named(&change.path);
+        let came = self.receipt().came(&change.path).iter().map(|it| it.name.as_str());
+        let others: Vec<&str> = came
+            .filter(|it| itself != Some(*it) && !automatic.contains(*it) && !known.contains(*it))
+            .collect();
+        // Where it does not work, undo leaves them and says so.
+        hands.mark_automatic(&others).ok();
+    }
+
+    fn remove(
+        &mut self,
+        hands: &Hands,
+        change: &Change,
+        names: &[String],
+        purge: &[String],
+        now: u64,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<Made, Error> {
+        let database = match Database::read(self.root()) {
+            Ok(database) => database,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        // Some may have gone with a run that was killed.
+        let is_known = |name: &&String| database.there(name).is_ok_and(|it| it.is_some());
+        let names: Vec<String> = names.iter().filter(is_known).cloned().collect();
+        let purge: Vec<String> = purge.iter().filter(is_known).cloned().collect();
+        let simulated = hands.simulate_remove(&names);
+        if let Ok(simulated) = &simulated {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let others: Vec<&str> = simulated
+                .others(&names)
+                .into_iter()
+                .chain(simulated.comes.iter().map(|(name, _)| name.as_str()))
+                .collect();
+            if !others.is_empty() {
+                return Ok(Err(format!(
+                    "apt would change {} with it, which nobody asked for: see what apt-get remove {} says",
+                    others.join(", "),
+                    names.join(" ")
+                )));
+            }
+        }
+        let until_now = self.receipt().clone();
+        self.begin_package(change, Vec::new(), now)?;
+        let mut ran = Ok(());
+        let mut steps = vec![(&names, false)];
+        match purge.len() {
+            0 => {}
+            count if count == names.len() => steps = vec![(&names, true)],
+            _ => steps.push((&purge, true)),
+        }
+        for (names, purge) in steps {
+            // Where apt does nothing before something else is put right, dpkg does this.
+            ran = match &simulated {
+                Ok(_) => hands.remove(names, purge, hear),
+                Err(_) => hands.remove_by_dpkg(names, purge, hear),
+            };
+            if ran.is_err() {
+                break;
+            }
+        }
+        let after = match Database::read(self.root()) {
+            Ok(after) => after,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let there = after.names();
+        let left: Vec<&str> = names.iter().map(String::as_str).filter(|name| there.contains(*name)).collect();
+        if ran.is_err() && left.len() == names.len() {
+            self.take_back(until_now, change);
+        }
+        Ok(match ran {
+            Ok(()) if left.is_empty() => {
+                self.hand_over(change, &after);
+                self.end_change(change, now);
+                Ok(())
+            }
+            Ok(()) => Err(format!("apt says that they went, and dpkg still has {}", left.join(", "))),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// What stays because something else of ours needs it goes with that from now on.
+    fn hand_over(&mut self, change: &Change, after: &Database) {
+        if !matches!(change.after, After::Dropped) {
+            return;
+        }
+        let there = after.names();
+        let stays: Vec<Came> =
+            self.receipt().came(&change.path).iter().filter(|it| there.contains(&it.name)).cloned().collect();
+        for came in stays {
+            let needed = after.needed(&[came.name.clone()].into());
+            let Some(by) = needed.get(&came.name) else { continue };
+            let others = self.receipt_mut().entries.iter_mut().filter(|entry| entry.path != change.path);
+            for entry in others {
+                if let Ours::Package { came: theirs, .. } = &mut entry.ours
+                    && theirs.iter().any(|it| it.name == *by)
+                    && !theirs.contains(&came)
+                {
+                    theirs.push(came.clone());
+                }
+            }
+        }
+    }
+
+    fn begin_package(&mut self, change: &Change, came: Vec<Came>, now: u64) -> Result<(), Error> {
+        if let After::Held(entry) = &change.after {
+            self.receipt_mut().put((**entry).clone());
+            self.receipt_mut().add_came(&change.path, came.clone());
+            let mut change = change.clone();
+            if let (After::Held(entry), Some(held)) = (&mut change.after, self.receipt().entry(&change.path))
+            {
+                **entry = held.clone();
+            }
+            return self.begin_change(&change, now);
+        }
+        self.begin_change(change, now)
+    }
+
+    /// Names that may be replaced by other versions: they are ours.
+    fn ours(&self, change: &Change) -> BTreeSet<String> {
+        let entries = self.receipt().entries.iter();
+        let came = entries.filter_map(|entry| match &entry.ours {
+            Ours::Package { came, .. } => Some(came.iter().map(|it| it.name.clone())),
+            _ => None,
+        });
+        let mut ours: BTreeSet<String> = came.flatten().collect();
+        // One that is there in part is installed again.
+        if matches!(change.from, State::Package { status, .. } if status != Status::Installed) {
+            ours.extend(package::named(&change.path).map(str::to_owned));
+        }
+        ours
+    }
+}
+
+/// Why what would happen is not what was asked for.
+fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<String> {
+    let foreign = |name: &&String| !ours.contains(*name);
+    let goes: Vec<&str> = simulated.goes.iter().filter(foreign).map(String::as_str).collect();
+    if !goes.is_empty() {
+        let goes = goes.join(", ");
+        return Some(format!(
+            "apt would remove {goes} for it, which nobody asked for: remove {goes} yourself if that may be, then apply \
+             again"
+        ));
+    }
+    let replaced = simulated.replaced.iter().filter(|(name, ..)| foreign(&name));
+    let replaced: Vec<String> = replaced.map(|(name, old, new)| format!("{name} ({old} to {new})")).collect();
+    (!replaced.is_empty()).then(|| {
+        format!(
+            "apt would replace {} for it, which nobody asked for: upgrade that yourself if it may be, then apply again",
+            replaced.join(", ")
+        )
+    })
+}
+
+fn came(before: &Database, name: &str, version: &str) -> Came {
+    let had = before.there(name).ok().flatten();
+    let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
+    Came { name: name.to_owned(), version: version.to_owned(), had_configuration }
+}
+
+fn came_with(before: &Database, after: &Database, name: &str) -> Came {
+    let version = after.there(name).ok().flatten().map(|it| it.version).unwrap_or_default();
+    came(before, name, &version)
+}
+
+fn is_right(database: &Database, name: &str, version: Option<&str>) -> bool {
+    let there = database.there(name).ok().flatten();
+    there.is_some_and(|it| {
+        it.status == Status::Installed && version.is_none_or(|version| version == it.version)
+    })
+}
+
+fn is_begun(receipt: &Receipt, change: &Change) -> bool {
+    let entry = receipt.entry(&change.path);
+    entry.is_some_and(|entry| matches!(entry.ours, Ours::Package { begun: true, .. }))
+}
+
+impl Receipt {
+    /// What came with a package, as far as it is ours.
+    pub(crate) fn came(&self, path: &std::path::Path) -> &[Came] {
+        match self.entry(path).map(|entry| &entry.ours) {
+            Some(Ours::Package { came, .. }) => came,
+            _ => &[],
+        }
+    }
+
+    /// Adds to what came with a package; one that is known is in this version now.
+    pub(crate) fn add_came(&mut self, path: &std::path::Path, new: Vec<Came>) {
+        let entry = self.entries.iter_mut().find(|entry| entry.path == path);
+        let Some(Ours::Package { came, .. }) = entry.map(|entry| &mut entry.ours) else { return };
+        for it in new {
+            match came.iter_mut().find(|known| known.name == it.name) {
+                Some(known) => known.version = it.version,
+                None => came.push(it),
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+use crate::Change;
+
+/// What whoever carries a plan out is told meanwhile: a run that hangs shows where.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress<'a> {
+    /// Before a change is made.
+    Begins(&'a Change),
+    /// A change that takes long has come so far.
+    Comes(&'a Change, Step),
+}
+
+/// A step of a change that takes long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// "Unpacking rocm-core (amd64)".
+    pub text: String,
+    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: nobody knows.
+    pub percent: Option<f32>,
+}
