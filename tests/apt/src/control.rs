@@ -5,6 +5,23 @@
 pub struct Control(Vec<(String, String)>);
 
 impl Control {
+    /// Of the text of one paragraph, as dpkg-deb prints it; a line that begins with a space goes on with the last one.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in text.lines() {
+            match (line.split_once(": "), fields.last_mut()) {
+                (_, Some((_, value))) if line.starts_with(' ') => {
+                    value.push('\n');
+                    value.push_str(line);
+                }
+                (Some((name, value)), _) => fields.push((name.to_owned(), value.to_owned())),
+                // A field without a value, or with all of it on the lines that follow.
+                (None, _) => fields.push((line.trim_end_matches(':').to_owned(), String::new())),
+            }
+        }
+        Self(fields)
+    }
+
     /// The field with this value, where it stands already or at the end.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {

@@ -14,6 +14,7 @@
 
 pub mod control;
 pub mod faulty;
+pub mod headers;
 pub mod key;
 pub mod killed;
 pub mod lock;

@@ -249,6 +249,20 @@ impl Machine {
         Tree::of(&self.outside(&format!("{SHARED}/disk/upper")), &[""])
     }
 
+    /// Makes it seem to run a kernel of this release, to whoever asks /proc or uname(1); a program that asks the kernel
+    /// itself hears the truth.
+    ///
+    /// # Panics
+    /// Where nothing can be mounted.
+    pub fn seem_to_run(&self, release: &str) {
+        let place = format!("{SHARED}/osrelease");
+        self.put(&place, format!("{release}\n"));
+        self.call(&["mount", "--bind", &place, "/proc/sys/kernel/osrelease"]).well();
+        let script =
+            format!("#!/bin/sh\n[ \"$*\" = -r ] && exec echo {release}\nexec /usr/bin/uname \"$@\"\n");
+        self.put_script("/usr/local/bin/uname", &script);
+    }
+
     /// Leaves this many bytes free on the disk. A number that is larger than what it had makes it larger.
     ///
     /// # Panics

@@ -25,8 +25,15 @@ pub struct Repository {
     suite: String,
     component: String,
     origin: String,
-    packages: Vec<(Package, PathBuf)>,
+    packages: Vec<Entry>,
     releases: u32,
+}
+
+/// A package in the pool.
+#[derive(Clone, Debug)]
+struct Entry {
+    control: Control,
+    file: PathBuf,
 }
 
 /// When a release says that it was made, and until when it holds.
@@ -89,7 +96,19 @@ impl Repository {
         let pool = self.folder.path().join("pool");
         fs::create_dir_all(&pool).unwrap();
         let file = package.build(&pool);
-        self.packages.push((package, file));
+        self.packages.push(Entry { control: package.control().clone(), file });
+    }
+
+    /// As [`Repository::add`], of a package that is built already; it stays where it is.
+    ///
+    /// # Panics
+    /// Where dpkg-deb does not take it for one.
+    pub fn add_file(&mut self, file: &Path) {
+        let mut command = Command::new("dpkg-deb");
+        let output = command.arg("--field").arg(file).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {output:?}");
+        let control = Control::parse(&String::from_utf8(output.stdout).unwrap());
+        self.packages.push(Entry { control, file: file.to_owned() });
     }
 
     /// As it is with these packages.
@@ -104,7 +123,8 @@ impl Repository {
 
     /// Leaves a package out of the releases from now on.
     pub fn remove(&mut self, name: &str, version: &str) {
-        self.packages.retain(|(package, _)| package.name() != name || package.version() != version);
+        let is = |entry: &Entry, field: &str, value: &str| entry.control.get(field) == Some(value);
+        self.packages.retain(|entry| !is(entry, "Package", name) || !is(entry, "Version", version));
     }
 
     /// A release of what there is now, made now, and signed.
@@ -129,13 +149,12 @@ impl Repository {
         fs::create_dir_all(suite.join(&index).parent().unwrap()).unwrap();
 
         let mut packages = String::new();
-        for (package, file) in &self.packages {
-            let name = package.file_name();
+        for Entry { control, file } in &self.packages {
+            let name = file.file_name().unwrap().to_str().unwrap();
             // Its own bytes: a test may spoil one release's and not the others'.
-            fs::copy(file, pool.join(&name)).unwrap();
+            fs::copy(file, pool.join(name)).unwrap();
             let bytes = fs::read(file).unwrap();
-            let entry = package
-                .control()
+            let entry = control
                 .clone()
                 .with("Filename", &format!("pool/{name}"))
                 .with("Size", &bytes.len().to_string())

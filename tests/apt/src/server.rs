@@ -34,7 +34,7 @@ pub struct Request {
     pub method: String,
     /// The host and port that a proxy is asked for; none of a request to the server itself.
     pub authority: Option<String>,
-    /// From the first slash on, as it was written.
+    /// From the first slash on, with what was written as `%2b` and the like put back.
     pub path: String,
     /// The rest of its head, a line a field.
     pub head: String,
@@ -215,7 +215,28 @@ fn read_request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Request
     let mut head = String::new();
     // A blank line ends the head, two bytes long; the end of the stream has none.
     while reader.read_line(&mut head)? > 2 {}
+    let path = decoded(&path);
     Ok(Some(Request { method: method.to_owned(), authority, path, head: head.replace('\r', "") }))
+}
+
+/// RFC 3986, section 2.1: apt writes a version's `+` and `~` so.
+fn decoded(path: &str) -> String {
+    let mut parts = path.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte.filter(u8::is_ascii) {
+            Some(byte) => {
+                out.push(char::from(byte));
+                out.push_str(&part[2..]);
+            }
+            None => {
+                out.push('%');
+                out.push_str(part);
+            }
+        }
+    }
+    out
 }
 
 /// Whether the connection goes on.
@@ -287,4 +308,22 @@ fn wait(shared: &Shared, path: &str) {
     let state = shared.state.lock().unwrap();
     let goes_on = |state: &mut State| !state.is_over && state.misbehaviours.contains_key(path);
     drop(shared.changed.wait_while(state, goes_on).unwrap());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_it_was_meant() {
+        for (path, expected) in [
+            ("/a", "/a"),
+            ("/a_1%2b2%7e3", "/a_1+2~3"),
+            ("/100%", "/100%"),
+            ("/%zz%2", "/%zz%2"),
+            ("%2F", "/"),
+        ] {
+            assert_eq!(decoded(path), expected, "{path}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use layout::Machine as Hardware;
 use support::real;
 
+use crate::headers::Headers;
 use crate::machine::Machine;
 
 /// What setting a machine up, and making a repository for it, takes.
@@ -12,6 +13,8 @@ const PROGRAMS: &[&str] =
     &["apt-get", "dpkg-deb", "gpg", "unshare", "nsenter", "pivot_root", "mount", "strace"];
 /// Debian 13's root file system: set by `cargo xtask test`.
 const TRIXIE: &str = "ROCWORKER_APT_TRIXIE";
+/// Debian's packages of dkms and of a kernel's headers: set by `cargo xtask test`.
+const HEADERS: &str = "ROCWORKER_APT_HEADERS";
 
 /// A copy of the system that the test runs on, unless the calling test is to be skipped.
 ///
@@ -32,6 +35,17 @@ pub fn this() -> Option<Machine> {
 pub fn trixie() -> Option<Machine> {
     let [tree] = real::require_made([TRIXIE], PROGRAMS)?;
     real::require_root(PROGRAMS).then(|| of(&tree))
+}
+
+/// A copy of the system that the test runs on, and what it takes to build a module there.
+///
+/// # Panics
+/// As [`this`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn with_headers() -> Option<(Machine, Headers)> {
+    let [folder] = real::require_made([HEADERS], &["gcc", "make", "modinfo"])?;
+    Some((this()?, Headers::in_folder(&folder)))
 }
 
 /// Both, each with its name for a failed assertion; none where the calling test is to be skipped.

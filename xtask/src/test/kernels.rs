@@ -56,6 +56,34 @@ pub(crate) fn fetch_one(suite: &str) -> Result<PathBuf> {
     Ok(place)
 }
 
+/// The newest kernel of a suite in place of the one that was fetched, and its release.
+///
+/// # Errors
+/// As [`fetch`].
+pub(super) fn fetch_anew(suite: &str) -> Result<String> {
+    let place = folder().join(suite);
+    fs::remove_dir_all(&place).with_context(|| format!("removing {}", place.display()))?;
+    fetch_one(suite)?;
+    release(suite)
+}
+
+/// What `uname -r` says in the kernel that was fetched.
+///
+/// # Errors
+/// Where none was.
+pub(super) fn release(suite: &str) -> Result<String> {
+    let place = folder().join(suite);
+    let folders = [place.join("lib/modules"), place.join("usr/lib/modules")];
+    let modules = folders.iter().find(|folder| folder.is_dir());
+    let modules = modules.with_context(|| format!("{} holds no lib/modules", place.display()))?;
+    let releases = listed(modules)?;
+    let [release] = releases.as_slice() else {
+        bail!("{} should hold one kernel's modules, and holds {releases:?}", modules.display());
+    };
+    let name = release.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).with_context(|| format!("the name of {} is no text", release.display()))
+}
+
 fn unpack(suite: &str, into: &Path) -> Result<()> {
     let apt = Apt::of(suite, &into.join("apt"))?;
     apt.run("apt-get", &["update"]).run()?;
@@ -77,13 +105,13 @@ fn unpack(suite: &str, into: &Path) -> Result<()> {
     index_modules(into)
 }
 
-/// apt with a state of its own.
-struct Apt {
+/// apt with a state of its own, for one suite.
+pub(super) struct Apt {
     options: Vec<String>,
 }
 
 impl Apt {
-    fn of(suite: &str, state: &Path) -> Result<Self> {
+    pub(super) fn of(suite: &str, state: &Path) -> Result<Self> {
         for folder in ["lists/partial", "cache/archives/partial"] {
             let folder = state.join(folder);
             fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -103,7 +131,7 @@ impl Apt {
         Ok(Self { options: options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect() })
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Command {
+    pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Command {
         Command::new([program]).arguments(&self.options).arguments(arguments)
     }
 }

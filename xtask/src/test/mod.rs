@@ -2,6 +2,7 @@
 
 mod engines;
 mod exporter;
+mod headers;
 mod install;
 pub(crate) mod kernels;
 mod needs;
@@ -53,6 +54,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
     steps.run("releases", remedy, || releases::make(privilege))?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
+    steps.run("kernel headers", remedy, headers::fetch)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
@@ -169,9 +173,9 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let (trixie, tree) = releases::variable();
+        let apt = [releases::variable(), headers::variable()];
+        let command = apt.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
-            .environment(trixie, tree)
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
             .environment("ROCWORKER_RAN", &self.ran)

@@ -36,6 +36,11 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mmdebstrap", "makes the file system of another release of Debian, for tests of apt"),
     ("gpg", "makes the keys that the tests' repositories are signed with"),
     ("gpg-agent", "signs with them"),
+    ("dpkg-dev", "dkms depends on it; so it does on the next four"),
+    ("gcc", "compiles the module that dkms builds"),
+    ("make", "builds it"),
+    ("patch", "is there for modules that bring patches along"),
+    ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
