@@ -10,6 +10,7 @@ pub mod config;
 pub mod demo;
 pub mod detection;
 pub mod doctor;
+pub mod driver;
 pub mod engines;
 pub mod facts;
 pub mod groups;

@@ -9,6 +9,7 @@ use amdgpu::Gpu;
 use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
+use crate::driver::Attempt;
 use crate::engines::Known;
 use crate::render::Sums;
 
@@ -28,6 +29,9 @@ pub struct Memory {
     /// Beside which built-in template each override was first seen.
     #[serde(default)]
     pub overrides: BTreeMap<String, Sums>,
+    /// The last reboot that was asked for because of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Attempt>,
 }
 
 /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
@@ -66,6 +70,7 @@ impl Default for Memory {
             chosen: Chosen::default(),
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
+            driver: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::program::Program;
 use crate::render::Templates;
+use crate::worker::driver::Ground;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Premises {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
+    pub driver: Option<Ground>,
     /// What the engines' programs have told of themselves, for the next run.
     pub versions: BTreeMap<PathBuf, Known>,
 }
@@ -57,6 +60,7 @@ impl Premises {
             containerd,
             docker,
             concourse,
+            driver: None,
             versions: versions.known().clone(),
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
+use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::wrapper::WrapperDocument;
@@ -33,6 +34,7 @@ pub(super) struct Document {
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     concourse: Option<ConcourseDocument>,
+    driver: Option<DriverDocument>,
     restart: Option<Restart>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
@@ -85,6 +87,7 @@ impl Document {
             &source,
         )?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
+        let driver = self.driver.unwrap_or_default().check(&source)?;
         Ok(Config {
             compute_runtime,
             devices,
@@ -96,6 +99,7 @@ impl Document {
             containerd,
             docker,
             concourse: self.concourse.unwrap_or_default().check(),
+            driver,
             restart: self.restart.unwrap_or_default(),
             source,
         })

@@ -4,6 +4,7 @@
 //! a typing error must not read as consent.
 
 mod document;
+mod driver;
 mod engines;
 mod error;
 mod host;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
@@ -42,6 +44,7 @@ pub struct Config {
     pub containerd: Engine,
     pub docker: Engine,
     pub concourse: Concourse,
+    pub driver: Driver,
     pub restart: Restart,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,

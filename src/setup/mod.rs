@@ -2,6 +2,7 @@
 
 mod apply;
 mod caller;
+mod driver;
 mod planned;
 mod settle;
 mod single;
@@ -78,7 +79,8 @@ impl Setup<'_> {
     fn premises(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        Premises::read(self.root, self.config, facts, self.beside, versions)
+        let driver = self.ground(&facts);
+        Premises { driver, ..Premises::read(self.root, self.config, facts, self.beside, versions) }
     }
 
     /// What will be remembered of these premises.

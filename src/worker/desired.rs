@@ -8,7 +8,7 @@ use root::Attributes;
 use super::cdi::{Wanted, wanted};
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, host, policy, uses};
+use super::{concourse, containerd, docker, driver, host, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -48,6 +48,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
+    desired.extend(driver::actions(config, &premises.facts, premises.driver.as_ref()).of(driver::ABOUT));
     desired.extend(
         host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
             .of("host"),

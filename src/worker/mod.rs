@@ -6,6 +6,7 @@ pub mod concourse;
 pub mod containerd;
 pub mod desired;
 pub mod docker;
+pub mod driver;
 pub mod host;
 pub mod policy;
 pub mod selection;

@@ -8,7 +8,7 @@ mod action;
 mod apt;
 pub mod command;
 mod desired;
-mod dpkg;
+pub mod dpkg;
 pub mod edit;
 mod effect;
 mod error;

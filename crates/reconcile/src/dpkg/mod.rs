@@ -38,7 +38,7 @@ pub enum Status {
 
 /// Why it cannot be told which packages are there.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error(
         "this machine has no dpkg ({0}): packages are installed on Debian and Ubuntu only; install it by other means, \
          and leave it to them in the configuration (keep)"
@@ -52,7 +52,7 @@ pub(crate) enum Error {
 
 /// What dpkg knows, as it stood when it was read.
 #[derive(Debug)]
-pub(crate) struct Database {
+pub struct Database {
     status: String,
     /// The newest first.
     updates: Vec<String>,
@@ -61,14 +61,16 @@ pub(crate) struct Database {
 
 /// A package that is there, wholly or in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct There {
-    pub(crate) version: String,
-    pub(crate) status: Status,
-    pub(crate) is_held: bool,
+pub struct There {
+    pub version: String,
+    pub status: Status,
+    pub is_held: bool,
 }
 
 impl Database {
-    pub(crate) fn read(root: &Root) -> Result<Self, Error> {
+    /// # Errors
+    /// Where there is no dpkg, or its database cannot be read.
+    pub fn read(root: &Root) -> Result<Self, Error> {
         let status = root
             .read_text(STATUS, LIMIT)
             .map_err(|error| if error.is_not_found() { Error::None(error) } else { error.into() })?;
@@ -76,7 +78,10 @@ impl Database {
     }
 
     /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
-    pub(crate) fn there(&self, name: &str) -> Result<Option<There>, Error> {
+    ///
+    /// # Errors
+    /// Where what the database says of it is not understood.
+    pub fn there(&self, name: &str) -> Result<Option<There>, Error> {
         let Some(stanza) = self.stanza(name) else { return Ok(None) };
         let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };
         let words: Vec<&str> = stanza.field("Status").unwrap_or_default().split_whitespace().collect();

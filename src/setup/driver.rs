@@ -1,0 +1,71 @@
+//! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
+
+use std::path::Path;
+
+use reconcile::{Note, is_package};
+
+use super::Setup;
+use crate::config;
+use crate::driver::{Driver, Offered, Verdict, look, questions};
+use crate::facts::Facts;
+use crate::host::Around;
+use crate::memory::Memory;
+use crate::worker::driver::{ABOUT, Ground};
+use crate::worker::selection::is_off;
+
+impl Setup<'_> {
+    /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
+    /// that needs one. apt is asked only of packages that are missing.
+    pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        if is_off(self.config) || facts.amd().next().is_none() {
+            return None;
+        }
+        let driver = Driver::read(self.root);
+        let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
+        let questions = if is_container { Vec::new() } else { questions(wanted, &driver) };
+        let offered = match self.programs {
+            Some(programs) if !questions.is_empty() => Offered::ask(programs, &questions).map(Some),
+            _ => Ok(None),
+        };
+        Some(Ground { driver, offered })
+    }
+
+    /// What is to be said of the driver once packages have come, and remembered: a reboot is asked for once.
+    /// `changed`: what this apply has changed.
+    pub(super) fn verified<'a>(
+        &self,
+        facts: &Facts,
+        memory: &mut Memory,
+        mut changed: impl Iterator<Item = &'a Path>,
+    ) -> Option<Note> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let programs = self.programs.filter(|_| changed.any(is_package))?;
+        let looked = look(
+            self.root,
+            programs,
+            &Driver::read(self.root),
+            &facts.machine.amdgpu,
+            memory.driver.as_ref(),
+        );
+        let (text, problem) = match looked {
+            Ok(Verdict::Loaded) => {
+                memory.driver = None;
+                return None;
+            }
+            Ok(Verdict::Loadable) => (
+                format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
+                false,
+            ),
+            Ok(Verdict::Reboot(attempt)) => {
+                memory.driver = Some(attempt);
+                (format!("the driver {wanted} is built, and another amdgpu is loaded: reboot"), true)
+            }
+            Ok(Verdict::Wrong(stop)) => {
+                (format!("the driver {wanted} is not the one that runs: {stop}"), true)
+            }
+            Err(why) => (format!("whether the driver {wanted} runs cannot be told: {why}"), true),
+        };
+        Some(Note { about: ABOUT.to_owned(), text, problem })
+    }
+}
