@@ -3,8 +3,8 @@
 use amdgpu::{Gpu, Machine};
 use root::Root;
 
+use crate::chosen::Chosen;
 use crate::host::{self, Around};
-use crate::memory::Chosen;
 use crate::module_load::ModuleLoad;
 
 /// What is true of a machine now.

@@ -5,6 +5,7 @@
 
 pub mod canary;
 pub mod cdi;
+pub mod chosen;
 pub mod cli;
 pub mod config;
 pub mod demo;
@@ -20,6 +21,7 @@ pub mod memory;
 pub mod module_load;
 pub mod moment;
 pub mod names;
+pub mod packages;
 pub mod premises;
 pub mod printable;
 pub mod program;

@@ -10,9 +10,11 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
 use crate::worker::driver::Ground;
+use crate::worker::packages::wants_packages;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub struct Premises {
     pub concourse: Concourse,
     /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
     pub driver: Option<Ground>,
+    /// `None`: no package of AMD's is wanted, and none unwanted.
+    pub packages: Option<Packages>,
     /// What the engines' programs have told of themselves, for the next run.
     pub versions: BTreeMap<PathBuf, Known>,
 }
@@ -61,6 +65,7 @@ impl Premises {
             docker,
             concourse,
             driver: None,
+            packages: wants_packages(config).then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }
     }

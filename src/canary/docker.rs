@@ -11,6 +11,8 @@ use super::nest::{ANSWER, Mount, PROGRAM};
 use super::question::{Granted, Question};
 use super::way::Way;
 use crate::config::Configure;
+use crate::engines::Version;
+use crate::worker::docker::CDI;
 
 /// Ours alone; each canary's has a tag of its own.
 const IMAGE: &str = "rocworker-canary";
@@ -64,6 +66,13 @@ fn asked(bird: &Bird<'_>, info: &Value) -> Result<(Question, Vec<String>, String
         let (question, way) = Way::through_wrapper(bird, || Ok(()))?;
         let flags = [vec!["--runtime".to_owned(), runtime.clone()], way.flags].concat();
         return Ok((question, flags, format!("{} of the runtime {runtime}", way.told)));
+    }
+    // docker's own words for it are those of a path that is none.
+    let version = info.get("ServerVersion").and_then(Value::as_str).and_then(Version::find);
+    if let Some(version) = version.filter(|version| *version < CDI) {
+        let why =
+            format!("dockerd {version} has no runtime {runtime}, and knows no CDI, which came with {CDI}");
+        return Err(Came::failed(why, remedy()));
     }
     let question = Question::of(bird.config, bird.facts, Granted::One, &[]).map_err(Came::Skipped)?;
     let way = Way::by_cdi(&question);

@@ -27,7 +27,11 @@ impl Way {
             asked.map_or((false, false), |ask| (matches!(ask, Ask::Explicit(_)), ask == Ask::Default))
         };
         let leased = match crate::lease::list(bird.root) {
-            Ok((held, _)) => held.into_iter().map(|held| held.render).collect::<Vec<_>>(),
+            // That of a container which is gone stays until the wrapper's next decision, which is this one's.
+            Ok((held, _)) => {
+                let held = held.into_iter().filter(|held| held.alive_by.is_some() || held.problem.is_some());
+                held.map(|held| held.render).collect::<Vec<_>>()
+            }
             Err(error) => return Err(Came::failed(error.to_string(), "rocworker lease list")),
         };
         let question =

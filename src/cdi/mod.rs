@@ -10,6 +10,12 @@ pub use replace::{NotOurs, may_replace};
 pub use siblings::{DEFAULT_FOLDERS, is_read_by_engines, same_kind};
 pub use text::{Error, text};
 
+/// Of a spec, or of what may be one, what it is about.
+#[derive(serde::Deserialize)]
+struct OnlyKind {
+    kind: Option<String>,
+}
+
 /// More than any spec has: 64 partitions make 60 KB.
 pub const LIMIT: usize = 4 << 20;
 

@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use root::Root;
-use serde::Deserialize;
 
-use super::LIMIT;
+use super::{LIMIT, OnlyKind};
 use crate::worker::cdi::KIND;
 
 /// Why a file that is there is not replaced by a spec.
@@ -24,11 +23,6 @@ fn is_json(root: &Root, path: &Path) -> bool {
     text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok())
 }
 
-#[derive(Deserialize)]
-struct OnlyKind {
-    kind: String,
-}
-
 /// Whether a spec may be written over what stands at a path: nothing, or a spec of AMD's. `named_by_hand`: at the
 /// configured place a file that is broken is there to be put right; a path that somebody typed may be a slip.
 ///
@@ -38,11 +32,11 @@ pub fn may_replace(root: &Root, path: &Path, named_by_hand: bool) -> Result<(), 
     if root.lstat(path).is_err_and(|error| error.is_not_found()) {
         return Ok(());
     }
-    let found =
-        root.read_text(path, LIMIT).ok().and_then(|text| serde_json::from_str::<OnlyKind>(&text).ok());
+    let text = root.read_text(path, LIMIT).ok();
+    let found = text.and_then(|text| serde_json::from_str::<OnlyKind>(&text).ok()?.kind);
     match found {
-        Some(OnlyKind { kind }) if kind == KIND => Ok(()),
-        Some(OnlyKind { kind }) => Err(NotOurs::OtherKind { path: root.shown(path), kind }),
+        Some(kind) if kind == KIND => Ok(()),
+        Some(kind) => Err(NotOurs::OtherKind { path: root.shown(path), kind }),
         None if named_by_hand || (path != Path::new(DEFAULT) && is_json(root, path)) => {
             Err(NotOurs::NoSpec { path: root.shown(path) })
         }

@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use root::Root;
-use serde::Deserialize;
 
-use super::LIMIT;
+use super::{LIMIT, OnlyKind};
 
 /// Where engines look unless they are told otherwise (CDI spec, "CDI JSON Specification", default folders).
 pub const DEFAULT_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
@@ -15,11 +14,6 @@ const FOLDERS: [&str; 3] = [DEFAULT_FOLDERS[0], DEFAULT_FOLDERS[1], "/run/cdi"];
 #[must_use]
 pub fn is_read_by_engines(path: &Path) -> bool {
     path.parent().is_some_and(|folder| FOLDERS.iter().any(|known| Path::new(known) == folder))
-}
-
-#[derive(Deserialize)]
-struct OnlyKind {
-    kind: Option<String>,
 }
 
 /// Other specs of the same kind, in the default folders and beside `path`: two of a kind that name one device

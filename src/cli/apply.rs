@@ -21,20 +21,29 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let mut unprinted = Ok(());
-    let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |progress| {
-            let printed = say(session, &progress);
-            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
-        })?)
-    })?;
-    unprinted?;
+    let applied =
+        saying(session, |told| session.with_setup(&config, |setup| Ok(setup.apply(saved.as_ref(), told)?)))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }
 
-/// For people, each change as it is made: a run that hangs shows where.
-pub(crate) fn say(session: &Session, progress: &Progress<'_>) -> anyhow::Result<()> {
+/// Does something, and shows each change as it is made. What cannot be printed keeps nothing from being made, and is
+/// told at the end.
+pub(crate) fn saying<T>(
+    session: &Session,
+    act: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut printed = Ok(());
+    let done = act(&mut |progress| {
+        if printed.is_ok() {
+            printed = say(session, &progress);
+        }
+    })?;
+    printed.map(|()| done)
+}
+
+/// For people: a run that hangs shows where.
+fn say(session: &Session, progress: &Progress<'_>) -> anyhow::Result<()> {
     let Progress::Begins(made) = progress else { return Ok(()) };
     match session.format {
         Format::Table => print_text(&change(&session.root, made, session.verbose, session.verbose)),

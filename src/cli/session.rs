@@ -84,12 +84,7 @@ impl Session {
 
     /// A GPU that was asked for and cannot be used is no error, and no secret either.
     pub(crate) fn warn_of_left_out(&self, selection: &Selection<'_>) {
-        for gpu in &selection.left_out {
-            let name = gpu.index.map_or_else(String::new, |index| index.to_string());
-            for problem in &gpu.problems {
-                tracing::warn!("GPU {name} is configured and left out: {problem}");
-            }
-        }
+        selection.why_left_out().for_each(|why| tracing::warn!("{why}"));
     }
 }
 

@@ -1,5 +1,5 @@
 use super::Outcome;
-use super::apply::say;
+use super::apply::saying;
 use super::changes::{counted, findings, notes, settled};
 use super::session::Session;
 use crate::setup::Undone;
@@ -10,14 +10,7 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
         tracing::warn!("{error:#}; undo does not need it");
         session.default_config()
     })?;
-    let mut unprinted = Ok(());
-    let undone = session.with_setup(&config, |setup| {
-        Ok(setup.undo(force, &mut |progress| {
-            let printed = say(session, &progress);
-            unprinted = std::mem::replace(&mut unprinted, Ok(())).and(printed);
-        })?)
-    })?;
-    unprinted?;
+    let undone = saying(session, |told| session.with_setup(&config, |setup| Ok(setup.undo(force, told)?)))?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

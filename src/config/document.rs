@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
+use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
 use super::wrapper::WrapperDocument;
 use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
 use crate::engines::docker::DEFAULT_CONFIG as DOCKER_CONFIG;
@@ -36,6 +37,9 @@ pub(super) struct Document {
     concourse: Option<ConcourseDocument>,
     driver: Option<DriverDocument>,
     restart: Option<Restart>,
+    packages: Option<PackagesDocument>,
+    repositories: Option<RepositoriesDocument>,
+    rocm: Option<RocmDocument>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -101,6 +105,9 @@ impl Document {
             concourse: self.concourse.unwrap_or_default().check(),
             driver,
             restart: self.restart.unwrap_or_default(),
+            packages: self.packages.unwrap_or_default().check(&source)?,
+            repositories: self.repositories.unwrap_or_default().check(&source)?,
+            rocm: self.rocm.unwrap_or_default().check(&source)?,
             source,
         })
     }

@@ -8,6 +8,7 @@ mod driver;
 mod engines;
 mod error;
 mod host;
+mod packages;
 mod path;
 mod size;
 mod wrapper;
@@ -20,6 +21,7 @@ pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
+pub use packages::{Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
 pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
 
 use document::Document;
@@ -46,6 +48,9 @@ pub struct Config {
     pub concourse: Concourse,
     pub driver: Driver,
     pub restart: Restart,
+    pub packages: Packages,
+    pub repositories: Repositories,
+    pub rocm: Rocm,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }

@@ -10,10 +10,18 @@ const OURS: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 /// # Errors
 /// What is wrong with it, after the key's name.
 pub(super) fn plain(path: &Path) -> Result<(), String> {
-    let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
     if let Some(ours) = OURS.iter().find(|ours| path.starts_with(ours)) {
         return Err(format!("{:?} is rocworker's own ({ours})", path.display().to_string()));
     }
+    absolute(path)
+}
+
+/// An absolute path inside a folder, without `..`.
+///
+/// # Errors
+/// As [`plain`].
+pub(super) fn absolute(path: &Path) -> Result<(), String> {
+    let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
     if plain && path.parent().is_some_and(|folder| folder != Path::new("/")) {
         return Ok(());
     }

@@ -6,9 +6,12 @@ use super::machine::Subject;
 use crate::config;
 use crate::driver::dkms::State;
 use crate::driver::{
-    Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, look, pairing, preflight, questions,
+    Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, look, pairing, preflight,
+    questions,
 };
 use crate::memory::Memory;
+use crate::packages::Packages;
+use crate::worker::packages::knows_driver;
 
 const NAME: &str = "dkms";
 
@@ -50,7 +53,11 @@ fn installation(subject: &Subject<'_>, driver: &Driver, wanted: &Release) -> Che
         },
         _ => None,
     };
-    match preflight(wanted, subject.facts.virtualization.as_ref(), driver, offered.as_ref()) {
+    let found = Packages::read(subject.root);
+    let has_repository =
+        driver.distribution.as_ref().is_ok_and(|it| knows_driver(subject.config, &found, *it));
+    let apt = Apt { offered: offered.as_ref(), has_repository };
+    match preflight(wanted, subject.facts.virtualization.as_ref(), driver, apt) {
         Ok(_) if driver.release().as_ref() == Some(wanted) => {
             about.ok(format!("the driver {wanted} is installed"))
         }

@@ -34,7 +34,7 @@ pub use kernel::Kernel;
 pub use look::look;
 pub use offered::Offered;
 pub use pairing::Pairing;
-pub use preflight::{Bring, PACKAGE, preflight, questions};
+pub use preflight::{Apt, Bring, PACKAGE, preflight, questions};
 pub use release::Release;
 pub use signing::{Enrolled, Signing};
 pub use stop::{Reason, Stop};

@@ -26,6 +26,16 @@ pub struct Bring {
     pub why: &'static str,
 }
 
+/// What apt has.
+#[derive(Debug, Clone, Copy)]
+pub struct Apt<'a> {
+    /// Its answer to [`questions`]; `None` where it was not asked, as beneath another Root than `/`.
+    pub offered: Option<&'a Offered>,
+    /// Whether AMD's repository of the wanted driver is one of its sources already. Where it is still to come, nobody
+    /// knows what it has.
+    pub has_repository: bool,
+}
+
 /// Every package that matters to the driver for this kernel.
 pub(super) fn packages(kernel: Option<&Kernel>) -> Vec<String> {
     let mut names = vec![PACKAGE.to_owned(), SETUPTOOLS.to_owned()];
@@ -68,8 +78,7 @@ pub fn questions(wanted: &Release, driver: &Driver) -> Vec<String> {
     parts.chain([PACKAGE.to_owned()]).filter(is_missing).collect()
 }
 
-/// What to bring for the driver of this release, in this order. `offered`: what apt answered to [`questions`]; `None`
-/// where it was not asked, as beneath another Root than `/`.
+/// What to bring for the driver of this release, in this order.
 ///
 /// # Errors
 /// The first reason why it cannot end well.
@@ -77,8 +86,9 @@ pub fn preflight(
     wanted: &Release,
     around: Option<&Around>,
     driver: &Driver,
-    offered: Option<&Offered>,
+    apt: Apt<'_>,
 ) -> Result<Vec<Bring>, Stop> {
+    let offered = apt.offered;
     if let Some(Around::Container(name)) = around {
         return Err(Stop::new(
             Reason::Container,
@@ -96,7 +106,7 @@ pub fn preflight(
     let kernel = driver.kernel.as_ref().map_err(Stop::unreadable)?;
     let there = driver.packages.as_ref().map_err(Stop::unreadable)?;
     let state = driver.dkms.as_ref().map_err(Stop::unreadable)?.state(&kernel.release);
-    let version = version(wanted, driver, there, &state, offered)?;
+    let version = version(wanted, driver, there, &state, apt)?;
     let is_done = is_done(wanted, driver);
     if !is_done {
         can_be_loaded(driver)?;
@@ -114,7 +124,7 @@ pub fn preflight(
     if !is_done && !kernel.has_headers && there.contains_key(&kernel.headers_package()) {
         return Err(headers_without_folder(kernel));
     }
-    if !there.contains_key(PACKAGE) && offered.is_some() && version.is_none() {
+    if !there.contains_key(PACKAGE) && apt.has_repository && offered.is_some() && version.is_none() {
         return Err(not_offered(wanted, *distribution));
     }
     bring.push(Bring {
@@ -166,7 +176,7 @@ fn version(
     driver: &Driver,
     there: &BTreeMap<String, There>,
     state: &State<'_>,
-    offered: Option<&Offered>,
+    apt: Apt<'_>,
 ) -> Result<Option<String>, Stop> {
     let unknown = |what: String| {
         Stop::new(
@@ -182,7 +192,7 @@ fn version(
         )));
     }
     let of_wanted = || {
-        let versions = offered.map_or(&[][..], |offered| offered.versions(PACKAGE));
+        let versions = apt.offered.map_or(&[][..], |offered| offered.versions(PACKAGE));
         versions.iter().find(|version| Release::of_package(version).as_ref() == Some(wanted)).cloned()
     };
     let Some(package) = there.get(PACKAGE).filter(|it| it.status != Status::ConfigFiles) else {
@@ -198,12 +208,12 @@ fn version(
         Some(release) if release == *wanted => Ok(None),
         Some(release) if rocm_of(&release).is_some() => match of_wanted() {
             Some(version) => Ok(Some(version)),
-            None if offered.is_none() => Ok(None),
+            None if !apt.has_repository || apt.offered.is_none() => Ok(None),
             None => Err(Stop::new(
                 Reason::OtherRelease,
                 format!("the driver {release} is there ({PACKAGE} {version}), and apt has no {wanted}"),
                 format!(
-                    "write driver.version: {release}, or make AMD's repository of {wanted} one of apt's sources"
+                    "run apt-get update; where apt has it not even then, write driver.version: {release}"
                 ),
             )),
         },
@@ -275,8 +285,8 @@ fn not_offered(wanted: &Release, distribution: Distribution) -> Stop {
         Reason::NotOffered,
         format!("apt has no {PACKAGE} of the driver {wanted}"),
         format!(
-            "make AMD's repository one of apt's sources (https://repo.radeon.com/amdgpu/{wanted}/ubuntu {} main), run \
-             apt-get update, and apply again",
+            "run apt-get update, and see whether AMD has the driver for this release of the distribution \
+             (https://repo.radeon.com/amdgpu/{wanted}/ubuntu {}); name another driver.version where it has not",
             distribution.suite()
         ),
     )

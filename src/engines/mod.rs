@@ -4,6 +4,7 @@ pub mod concourse;
 pub mod containerd;
 pub mod docker;
 pub mod env_file;
+mod options;
 pub mod unit;
 mod version;
 

@@ -29,6 +29,10 @@ pub const MODULE_OPTIONS: &str = "modules/options.conf";
 /// Group and mode of the nodes in a container, at every start.
 pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 
+/// A repository of apt's, and which of its packages come first.
+pub const APT_SOURCES: &str = "apt/repository.sources";
+pub const APT_PIN: &str = "apt/repository.pref";
+
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
 
@@ -43,6 +47,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CDI, include_str!("../../templates/cdi/amd.json")),
     (WRAPPER, include_str!("../../templates/wrapper.json")),
     (UDEV, include_str!("../../templates/udev/70-amdgpu.rules")),
+    (APT_SOURCES, include_str!("../../templates/apt/repository.sources")),
+    (APT_PIN, include_str!("../../templates/apt/repository.pref")),
     (MODULE_LOAD, include_str!("../../templates/modules/load.conf")),
     (MODULE_OPTIONS, include_str!("../../templates/modules/options.conf")),
     (CONTAINERD, include_str!("../../templates/containerd/rocworker.toml")),

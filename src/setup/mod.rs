@@ -109,7 +109,8 @@ impl Setup<'_> {
 
     /// Who installs packages, where somebody may.
     fn hands(&self) -> Option<Hands> {
-        self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))
+        let hands = self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))?;
+        Some(hands.through(self.config.packages.proxy.as_deref()))
     }
 
     fn services(&self) -> Services<'_> {

@@ -6,16 +6,14 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
+use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, driver, host, policy, uses};
+use super::{concourse, containerd, docker, driver, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
 use crate::program::Program;
-
-/// The policy as a concern of its own: it stays as it is where nobody can tell whether this is a worker.
-const POLICY: &str = "policy";
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +24,8 @@ pub enum Error {
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
     Host(#[from] host::Error),
+    #[error(transparent)]
+    Packages(#[from] packages::Error),
     #[error(transparent)]
     Policy(#[from] policy::Error),
 }
@@ -48,13 +48,20 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    desired.extend(driver::actions(config, &premises.facts, premises.driver.as_ref()).of(driver::ABOUT));
-    desired.extend(
-        host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
-            .of("host"),
-    );
+    let render = premises.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, &premises.facts, &premises.templates, render)?);
+    if let Some(found) = &premises.packages {
+        if premises.facts.amd().next().is_some() {
+            let drivers = driver::part(config, &premises.facts, premises.driver.as_ref(), found);
+            desired.extend(packages::actions(config, found, &premises.templates, &drivers.bring)?);
+            desired.extend(drivers.said);
+        } else {
+            // A card that is not there at one boot is no reason to remove gigabytes.
+            desired.undecided.push(Concern::Packages.as_ref().to_owned());
+        }
+    }
     let selection = select(config, &premises.facts)?;
-    say_what_is_left_out(&selection, &mut desired);
+    selection.why_left_out().for_each(|why| desired.problem("gpu", why));
     if premises.facts.amd().next().is_none() {
         if premises.has_pci {
             desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
@@ -77,8 +84,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            let told = ["wrapper", POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
-            desired.undecided.extend(told);
+            Concern::OF_WRAPPER.into_iter().for_each(|concern| desired.leave(concern));
         }
     }
     Ok(desired)
@@ -94,7 +100,6 @@ fn worker(
     let wrapper = program.map(|program| program.path.as_path());
     let shim = Path::new(concourse::SHIM_FOLDER);
     concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
-        .of("concourse")
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
@@ -122,7 +127,7 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program).of("wrapper");
+    let mut desired = wrapper(program);
     let shim = Path::new(concourse::SHIM_FOLDER);
     let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
@@ -134,11 +139,11 @@ fn runtime(
     let mut told = Desired::default();
     if matches!(set_up, SetUp::Unknown) && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
-        told.undecided.push(POLICY.to_owned());
+        told.leave(Concern::Policy);
     } else {
         told.push(policy::action(policy::text(&premises.templates, &policy)?));
     }
-    desired.extend(told.of(POLICY));
+    desired.extend(told.of(Concern::Policy));
     if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
@@ -149,13 +154,12 @@ fn runtime(
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
         let files = containerd.files.iter().map(|file| file.path.as_path());
-        let part = part.used_by(&uses::of_containerd(files, &config.containerd.runtime));
-        desired.extend(part.of_or_undecided("containerd"));
+        desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }
     let uses =
         premises.docker.installed.iter().flat_map(|it| uses::of_docker(&it.config, &config.docker.runtime));
-    let part = docker::actions(config, &premises.docker, &program.path).used_by(&uses.collect::<Vec<_>>());
-    desired.extend(part.of_or_undecided("docker"));
+    let part = docker::actions(config, &premises.docker, &program.path);
+    desired.extend(part.used_by(&uses.collect::<Vec<_>>()));
     desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }
@@ -167,15 +171,6 @@ pub fn spec_file(config: &Config, text: String) -> Action {
         .contested_by("amd-ctk or the Concourse charm")
 }
 
-fn say_what_is_left_out(selection: &Selection<'_>, desired: &mut Desired) {
-    for gpu in &selection.left_out {
-        let name = gpu.index.map_or_else(String::new, |index| index.to_string());
-        for problem in &gpu.problems {
-            desired.problem("gpu", format!("GPU {name} is configured and left out: {problem}"));
-        }
-    }
-}
-
 /// The wrapper's program, where no package has put it.
 fn wrapper(program: &Program) -> Desired {
     let mut desired = Desired::default();
@@ -185,5 +180,5 @@ fn wrapper(program: &Program) -> Desired {
         let reason = "engines run it in place of runc";
         desired.push(Action::new(Stage::Expose, &program.path, Kind::Owned(content), reason));
     }
-    desired
+    desired.of(Concern::Wrapper)
 }

@@ -12,13 +12,14 @@ use crate::config::{Config, Configure, Restart};
 use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
+use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 const ABOUT: &str = "docker";
 const UNIT: &str = "docker.service";
 
 /// The first release with `features.cdi` (moby#47087).
-const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
+pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
 /// The first release in which CDI is on unless it is switched off (moby#49963).
 const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 
@@ -41,7 +42,7 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
         Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
         Err(reason) => desired.problem(ABOUT, reason),
     }
-    desired
+    desired.of_or_undecided(Concern::Docker)
 }
 
 fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {

@@ -1,13 +1,15 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
-use reconcile::{Action, Desired, Package};
+use reconcile::Desired;
 
-use super::selection::is_off;
+use super::concern::Concern;
+use super::packages::knows_driver;
 use crate::config::{self, Config};
-use crate::driver::{Bring, Driver, Offered, Pairing, Stop, pairing, preflight};
+use crate::driver::{Apt, Bring, Driver, Offered, Pairing, Stop, pairing, preflight};
 use crate::facts::Facts;
+use crate::packages::Packages;
 
-/// What notes are about, and the concern.
+/// What notes are about.
 pub const ABOUT: &str = "driver";
 
 /// What decides about the driver, read where the configuration asks for one.
@@ -18,38 +20,56 @@ pub struct Ground {
     pub offered: Result<Option<Offered>, String>,
 }
 
+/// The driver's part of what should be.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Packages, for [`super::packages`]: they come through the same key and repositories as AMD's others.
+    pub bring: Vec<Bring>,
+    /// What is said, and where the driver cannot be installed, that what is there of packages stays.
+    pub said: Desired,
+}
+
 /// The driver's packages. What cannot end well is said, and nothing is changed: what is there of an earlier apply stays.
 #[must_use]
-pub fn actions(config: &Config, facts: &Facts, ground: Option<&Ground>) -> Desired {
-    let mut desired = Desired::default();
-    let (config::Driver::AmdgpuDkms(wanted), Some(ground)) = (&config.driver, ground) else { return desired };
-    if is_off(config) || facts.amd().next().is_none() {
-        return desired;
-    }
-    let answer = match &ground.offered {
-        Ok(offered) => preflight(wanted, facts.virtualization.as_ref(), &ground.driver, offered.as_ref()),
+pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Packages) -> Part {
+    let mut part = Part::default();
+    let (config::Driver::AmdgpuDkms(wanted), Some(Ground { driver, offered })) = (&config.driver, ground)
+    else {
+        return part;
+    };
+    let answer = match offered {
+        Ok(offered) => {
+            let has_repository = driver
+                .distribution
+                .as_ref()
+                .is_ok_and(|distribution| knows_driver(config, found, *distribution));
+            let apt = Apt { offered: offered.as_ref(), has_repository };
+            preflight(wanted, facts.virtualization.as_ref(), driver, apt)
+        }
         Err(why) => Err(Stop::apt(why)),
     };
     match answer {
-        Ok(bring) => bring.into_iter().for_each(|bring| desired.push(action(bring))),
+        Ok(bring) => part.bring = bring,
         Err(stop) => {
-            desired.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
-            desired.undecided.push(ABOUT.to_owned());
-            return desired;
+            part.said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
+            part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+            return part;
         }
     }
-    match &ground.driver.rocm {
-        Some(rocm) => desired.note(ABOUT, Pairing::of(wanted, rocm).to_string()),
-        None => desired.note(ABOUT, pairing::alone(wanted)),
+    part.said.note(
+        ABOUT,
+        match &driver.rocm {
+            Some(rocm) => Pairing::of(wanted, rocm).to_string(),
+            None => pairing::alone(wanted),
+        },
+    );
+    if let Some(release) = driver.release().filter(|release| release != wanted)
+        && part.bring.iter().all(|bring| bring.version.is_none())
+    {
+        let text = format!(
+            "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: once it has, apply again"
+        );
+        part.said.problem(ABOUT, text);
     }
-    desired
-}
-
-fn action(bring: Bring) -> Action {
-    let Bring { package, version, why } = bring;
-    let package = match version {
-        Some(version) => Package::exactly(package, version),
-        None => Package::present(package),
-    };
-    Action::package(package, why)
+    part
 }

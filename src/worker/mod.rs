@@ -2,12 +2,14 @@
 //! for byte.
 
 pub mod cdi;
+pub mod concern;
 pub mod concourse;
 pub mod containerd;
 pub mod desired;
 pub mod docker;
 pub mod driver;
 pub mod host;
+pub mod packages;
 pub mod policy;
 pub mod selection;
 pub mod tags;

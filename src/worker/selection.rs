@@ -2,9 +2,9 @@
 
 use amdgpu::{Address, Gpu};
 
+use crate::chosen::{Choice, Chosen};
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
-use crate::memory::{Choice, Chosen};
 
 const KEY: &str = "gpu-device-ids";
 
@@ -16,6 +16,17 @@ pub struct Selection<'a> {
     pub listed: bool,
     /// GPUs that were named and cannot be used now.
     pub left_out: Vec<&'a Gpu>,
+}
+
+impl Selection<'_> {
+    /// Why GPUs that were named are left out, a sentence each.
+    pub fn why_left_out(&self) -> impl Iterator<Item = String> {
+        self.left_out.iter().flat_map(|gpu| {
+            let name = gpu.index.map_or_else(String::new, |index| index.to_string());
+            let why = move |problem| format!("GPU {name} is configured and left out: {problem}");
+            gpu.problems.iter().map(why)
+        })
+    }
 }
 
 /// Whether the configuration leaves AMD's GPUs alone.

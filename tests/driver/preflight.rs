@@ -1,7 +1,7 @@
 //! What would be brought for a driver, and what stops it before anything is touched.
 
 use layout::{Entry, Machine};
-use rocworker::driver::{Driver, Offered, Reason, Release, Stop, preflight, questions};
+use rocworker::driver::{Apt, Driver, Offered, Reason, Release, Stop, preflight, questions};
 use rocworker::host::Around;
 
 use crate::machines::{Come, KERNEL, PACKAGE, beneath, debian, dkms, done, status, ubuntu};
@@ -26,11 +26,15 @@ fn without(name: &str) -> Offered {
     offered(&ALL.into_iter().filter(|(package, _)| *package != name).collect::<Vec<_>>())
 }
 
-/// What would be brought, `NAME` or `NAME=VERSION`.
+/// What would be brought, `NAME` or `NAME=VERSION`, where AMD's repository is one of apt's sources.
 fn answer(machine: &Machine, wanted: &str, offered: Option<&Offered>) -> Result<Vec<String>, Stop> {
+    answer_of(machine, wanted, Apt { offered, has_repository: true })
+}
+
+fn answer_of(machine: &Machine, wanted: &str, apt: Apt<'_>) -> Result<Vec<String>, Stop> {
     let (_folder, root) = beneath(machine);
     let around = Around::read(&root);
-    let bring = preflight(&Release::parse(wanted).unwrap(), around.as_ref(), &Driver::read(&root), offered)?;
+    let bring = preflight(&Release::parse(wanted).unwrap(), around.as_ref(), &Driver::read(&root), apt)?;
     let named = |version: Option<String>| version.map_or_else(String::new, |version| format!("={version}"));
     Ok(bring.into_iter().map(|it| it.package + &named(it.version)).collect())
 }
@@ -93,6 +97,20 @@ fn another_known_release_is_replaced_where_the_wanted_one_is_to_be_had() {
         stop.why.contains("30.30.3 is there") && stop.remedy.contains("driver.version: 30.30.3"),
         "{stop}"
     );
+}
+
+#[test]
+fn what_a_repository_has_that_is_still_to_come_is_known_to_nobody() {
+    let to_come = without("amdgpu-dkms");
+    let apt = Apt { offered: Some(&to_come), has_repository: false };
+    let bring = answer_of(&ubuntu(), "30.30.3", apt).unwrap();
+    assert_eq!(bring, ALL.map(|(name, _)| name));
+    // One of AMD's is there, and stays until it is known which takes its place.
+    assert_eq!(answer_of(&done(), "30.30.4", apt).unwrap().last().unwrap(), "amdgpu-dkms");
+    let lacking = without("linux-headers-6.8.0-45-generic");
+    let stop =
+        answer_of(&ubuntu(), "30.30.3", Apt { offered: Some(&lacking), has_repository: false }).unwrap_err();
+    assert_eq!(stop.reason, Reason::NoHeaders);
 }
 
 /// Reason, part of the sentence, part of what to do.
@@ -226,13 +244,17 @@ fn stops() -> Vec<(Machine, Offered, Expected)> {
             (
                 Reason::NotOffered,
                 "apt has no amdgpu-dkms of the driver 30.30.3",
-                "https://repo.radeon.com/amdgpu/30.30.3/ubuntu noble main",
+                "run apt-get update, and see whether AMD has the driver",
             ),
         ),
         (
             debian(),
             offered(&[("python3-setuptools", "66"), ("amdgpu-dkms", "1:6.16.13.30300400-2341068.22.04")]),
-            (Reason::NotOffered, "apt has no amdgpu-dkms of the driver 30.30.3", "30.30.3/ubuntu jammy main"),
+            (
+                Reason::NotOffered,
+                "apt has no amdgpu-dkms of the driver 30.30.3",
+                "amdgpu/30.30.3/ubuntu jammy)",
+            ),
         ),
     ]
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Edit, Effect, Package, Use};
+use crate::{Check, Edit, Effect, Package, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Action {
     pub effects: Vec<Effect>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
+    /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
+    pub needs: Vec<PathBuf>,
     /// Settings that would name nothing without it: while one of them stands, it is not taken away.
     pub uses: Vec<Use>,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
@@ -47,6 +49,13 @@ pub enum Content {
     /// A symbolic link, as it is written.
     Link {
         target: PathBuf,
+    },
+    /// A file whose bytes come from elsewhere. One that is there and holds against the check is right, whatever its
+    /// bytes.
+    Fetched {
+        url: String,
+        check: Check,
+        attributes: Attributes,
     },
 }
 
@@ -104,6 +113,7 @@ impl Action {
             reason,
             effects: Vec::new(),
             concern: String::new(),
+            needs: Vec::new(),
             uses: Vec::new(),
             rival: None,
         }
@@ -113,6 +123,13 @@ impl Action {
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
+        self
+    }
+
+    /// The same, and not brought about before this is there.
+    #[must_use]
+    pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
+        self.needs.push(path.into());
         self
     }
 

@@ -36,6 +36,7 @@ impl Work<'_> {
             }
             Doing::Remove { names, purge } => self.remove(&hands, change, names, purge, now, hear)?,
         };
+        let half = half.filter(|half| made.as_ref().is_err_and(|text| !text.contains(half)));
         Ok(made
             .map_err(|text| half.map_or_else(|| text.clone(), |half| format!("{text}; before that: {half}"))))
     }

@@ -13,7 +13,7 @@ use crate::settle::Settled;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Desired, Effect, Error, Progress, Stage};
+use crate::{Check, Desired, Effect, Error, Progress, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -111,12 +111,20 @@ impl<'a> Work<'a> {
         for change in &plan.changes {
             told(Progress::Begins(change));
             let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
-            let made = match held {
+            let missing = change.needs.iter().find(|path| !self.root.exists(path));
+            let missing = missing.map(|path| format!("it needs {}, which is not there", path.display()));
+            let made = match held.or(missing) {
                 Some(text) => Err(text),
                 None => match &change.target {
                     Target::Package(doing) => {
                         let hear = &mut |step| told(Progress::Comes(change, step));
                         self.make_package(change, doing, now, hear)?
+                    }
+                    Target::Fetched { url, check, mode, owner } => {
+                        match self.fetch(change, (url, check), *mode, *owner) {
+                            Ok(change) => self.make(&change, now)?,
+                            Err(text) => Err(text),
+                        }
                     }
                     _ => self.make(change, now)?,
                 },
@@ -173,9 +181,27 @@ impl<'a> Work<'a> {
         Ok(Ok(()))
     }
 
+    /// The change with its bytes.
+    fn fetch(
+        &self,
+        change: &Change,
+        (url, check): (&str, &Check),
+        mode: u32,
+        owner: (u32, u32),
+    ) -> Result<Change, String> {
+        let hands = self.hands().ok_or("files are fetched on the running machine only")?;
+        let bytes = hands.fetch(url, check, &change.path)?;
+        Ok(change.clone().fetched(bytes, mode, owner))
+    }
+
     /// Keeps what is about to be done.
     pub(crate) fn begin_change(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let After::Held(entry) = &change.after {
+            // What apt has read of a repository that the source named until now goes.
+            let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
+            let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
+            let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
+            self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
             self.receipt.put((**entry).clone());
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
@@ -219,8 +245,8 @@ impl<'a> Work<'a> {
             Target::Absent => {
                 self.root.remove(path)?;
             }
-            // By apt: see installing.rs.
-            Target::Package(_) => {}
+            // By apt: see installing.rs. What is fetched is a file by now.
+            Target::Package(_) | Target::Fetched { .. } => {}
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Packages that come and go with real apt and dpkg, on a copy of this system and on a second release of Debian.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test fails by panicking, lays out files, and runs itself in the machine"
 )]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::engines::options::Dashes;
+
 /// What the command line says of what is set here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
@@ -30,18 +32,15 @@ pub(super) fn command(argv: &[String]) -> Result<Command, String> {
         return Err(other.clone());
     }
     let mut flags = Flags::default();
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let Some(flag) = word.strip_prefix("--").filter(|flag| !flag.is_empty()) else { continue };
-        let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-        let mut value = || value.map(str::to_owned).or_else(|| words.next().cloned());
+    let names = ["runtime", "tag", "containerd-config", "containerd-bin", "work-dir"];
+    for (name, value) in Dashes::Two.said(arguments, &names) {
+        let value = value.map(str::to_owned);
         match name {
-            "runtime" => flags.runtime = value(),
-            "tag" => flags.tags.extend(value()),
-            "containerd-config" => flags.containerd_config = value(),
-            "containerd-bin" => flags.containerd_bin = value(),
-            "work-dir" => flags.work_dir = value(),
-            _ => {}
+            "runtime" => flags.runtime = value,
+            "containerd-config" => flags.containerd_config = value,
+            "containerd-bin" => flags.containerd_bin = value,
+            "work-dir" => flags.work_dir = value,
+            _ => flags.tags.extend(value),
         }
     }
     Ok(Command { program, flags })

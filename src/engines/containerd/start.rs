@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::engines::options::Dashes;
+
 /// A command line that starts containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Start {
@@ -24,19 +26,9 @@ impl Start {
     }
 }
 
-/// One dash or two, with `=` or the value as the next word, as Go's flag package takes them.
 fn config(arguments: &[String]) -> Option<PathBuf> {
-    let mut words = arguments.iter();
-    let mut found = None;
-    while let Some(word) = words.next() {
-        let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
-        match flag.split_once('=') {
-            Some(("config" | "c", value)) => found = Some(value.to_owned()),
-            None if flag == "config" || flag == "c" => found = words.next().cloned(),
-            _ => {}
-        }
-    }
-    found.filter(|path| !path.contains('$')).map(PathBuf::from)
+    let (_, last) = Dashes::OneOrTwo.said(arguments, &["config", "c"]).pop()?;
+    last.filter(|path| !path.contains('$')).map(PathBuf::from)
 }
 
 #[cfg(test)]

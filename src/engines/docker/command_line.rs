@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use root::Root;
 
+use crate::engines::options::Dashes;
 use crate::engines::unit::Unit;
 
 const UNIT: &str = "docker.service";
@@ -68,27 +69,12 @@ impl CommandLine {
     /// Whether it has this option. dockerd does not start where an option and its file say the same thing.
     #[must_use]
     pub fn has(&self, option: &str) -> bool {
-        self.0.iter().filter_map(|word| long(word)).any(|(name, _)| name == option)
+        self.0.iter().filter_map(|word| Dashes::Two.option(word)).any(|(name, _)| name == option)
     }
 
     fn value(&self, option: &str) -> Option<&str> {
-        let mut words = self.0.iter();
-        let mut last = None;
-        while let Some(word) = words.next() {
-            match long(word) {
-                Some((name, Some(value))) if name == option => last = Some(value),
-                Some((name, None)) if name == option => last = words.next().map(String::as_str),
-                _ => {}
-            }
-        }
-        last
+        Dashes::Two.said(&self.0, &[option]).pop()?.1
     }
-}
-
-/// A long option, and its value where that stands in the same word.
-fn long(word: &str) -> Option<(&str, Option<&str>)> {
-    let option = word.strip_prefix("--")?;
-    Some(option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value))))
 }
 
 /// Words without the quotes around them: options of dockerd hold no blanks that would need more.

@@ -18,6 +18,7 @@ use crate::config::{Config, Configure, Existing};
 use crate::engines::concourse::{Concourse, DROP_IN, ENV_FILE, UNIT, Worker};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
+use crate::worker::concern::Concern;
 use crate::worker::selection::Selection;
 
 use containerd::{Hindrance, Way};
@@ -95,7 +96,7 @@ pub fn actions(
         None => Vec::new(),
     };
     match environment_files(templates, worker, files, tags, &mut desired) {
-        Ok(()) => desired,
+        Ok(()) => desired.of(Concern::Concourse),
         // Without all of them none does any good.
         Err(problem) => undecided(desired, problem),
     }
@@ -106,7 +107,7 @@ pub fn actions(
 fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired.actions.clear();
     desired.problem(ABOUT, problem);
-    desired.undecided.push(ABOUT.to_owned());
+    desired.leave(Concern::Concourse);
     desired
 }
 

@@ -17,6 +17,7 @@ use crate::config::{Config, Configure};
 use crate::engines::Version;
 use crate::engines::containerd::{Containerd, Text};
 use crate::render::Templates;
+use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 use said::Said;
@@ -37,7 +38,7 @@ pub fn actions(config: &Config, containerd: &Containerd, templates: &Templates, 
     if let Err(problem) = want(config, containerd, templates, wrapper, &mut desired) {
         desired.problem(ABOUT, format!("containerd is left alone: {problem}"));
     }
-    desired
+    desired.of_or_undecided(Concern::Containerd)
 }
 
 /// What the two ways of putting it in need to know.

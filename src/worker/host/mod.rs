@@ -14,6 +14,7 @@ use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::render::{self, Templates};
+use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
@@ -47,10 +48,11 @@ pub fn actions(
         return Ok(Desired::default());
     }
     let rights = Rights { permissions: config.permissions, render_gid };
-    match &facts.virtualization {
-        Some(Around::Container(name)) => nodes::actions(config, facts, templates, rights, name),
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights),
-    }
+    let part = match &facts.virtualization {
+        Some(Around::Container(name)) => nodes::actions(config, facts, templates, rights, name)?,
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
+    };
+    Ok(part.of(Concern::Host))
 }
 
 /// Group and mode that the nodes should have.

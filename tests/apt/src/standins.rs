@@ -1,7 +1,7 @@
 //! Packages under the names of AMD's, made here: none of AMD's repositories is reached by a test.
 //!
-//! They have what rocworker looks at (names, versions, paths, what their scripts call) and none of AMD's software. A test
-//! that needs more of one adds it ([`Package`]).
+//! They have what rocworker looks at (names, versions, paths, what their scripts call) and none of AMD's software. A
+//! test that needs more of one adds it ([`Package`]).
 
 use crate::package::{Package, Script};
 

@@ -22,6 +22,9 @@ const PATH: &str = "/usr/sbin:/usr/bin";
 /// No container may ask, and none gets anything by itself.
 const DENIED: &str = r#"{"schema_version":1,"requests":"deny","default":"none","sharing":"shared"}"#;
 
+/// Each GPU has one holder.
+const EXCLUSIVE: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive"}"#;
+
 /// What of this repository is needed, and rocworker itself; none where the calling test is to be skipped.
 #[track_caller]
 fn every(engines: &[Engine]) -> Vec<(Engine, Unpacked, std::path::PathBuf)> {
@@ -64,6 +67,13 @@ fn canary(containerd: &Containerd, engine: &str) -> (i32, Vec<[String; 3]>) {
 /// Holds what is left of a canary against what was there before it.
 #[track_caller]
 fn assert_nothing_is_left(containerd: &Containerd) {
+    assert_eq!(containerd.host().records(), [""; 0], "{}", containerd.name());
+    assert_only_the_wrappers_own_is_left(containerd);
+}
+
+/// As [`assert_nothing_is_left`]; what the wrapper keeps of a leased container goes with its next decision.
+#[track_caller]
+fn assert_only_the_wrappers_own_is_left(containerd: &Containerd) {
     let host = containerd.host();
     let namespaced = |arguments: &[&str]| {
         host.call(PATH, &[&["/usr/bin/ctr", "--namespace", "rocworker"], arguments].concat()).well()
@@ -73,7 +83,6 @@ fn assert_nothing_is_left(containerd: &Containerd) {
     assert!(!namespaces.contains("rocworker"), "{}: {namespaces}", containerd.name());
     let names = host.names_in("/run/rocworker");
     assert!(!names.iter().any(|name| name.contains("canary")), "{}: {names:?}", containerd.name());
-    assert_eq!(host.records(), [""; 0], "{}", containerd.name());
     let find = ["find", "/run/containerd", "/stage/containerd", "-path", "*/rocworker*"];
     assert_eq!(host.busybox(&find).well(), "", "{}", containerd.name());
     for mount in host.busybox(&["cat", "/proc/mounts"]).well().lines() {
@@ -201,5 +210,47 @@ fn real_a_canary_where_every_container_has_every_gpu_tries_one_that_none_has() {
         assert!(told[2][1].contains("226:128, the nvidia card's at 0000:01:00.0,"), "{told:?}");
         assert_eq!(told[2][0].as_str(), "ok", "{told:?}");
         assert_nothing_is_left(&containerd);
+    }
+}
+
+#[test]
+fn real_a_canary_under_exclusive_sharing_takes_a_gpu_that_nobody_has_and_gives_it_back() {
+    for (engine, unpacked, program) in every(&ALL) {
+        let containerd = Containerd::on_demo(&engine, &unpacked, EXCLUSIVE);
+        fs::copy(&program, containerd.outside("/stage/rocworker")).unwrap();
+        let host = containerd.host();
+        host.busybox(&["mkdir", "-p", "/usr/lib/rocworker"]).well();
+        host.busybox(&["cp", "/opt/rocworker/shim/runc", WRAPPER]).well();
+
+        // The lease of the first one's container is in the folder still when the second one looks.
+        for turn in ["first", "second"] {
+            let (_, checks) = canary(&containerd, "containerd");
+            let expected = in_order("asked for by AMD_VISIBLE_DEVICES=0");
+            assert_eq!(without_remedies(&checks), expected, "{}: {turn}", engine.name);
+            assert_only_the_wrappers_own_is_left(&containerd);
+        }
+
+        containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=0"], "holds");
+        let (_, checks) = canary(&containerd, "containerd");
+        let told = without_remedies(&checks);
+        assert!(told[0][1].ends_with("asked for by AMD_VISIBLE_DEVICES=1"), "{}: {told:?}", engine.name);
+        assert!(told[1][1].starts_with("/dev/dri/renderD130 of GPU 1 is let through"), "{told:?}");
+        let stranger = "the device 226:129, GPU 0's, was not given, and is refused inside";
+        assert_eq!(told[2], ["ok", stranger], "{}", engine.name);
+        // The holder has what it had.
+        assert_eq!(
+            containerd.look_in("holds", "look"),
+            machine::seen_on_demo([0], "open"),
+            "{}",
+            engine.name
+        );
+        containerd.remove("holds");
+
+        containerd.start_sleeping(&["--env", "AMD_VISIBLE_DEVICES=all"], "holds-all");
+        let (_, checks) = canary(&containerd, "containerd");
+        let why = "every GPU is leased to a container (rocworker lease list): try again when one is free";
+        assert_eq!(without_remedies(&checks), [["skipped", why]], "{}", engine.name);
+        containerd.remove("holds-all");
+        assert_only_the_wrappers_own_is_left(&containerd);
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::Step;
 use crate::command::{Error, Programs, Stream};
+use crate::fetch::HELPER;
 
 pub(crate) use marks::automatic;
 pub(crate) use simulated::Simulated;
@@ -43,19 +44,44 @@ pub struct Hands {
     programs: Programs,
     /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
     lock: Duration,
+    /// Options for who fetches: a proxy comes before that of apt's configuration as one of these only
+    /// (apt-transport-http(1)).
+    proxy: Vec<String>,
 }
 
 impl Hands {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
     #[must_use]
     pub fn of(programs: &Programs, lock: Duration) -> Self {
-        Self { programs: programs.with_environment(&ENVIRONMENT), lock }
+        Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy: Vec::new() }
+    }
+
+    /// The same, and what is fetched comes through this proxy, whatever apt and the environment say.
+    #[must_use]
+    pub fn through(self, proxy: Option<&str>) -> Self {
+        let option = |scheme, proxy| ["-o".to_owned(), format!("Acquire::{scheme}::Proxy={proxy}")];
+        let proxy = proxy.iter().flat_map(|proxy| [option("http", proxy), option("https", proxy)]);
+        Self { proxy: proxy.flatten().collect(), ..self }
     }
 
     /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
     fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
+        self.run_for(argv, PATIENCE, hear)
+    }
+
+    /// The same, for so long at most.
+    pub(crate) fn run_for(
+        &self,
+        argv: &[&str],
+        patience: Duration,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<String, String> {
+        let (program, rest) = argv.split_first().unwrap_or((&"", &[]));
+        let fetches = ["apt-get", HELPER].contains(program);
+        let proxy = self.proxy.iter().filter(|_| fetches).map(String::as_str);
+        let argv: Vec<&str> = std::iter::once(*program).chain(proxy).chain(rest.iter().copied()).collect();
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let ran = self.programs.follow(argv, PATIENCE, &mut |stream, line| match (stream, step(line)) {
+        let ran = self.programs.follow(&argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
             (Stream::Stdout, None) => push(&mut stdout, line),
             (Stream::Stderr, _) => push(&mut stderr, line),
@@ -78,7 +104,9 @@ impl Hands {
         // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
         // it. And nobody's packages go because nothing needs them any more.
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
-        [&begin[..], &never[..], &KEEP_THEIRS[..], rest].concat()
+        // ROCm's archives would fill the disk once more.
+        let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
+        [&begin[..], &never[..], &archives[..], &KEEP_THEIRS[..], rest].concat()
     }
 
     fn lock(&self) -> String {

@@ -26,6 +26,9 @@ impl<'a> Said<'a> {
             // Of that dpkg failed, dpkg itself says why.
             let errors = errors.filter(|line| !line.starts_with("Sub-process "));
             telling = errors.map(|line| line.trim().to_owned()).collect();
+            // That a list is not signed is the error, and why gpgv thinks so only a warning.
+            let reasons = lines.iter().filter_map(|line| line.strip_prefix("W: GPG error: "));
+            telling.extend(reasons.map(|line| line.trim().to_owned()));
         }
         if telling.is_empty() {
             telling = lines
@@ -59,6 +62,14 @@ mod tests {
                 Some(
                     "package broken (--configure): installed broken package post-installation script subprocess \
                      returned error exit status 3",
+                ),
+            ),
+            (
+                "W: GPG error: http://a jammy InRelease: The following signatures were invalid: EXPKEYSIG 1A AMD\nE: The \
+                 repository 'http://a jammy InRelease' is not signed.\n",
+                Some(
+                    "The repository 'http://a jammy InRelease' is not signed.; http://a jammy InRelease: The following \
+                     signatures were invalid: EXPKEYSIG 1A AMD",
                 ),
             ),
             ("something odd\n\n", Some("something odd")),

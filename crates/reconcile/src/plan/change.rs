@@ -1,11 +1,13 @@
 use std::path::PathBuf;
 
+use root::Attributes;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use crate::receipt::Entry;
+use crate::receipt::Ours;
 use crate::receipt::Repairs;
-use crate::{Action, Effect, Stage, State};
+use crate::{Action, Check, Effect, Stage, State};
 
 /// Longer texts are compared by nobody, and comparing them takes time.
 const DIFF_LIMIT: usize = 256 << 10;
@@ -26,6 +28,8 @@ pub struct Change {
     pub to: State,
     /// The lines that change, where both are text.
     pub diff: Option<String>,
+    #[serde(skip)]
+    pub(crate) needs: Vec<PathBuf>,
     #[serde(skip)]
     pub(crate) target: Target,
     #[serde(skip)]
@@ -58,11 +62,35 @@ pub enum Verb {
 /// How the path gets there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    File { bytes: Vec<u8>, mode: u32, owner: Option<(u32, u32)> },
-    Link { target: PathBuf },
-    Node { mode: u32, uid: Option<u32>, gid: u32 },
+    File {
+        bytes: Vec<u8>,
+        mode: u32,
+        owner: Option<(u32, u32)>,
+    },
+    Link {
+        target: PathBuf,
+    },
+    Node {
+        mode: u32,
+        uid: Option<u32>,
+        gid: u32,
+    },
     Absent,
     Package(Doing),
+    /// A file whose bytes are known once they were fetched.
+    Fetched {
+        url: String,
+        check: Check,
+        mode: u32,
+        owner: (u32, u32),
+    },
+}
+
+impl Target {
+    /// Whether it is done on the running machine only.
+    pub(crate) fn needs_host(&self) -> bool {
+        matches!(self, Self::Package(_) | Self::Fetched { .. })
+    }
 }
 
 /// What apt is asked for.
@@ -94,6 +122,7 @@ impl Change {
             from,
             to,
             diff: None,
+            needs: action.needs.clone(),
             target: Target::Absent,
             after: After::Held(Box::new(entry)),
             keep: None,
@@ -117,6 +146,7 @@ impl Change {
             from,
             to: State::Absent,
             diff: None,
+            needs: Vec::new(),
             target,
             after: After::Dropped,
             keep: None,
@@ -128,6 +158,21 @@ impl Change {
         if let After::Held(entry) = &mut self.after {
             entry.repairs = repairs;
         }
+    }
+
+    /// The same with the bytes that were fetched for it.
+    pub(crate) fn fetched(mut self, bytes: Vec<u8>, mode: u32, owner: (u32, u32)) -> Self {
+        self.to = State::of_file(&bytes, Attributes { mode, owner: Some(owner) });
+        self.target = Target::File { bytes, mode, owner: Some(owner) };
+        if let After::Held(entry) = &mut self.after
+            && let Ours::Owned { states } = &mut entry.ours
+        {
+            // In the place of what nobody knew yet.
+            if let Some(newest) = states.first_mut() {
+                newest.clone_from(&self.to);
+            }
+        }
+        self
     }
 
     /// The same with its last words: how it is done, and what a person is shown of it.

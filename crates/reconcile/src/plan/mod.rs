@@ -44,7 +44,8 @@ pub struct Plan {
     pub left: Vec<Finding>,
     /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
     pub found: Vec<PathBuf>,
-    /// What is not done beneath another Root than `/`: packages come and go on the running machine only.
+    /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
+    /// machine only.
     pub skipped: Vec<Finding>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
@@ -157,9 +158,9 @@ impl Plan {
 
     fn add_on(&mut self, root: &Root, path: PathBuf, verdict: Result<Verdict, String>) {
         match verdict {
-            Ok(Verdict::Change(change)) if matches!(change.target, Target::Package(_)) && !root.is_host() => {
+            Ok(Verdict::Change(change)) if change.target.needs_host() && !root.is_host() => {
                 let text = format!(
-                    "{} → {}: nothing is installed beneath another root than /",
+                    "{} → {}: nothing is fetched or installed beneath another root than /",
                     change.from, change.to
                 );
                 self.skipped.push(Finding { path, text });

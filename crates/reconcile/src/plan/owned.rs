@@ -31,7 +31,7 @@ pub(super) fn plan(
             );
         }
         // Writing a file there would take away somebody's link, or write through it.
-        State::Link { target } if matches!(content, Content::File { .. }) && !known.contains(&from) => {
+        State::Link { target } if !matches!(content, Content::Link { .. }) && !known.contains(&from) => {
             return Err(format!(
                 "it is a symbolic link to {}, which is not replaced: remove the link, or name another path in the \
                  configuration",
@@ -76,6 +76,11 @@ pub(super) fn plan(
             change.to(target, to, diff(found.bytes(), bytes))
         }
         Content::Link { target } => change.to(Target::Link { target: target.clone() }, to, None),
+        Content::Fetched { url, check, attributes } => {
+            let (url, check) = (url.clone(), check.clone());
+            let target = Target::Fetched { url, check, mode: attributes.mode, owner: owner(*attributes) };
+            change.to(target, to, None)
+        }
     })))
 }
 
@@ -88,6 +93,11 @@ fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
                 && bytes == there
         }
         (Content::Link { target }, Found::Else(State::Link { target: there })) => target == there,
+        (Content::Fetched { check, attributes, .. }, Found::File { bytes, mode, uid, gid }) => {
+            attributes.mode == *mode
+                && attributes.owner.map_or_else(|| root.believes(*uid), |owner| owner == (*uid, *gid))
+                && check.holds(bytes).is_ok()
+        }
         _ => false,
     }
 }
@@ -96,5 +106,7 @@ fn wanted(content: &Content) -> State {
     match content {
         Content::File { bytes, attributes } => State::of_file(bytes, *attributes),
         Content::Link { target } => State::Link { target: target.clone() },
+        // Its bytes are known once they are there.
+        Content::Fetched { url, .. } => State::Other { what: format!("what {url} gives") },
     }
 }

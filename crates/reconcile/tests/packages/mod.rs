@@ -185,7 +185,12 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
         ran.failed = texts(&carried.failed);
         ran.effects = carried.effects.iter().map(|it| format!("{:?}: {}", it.outcome, it.text)).collect();
         let restarts = reconcile::Restarts::Never;
-        let services = reconcile::Services { programs: Some(&programs), restarts, drain: reconcile::DRAIN };
+        let services = reconcile::Services {
+            programs: Some(&programs),
+            restarts,
+            drain: reconcile::DRAIN,
+            waiter: None,
+        };
         let settled = work.settle(&root, &services, |_| true)?;
         ran.effects.extend(settled.iter().map(|it| format!("{:?}: {}", it.outcome, it.text)));
         ran.is_bare = work.receipt().is_empty();

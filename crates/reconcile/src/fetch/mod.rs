@@ -1,0 +1,132 @@
+//! Files whose bytes come from elsewhere: fetched by apt's own helper, which knows the machine's proxies, and checked
+//! before anything is done with them.
+
+pub mod openpgp;
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::unistd::{User, chown};
+use root::Root;
+
+use crate::apt::Hands;
+use crate::{Digest, Step};
+
+/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
+pub(crate) const HELPER: &str = "/usr/lib/apt/apt-helper";
+
+/// As whom apt fetches.
+const SANDBOX: &str = "_apt";
+
+/// A keyring is a few kibibytes.
+const LIMIT: usize = 1 << 20;
+
+/// How long a small file may take, with apt's own tries.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How what was fetched is told from what was not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// A keyring: the fingerprints of all primary keys that it may hold, in upper case without blanks.
+    OpenPgp(Vec<String>),
+    Sha256(Digest),
+}
+
+impl Check {
+    /// Whether a file may be used.
+    ///
+    /// # Errors
+    /// In a sentence: what is wrong with it.
+    pub fn holds(&self, file: &[u8]) -> Result<(), String> {
+        match self {
+            Self::OpenPgp(wanted) => {
+                let found = openpgp::fingerprints(file).map_err(|fault| fault.to_string())?;
+                match found.iter().find(|it| !wanted.contains(it)) {
+                    Some(other) => Err(format!(
+                        "it holds the key {other}, which is not the one that is configured ({}): do not trust it before its \
+                         owner says that it is theirs",
+                        wanted.join(", ")
+                    )),
+                    None => Ok(()),
+                }
+            }
+            Self::Sha256(wanted) => {
+                let found = Digest::of(file);
+                if found == *wanted {
+                    return Ok(());
+                }
+                Err(format!("its SHA-256 is {}, and {} is configured", found.as_str(), wanted.as_str()))
+            }
+        }
+    }
+
+    /// The bytes as they are put in place.
+    fn written(&self, file: Vec<u8>, path: &Path) -> Result<Vec<u8>, String> {
+        match self {
+            // apt tells armor from none by the name (apt-secure(8)).
+            Self::OpenPgp(_) if path.extension().is_some_and(|it| it == "gpg") => {
+                openpgp::binary(&file).map_err(|fault| fault.to_string())
+            }
+            _ => Ok(file),
+        }
+    }
+}
+
+impl Hands {
+    /// What is at `url`, once it was checked, as it is to be written to `path`.
+    ///
+    /// # Errors
+    /// In a sentence, when it cannot be fetched or is not what was meant.
+    pub(crate) fn fetch(&self, url: &str, check: &Check, path: &Path) -> Result<Vec<u8>, String> {
+        let folder = scratch()?;
+        let file = folder.path().join("fetched");
+        self.download(url, &file, PATIENCE, &mut |_| {}).map_err(|error| {
+            format!("{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
+                     {} yourself", path.display())
+        })?;
+        let there = Root::open(folder.path()).and_then(|root| root.read("/fetched", LIMIT));
+        let bytes = there.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
+        check.holds(&bytes).map_err(|problem| format!("what came from {url} is not used: {problem}"))?;
+        check.written(bytes, path)
+    }
+
+    /// Fetches a file into a folder that apt's own user may write to.
+    pub(crate) fn download(
+        &self,
+        url: &str,
+        file: &Path,
+        patience: Duration,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<(), String> {
+        let file = file.display().to_string();
+        let argv = [
+            HELPER,
+            "-o",
+            "Acquire::http::Timeout=30",
+            "-o",
+            "Acquire::https::Timeout=30",
+            "-o",
+            "Acquire::Retries=1",
+            "download-file",
+            url,
+            &file,
+        ];
+        self.run_for(&argv, patience, hear).map(drop)
+    }
+}
+
+/// A folder for what is fetched, which goes with the value. apt fetches as a user of its own, where there is one.
+fn scratch() -> Result<tempfile::TempDir, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder for what is fetched: {error}"))?;
+    let prepared = || -> Result<(), Box<dyn std::error::Error>> {
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700))?;
+        if let Some(user) = User::from_name(SANDBOX)? {
+            chown(folder.path(), Some(user.uid), None)?;
+        }
+        Ok(())
+    };
+    prepared().map_err(|error| format!("{}: {error}", folder.path().display()))?;
+    Ok(folder)
+}

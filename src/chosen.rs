@@ -1,0 +1,76 @@
+//! What a word of `gpu-device-ids` meant when it was first applied: a GPU, by what stays its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use amdgpu::Gpu;
+use serde::{Deserialize, Serialize};
+
+/// What indexes and render names of `gpu-device-ids` meant when they were first applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Chosen(BTreeMap<String, Choice>);
+
+/// A GPU by what stays its own: its uuid, else its card's PCI address and its place among the card's partitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    pub pci: String,
+    /// `None`: the GPU has none of its own.
+    pub uuid: Option<String>,
+    pub partition: Option<u32>,
+}
+
+impl Chosen {
+    #[must_use]
+    pub fn get(&self, word: &str) -> Option<&Choice> {
+        self.0.get(word)
+    }
+
+    pub(crate) fn insert(&mut self, word: &str, choice: Choice) {
+        self.0.insert(word.to_owned(), choice);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Choice)> {
+        self.0.iter().map(|(word, choice)| (word.as_str(), choice))
+    }
+}
+
+impl Choice {
+    /// `None` of a GPU whose card is not known.
+    pub(crate) fn of(gpu: &Gpu) -> Option<Self> {
+        Some(Self {
+            pci: gpu.pci?.to_string(),
+            uuid: gpu.uuid.as_ref().ok().map(ToString::to_string),
+            partition: gpu.partition.as_ref().map(|partition| partition.id),
+        })
+    }
+
+    /// Whether this is the GPU that was chosen: a card that stands in another slot by now is still the same, and
+    /// another card in the same slot is not.
+    #[must_use]
+    pub fn is(&self, gpu: &Gpu) -> bool {
+        let Some(now) = Self::of(gpu) else { return false };
+        match (&self.uuid, &now.uuid) {
+            (Some(ours), Some(its)) => ours == its,
+            (None, None) => self.pci == now.pci && self.partition == now.partition,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn gone(&self, word: &str) -> String {
+        format!(
+            "gpu-device-ids names {word}, which was {self} when it was first applied, and that GPU is not there any \
+             more: put it back, or name another GPU by its PCI address or uuid (rocworker detect)"
+        )
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.pci)?;
+        if let Some(partition) = self.partition {
+            write!(f, " partition {partition}")?;
+        }
+        self.uuid.as_ref().map_or(Ok(()), |uuid| write!(f, " ({uuid})"))
+    }
+}

@@ -1,0 +1,241 @@
+//! Which of AMD's packages are wanted, and where they come from.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Error, Source, path};
+
+/// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
+const KEY: &str = "https://repo.radeon.com/rocm/rocm.gpg.key";
+const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
+
+/// What AMD's repositories are called, and where each of them is: `VERSION` stands for `rocm.version` and, in the
+/// driver's, for `driver.version`.
+const CONTAINER_TOOLKIT: &str = "https://repo.radeon.com/amd-container-toolkit/apt/";
+const ROCM: &str = "https://repo.radeon.com/rocm/apt/VERSION";
+const AMDGPU: &str = "https://repo.radeon.com/amdgpu/VERSION/ubuntu";
+
+/// What is done about a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wanted {
+    /// Installed, in whatever version is there or to be had.
+    Install,
+    /// Whatever there is stays.
+    #[default]
+    Keep,
+    Absent,
+}
+
+/// Which packages of AMD's are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Packages {
+    pub container_toolkit: Wanted,
+    pub rocm_smi: Wanted,
+    /// Through which apt fetches what rocworker asks it for; `None`: as apt and the environment have it.
+    pub proxy: Option<String>,
+}
+
+/// ROCm's user space.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rocm {
+    pub install: RocmFrom,
+    /// AMD's release, as `7.2.4`.
+    pub version: Option<String>,
+    pub packages: Vec<String>,
+}
+
+/// Where ROCm comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RocmFrom {
+    #[default]
+    Keep,
+    Apt,
+}
+
+/// Where packages come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repositories {
+    /// A URL, or `file://` and a path.
+    pub key: String,
+    /// Of all keys that it may hold, in upper case.
+    pub fingerprints: Vec<String>,
+    pub container_toolkit: Repository,
+    pub rocm: Repository,
+    pub amdgpu: Repository,
+}
+
+/// One repository of apt's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// `VERSION` in it stands for the release.
+    pub url: String,
+    /// `None`: by the machine's distribution.
+    pub suite: Option<String>,
+    pub component: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct PackagesDocument {
+    container_toolkit: Option<Wanted>,
+    rocm_smi: Option<Wanted>,
+    proxy: Option<String>,
+}
+
+impl PackagesDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Packages, Error> {
+        if let Some(proxy) = &self.proxy {
+            url(proxy, &["http", "https"])
+                .map_err(|problem| source.wrong("proxy", Some(proxy), format!("packages.proxy {problem}")))?;
+        }
+        Ok(Packages {
+            container_toolkit: self.container_toolkit.unwrap_or_default(),
+            rocm_smi: self.rocm_smi.unwrap_or_default(),
+            proxy: self.proxy,
+        })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RocmDocument {
+    install: Option<RocmFrom>,
+    version: Option<String>,
+    packages: Option<Vec<String>>,
+}
+
+impl RocmDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Rocm, Error> {
+        if let Some(version) = &self.version {
+            release(version).map_err(|problem| {
+                source.wrong("version", Some(version), format!("rocm.version {problem}"))
+            })?;
+        }
+        let packages = self.packages.unwrap_or_else(|| vec!["rocm".to_owned()]);
+        if let Some(name) = packages.iter().find(|name| !is_package(name)) {
+            let problem = format!("rocm.packages: {name:?} is not the name of a package");
+            return Err(source.wrong("packages", Some(name), problem));
+        }
+        Ok(Rocm { install: self.install.unwrap_or_default(), version: self.version, packages })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RepositoriesDocument {
+    key: Option<String>,
+    fingerprints: Option<Vec<String>>,
+    container_toolkit: Option<RepositoryDocument>,
+    rocm: Option<RepositoryDocument>,
+    amdgpu: Option<RepositoryDocument>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RepositoryDocument {
+    url: Option<String>,
+    suite: Option<String>,
+    component: Option<String>,
+}
+
+impl RepositoriesDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Repositories, Error> {
+        if self.key.is_some() && self.fingerprints.is_none() {
+            let problem = "repositories.key names another key than AMD's, and repositories.fingerprints does not say which \
+                           one it holds: gpg --show-keys FILE tells it";
+            return Err(source.wrong("key", None, problem));
+        }
+        let key = key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?;
+        let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
+        Ok(Repositories {
+            key,
+            fingerprints: fingerprints.iter().map(|it| fingerprint(it, source)).collect::<Result<_, _>>()?,
+            container_toolkit: repository(
+                "container-toolkit",
+                self.container_toolkit,
+                CONTAINER_TOOLKIT,
+                source,
+            )?,
+            rocm: repository("rocm", self.rocm, ROCM, source)?,
+            amdgpu: repository("amdgpu", self.amdgpu, AMDGPU, source)?,
+        })
+    }
+}
+
+fn key(key: String, source: &Source) -> Result<String, Error> {
+    if key.starts_with('/') {
+        path::absolute(Path::new(&key))
+            .map_err(|problem| source.wrong("key", Some(&key), format!("repositories.key {problem}")))?;
+        return Ok(format!("file://{key}"));
+    }
+    url(&key, &["http", "https", "file"])
+        .map_err(|problem| source.wrong("key", Some(&key), format!("repositories.key {problem}")))?;
+    Ok(key)
+}
+
+/// As gpg prints them, with or without blanks.
+fn fingerprint(text: &str, source: &Source) -> Result<String, Error> {
+    let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let is_fit = matches!(digits.len(), 40 | 64) && digits.chars().all(|c| c.is_ascii_hexdigit());
+    if is_fit {
+        return Ok(digits.to_ascii_uppercase());
+    }
+    let problem = format!(
+        "repositories.fingerprints: {text:?} is no fingerprint, which has 40 hexadecimal digits (a key's short name is not \
+         enough)"
+    );
+    Err(source.wrong("fingerprints", Some(text), problem))
+}
+
+fn repository(
+    name: &str,
+    document: Option<RepositoryDocument>,
+    default: &str,
+    source: &Source,
+) -> Result<Repository, Error> {
+    let document = document.unwrap_or_default();
+    let address = document.url.unwrap_or_else(|| default.to_owned());
+    let wrong = |key: &str, value: &str, problem: String| {
+        source.wrong(key, Some(value), format!("repositories.{name}.{key} {problem}"))
+    };
+    url(&address, &["http", "https", "file"]).map_err(|problem| wrong("url", &address, problem))?;
+    let component = document.component.unwrap_or_else(|| "main".to_owned());
+    for (key, word) in [("component", Some(&component)), ("suite", document.suite.as_ref())] {
+        if let Some(word) = word.filter(|word| !is_word(word)) {
+            return Err(wrong(key, word, format!("{word:?} is not one word")));
+        }
+    }
+    Ok(Repository { url: address, suite: document.suite, component })
+}
+
+/// A URL that stands on a line of apt's sources.
+fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '<' | '>' | '\\' | '[' | ']');
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    if schemes.contains(&scheme) && !rest.is_empty() && url.chars().all(fits) {
+        return Ok(());
+    }
+    Err(format!("{url:?} is no URL that begins with {}://", schemes.join(":// or ")))
+}
+
+/// What stands for VERSION in a URL: numbers between dots.
+pub(super) fn release(text: &str) -> Result<(), String> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if (1..=4).contains(&text.split('.').count()) && text.split('.').all(is_number) {
+        return Ok(());
+    }
+    Err(format!("{text:?} is not a release, as 7.2.4"))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+}
+
+/// Debian Policy, section 5.6.1.
+fn is_package(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    name.len() >= 2 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits)
+}

@@ -1,0 +1,12 @@
+//! AMD's packages by real apt, run by the real program in a copy of this system whose hardware is a laid-out machine's. The
+//! packages are stand-ins of the same names; AMD's own repositories are not reached from here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+mod keys;
+mod real_tools;
+mod worker;
