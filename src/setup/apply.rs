@@ -99,7 +99,8 @@ impl Setup<'_> {
         let premises = if is_as_before { premises } else { self.premises(&memory) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let changed = applied.changes.iter().map(|change| change.path.as_path());
-        applied.notes.extend(self.verified(&premises.facts, &mut memory, changed));
+        let note = self.verified(&premises.facts, &mut memory, changed);
+        applied.notes.extend(note.or_else(|| self.reboot_pending(&memory)));
         memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;

@@ -2,18 +2,45 @@
 
 use std::path::Path;
 
+use reconcile::command::Programs;
 use reconcile::{Note, is_package};
 
 use super::Setup;
 use crate::config;
-use crate::driver::{Driver, Offered, Verdict, look, questions};
+use crate::doctor::{Status, tools};
+use crate::driver::{Driver, Offered, Release, Verdict, look, questions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::memory::Memory;
 use crate::worker::driver::{ABOUT, Ground};
 use crate::worker::selection::is_off;
 
+fn reboot(wanted: &Release) -> Note {
+    let text = format!(
+        "the driver {wanted} is built, and another build of amdgpu is loaded: reboot, then see what rocworker doctor says"
+    );
+    // Nothing has failed: whoever applies from a hook is not to be stopped by it.
+    Note { about: ABOUT.to_owned(), text, problem: false }
+}
+
+/// What AMD's own tools have against it, where they are installed.
+fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
+    let check =
+        tools::check(Some(programs), facts).into_iter().find(|check| check.status == Status::Warning)?;
+    let tool = check.subject.unwrap_or_default();
+    let text = format!("the driver runs, and {tool} does not agree: {}", check.evidence);
+    Some(Note { about: ABOUT.to_owned(), text, problem: true })
+}
+
 impl Setup<'_> {
+    /// That the reboot which was asked for has not come yet: read, not asked of kmod.
+    pub(super) fn reboot_pending(&self, memory: &Memory) -> Option<Note> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let asked = memory.driver.as_ref()?;
+        let boot_id = self.root.read_text("/proc/sys/kernel/random/boot_id", 64).ok()?;
+        (boot_id.trim() == asked.boot_id).then(|| reboot(wanted))
+    }
+
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {
@@ -51,7 +78,7 @@ impl Setup<'_> {
         let (text, problem) = match looked {
             Ok(Verdict::Loaded) => {
                 memory.driver = None;
-                return None;
+                return dissent(programs, facts);
             }
             Ok(Verdict::Loadable) => (
                 format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
@@ -59,7 +86,7 @@ impl Setup<'_> {
             ),
             Ok(Verdict::Reboot(attempt)) => {
                 memory.driver = Some(attempt);
-                (format!("the driver {wanted} is built, and another amdgpu is loaded: reboot"), true)
+                return Some(reboot(wanted));
             }
             Ok(Verdict::Wrong(stop)) => {
                 (format!("the driver {wanted} is not the one that runs: {stop}"), true)

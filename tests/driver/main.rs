@@ -12,4 +12,5 @@ mod facts;
 mod machines;
 mod plan;
 mod preflight;
+mod real;
 mod verified;
