@@ -21,11 +21,13 @@ pub fn look(
 ) -> Result<Verdict, String> {
     let kernel = &driver.kernel.as_ref()?.release;
     let dkms = driver.dkms.as_ref()?;
-    let built = match dkms.state(kernel) {
-        State::Installed(_, build) => module::in_file(programs, &build.file)?,
-        _ => None,
+    // Where dkms has nothing installed, it is said what is missing, whatever kmod finds.
+    let (built, found) = match dkms.state(kernel) {
+        State::Installed(_, build) => {
+            (module::in_file(programs, &build.file)?, module::of_kernel(programs, kernel)?)
+        }
+        _ => (None, None),
     };
-    let found = module::of_kernel(programs, kernel)?;
     let is_loaded = *loaded.loaded.as_ref().map_err(ToString::to_string)?;
     let leads = match &found {
         Some(_) if !is_loaded => Some(module::modprobe(programs, kernel)?),

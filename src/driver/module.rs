@@ -8,6 +8,9 @@ use reconcile::command::{Error, Programs};
 /// Both read one file and its index.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// What modinfo says of a module that its index does not name, and of one whose file is gone.
+const NOWHERE: [&str; 2] = ["not found.", "No such file or directory"];
+
 /// What a module's file says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleFile {
@@ -51,7 +54,7 @@ fn ask(programs: &Programs, argv: &[&str]) -> Result<Option<ModuleFile>, String>
         Ok(output) => {
             parse(&output.stdout).map(Some).ok_or_else(|| format!("{} names no file", argv.join(" ")))
         }
-        Err(Error::Failed { said, .. }) if said.ends_with("not found.") => Ok(None),
+        Err(Error::Failed { said, .. }) if NOWHERE.iter().any(|end| said.ends_with(end)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -9,6 +9,7 @@
 
 mod doctor;
 mod facts;
+mod in_qemu;
 mod machines;
 mod plan;
 mod preflight;
