@@ -8,6 +8,7 @@ use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
 use crate::chosen::Chosen;
+use crate::driver::Attempt;
 use crate::engines::{Known, Version};
 use crate::render::Sums;
 
@@ -30,6 +31,9 @@ pub struct Memory {
     /// The Concourse that wrote the configuration of containerd of which ours is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
+    /// The last reboot that was asked for because of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Attempt>,
 }
 
 /// Why what is remembered cannot be read.
@@ -55,6 +59,7 @@ impl Default for Memory {
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
             concourse: None,
+            driver: None,
         }
     }
 }

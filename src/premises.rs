@@ -15,6 +15,7 @@ use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
+use crate::worker::driver::Ground;
 use crate::worker::packages::wants_packages;
 
 /// Facts beyond the GPUs that decide what should be.
@@ -35,6 +36,8 @@ pub struct Premises {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
+    pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
     pub packages: Option<Packages>,
     /// What the engines' programs have told of themselves, for the next run.
@@ -74,6 +77,7 @@ impl Premises {
             containerd,
             docker,
             concourse,
+            driver: None,
             packages: wants_packages(config).then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::boot::BootDocument;
+use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
@@ -35,6 +36,7 @@ pub(super) struct Document {
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     concourse: Option<ConcourseDocument>,
+    driver: Option<DriverDocument>,
     restart: Option<Restart>,
     packages: Option<PackagesDocument>,
     repositories: Option<RepositoriesDocument>,
@@ -91,6 +93,7 @@ impl Document {
             &source,
         )?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
+        let driver = self.driver.unwrap_or_default().check(&source)?;
         Ok(Config {
             compute_runtime,
             devices,
@@ -102,6 +105,7 @@ impl Document {
             containerd,
             docker,
             concourse: self.concourse.unwrap_or_default().check(),
+            driver,
             restart: self.restart.unwrap_or_default(),
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,

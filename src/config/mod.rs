@@ -5,6 +5,7 @@
 
 mod boot;
 mod document;
+mod driver;
 mod engines;
 mod error;
 mod host;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use root::Root;
 
 pub use boot::Boot;
+pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
@@ -46,6 +48,7 @@ pub struct Config {
     pub containerd: Engine,
     pub docker: Engine,
     pub concourse: Concourse,
+    pub driver: Driver,
     pub restart: Restart,
     pub packages: Packages,
     pub repositories: Repositories,

@@ -79,7 +79,7 @@ impl Setup<'_> {
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
         let premises = self.premises(&remembered);
-        let memory = self.memory(&remembered, &premises)?;
+        let mut memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
         if let Some(saved) = saved {
             saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
@@ -98,6 +98,10 @@ impl Setup<'_> {
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
         let premises = if is_as_before { premises } else { self.premises(&memory) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
+        let changed = applied.changes.iter().map(|change| change.path.as_path());
+        let note = self.verified(&premises.facts, &mut memory, changed);
+        applied.notes.extend(note.or_else(|| self.reboot_pending(&memory)));
+        memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle_told(

@@ -3,6 +3,7 @@
 mod apply;
 mod boot;
 mod caller;
+mod driver;
 mod planned;
 mod settle;
 mod single;
@@ -84,7 +85,9 @@ impl Setup<'_> {
     fn premises(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        Premises::read(self.root, self.config, facts, self.beside, self.running.as_deref(), versions)
+        let driver = self.ground(&facts);
+        let running = self.running.as_deref();
+        Premises { driver, ..Premises::read(self.root, self.config, facts, self.beside, running, versions) }
     }
 
     /// What will be remembered of these premises.

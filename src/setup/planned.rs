@@ -140,6 +140,7 @@ impl Setup<'_> {
     ) -> Result<Planned, Error> {
         let mut desired = desired(self.config, premises)?;
         desired.notes.extend(self.stale(memory, premises));
+        desired.notes.extend(self.reboot_pending(memory));
         let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();

@@ -8,6 +8,7 @@ pub mod concourse;
 pub mod containerd;
 pub mod desired;
 pub mod docker;
+pub mod driver;
 pub mod host;
 pub mod packages;
 pub mod policy;
