@@ -12,6 +12,7 @@ mod host;
 mod packages;
 mod path;
 mod size;
+mod therock;
 mod wrapper;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
 pub use packages::{Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
+pub use therock::TheRock;
 pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
 
 use document::Document;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::therock::{TheRock, TheRockDocument};
 use super::{Error, Source, path};
 
 /// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
@@ -47,12 +48,21 @@ pub struct Rocm {
 }
 
 /// Where ROCm comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RocmFrom {
     #[default]
     Keep,
     Apt,
+    TheRock(TheRock),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Install {
+    #[default]
+    Keep,
+    Apt,
+    TheRock,
 }
 
 /// Where packages come from.
@@ -102,7 +112,8 @@ impl PackagesDocument {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RocmDocument {
-    install: Option<RocmFrom>,
+    install: Option<Install>,
+    therock: Option<TheRockDocument>,
     version: Option<String>,
     packages: Option<Vec<String>>,
 }
@@ -119,7 +130,17 @@ impl RocmDocument {
             let problem = format!("rocm.packages: {name:?} is not the name of a package");
             return Err(source.wrong("packages", Some(name), problem));
         }
-        Ok(Rocm { install: self.install.unwrap_or_default(), version: self.version, packages })
+        let install = match (self.install.unwrap_or_default(), self.therock) {
+            (Install::TheRock, archive) => RocmFrom::TheRock(archive.unwrap_or_default().check(source)?),
+            (_, Some(_)) => {
+                let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
+                               therock, or leave it out";
+                return Err(source.wrong("therock", None, problem));
+            }
+            (Install::Keep, None) => RocmFrom::Keep,
+            (Install::Apt, None) => RocmFrom::Apt,
+        };
+        Ok(Rocm { install, version: self.version, packages })
     }
 }
 
@@ -212,7 +233,7 @@ fn repository(
 }
 
 /// A URL that stands on a line of apt's sources.
-fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
+pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '<' | '>' | '\\' | '[' | ']');
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     if schemes.contains(&scheme) && !rest.is_empty() && url.chars().all(fits) {

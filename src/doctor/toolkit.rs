@@ -57,7 +57,7 @@ fn theirs(programs: &Programs) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("amd.json").display().to_string();
     programs
-        .run(&[PROGRAM, "cdi", "generate", "--output", &file], LIMIT)
+        .run(&[PROGRAM, "cdi", "generate", &format!("--output={file}")], LIMIT)
         .map_err(|error| error.to_string())?;
     let root = Root::open(folder.path()).map_err(|error| error.to_string())?;
     root.read_text("/amd.json", crate::cdi::LIMIT).map_err(|error| error.to_string())

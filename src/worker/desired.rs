@@ -10,7 +10,7 @@ use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
 use super::way_back::{way_back, with_docker};
-use super::{boot, concourse, containerd, docker, driver, host, packages, policy, uses};
+use super::{boot, concourse, containerd, docker, driver, host, packages, policy, therock, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -64,6 +64,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             let drivers = driver::part(config, facts, premises.driver.as_ref(), found);
             desired.extend(packages::actions(config, found, &premises.templates, &drivers.bring)?);
             desired.extend(drivers.said);
+            desired.extend(therock::actions(config));
         } else {
             // A card that is not there at one boot is no reason to remove gigabytes.
             desired.undecided.push(Concern::Packages.as_ref().to_owned());

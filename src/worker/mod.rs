@@ -14,5 +14,6 @@ pub mod packages;
 pub mod policy;
 pub mod selection;
 pub mod tags;
+pub mod therock;
 mod uses;
 pub mod way_back;

@@ -8,5 +8,6 @@
 )]
 
 mod keys;
+mod real_therock;
 mod real_tools;
 mod worker;

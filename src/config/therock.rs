@@ -1,0 +1,104 @@
+//! ROCm as one archive of TheRock's builds (<https://github.com/ROCm/TheRock>, RELEASES.md).
+
+use reconcile::Digest;
+use serde::Deserialize;
+
+use super::packages::url;
+use super::{Error, Source};
+
+/// Which archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TheRock {
+    /// As archives are named: `7.14.0`, `7.13.0a20260515`, `7.13.0rc2`.
+    pub version: String,
+    /// Of GPUs: `gfx94X-dcgpu`, `gfx110X-all`, `multiarch`.
+    pub family: String,
+    /// The folder that archives of its kind lie in.
+    pub folder: String,
+    pub sha256: Digest,
+}
+
+/// Whose word an archive has, by AMD's names of their folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Release {
+    #[default]
+    Stable,
+    Nightlies,
+    Prereleases,
+    Devreleases,
+}
+
+impl Release {
+    fn folder(self) -> &'static str {
+        match self {
+            // Archives of one family and of all of them are there from 7.13 on.
+            Self::Stable => "https://repo.amd.com/rocm/tarball-multi-arch",
+            Self::Nightlies => "https://rocm.nightlies.amd.com/tarball",
+            Self::Prereleases => "https://rocm.prereleases.amd.com/tarball",
+            Self::Devreleases => "https://rocm.devreleases.amd.com/tarball",
+        }
+    }
+}
+
+impl TheRock {
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!(
+            "{}/therock-dist-linux-{}-{}.tar.gz",
+            self.folder.trim_end_matches('/'),
+            self.family,
+            self.version
+        )
+    }
+
+    /// The folder that it becomes.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/opt/rocm-{}", self.version)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TheRockDocument {
+    version: Option<String>,
+    family: Option<String>,
+    release: Option<Release>,
+    sha256: Option<String>,
+    url: Option<String>,
+}
+
+impl TheRockDocument {
+    pub(super) fn check(self, source: &Source) -> Result<TheRock, Error> {
+        let wrong = |key: &str, value: Option<&str>, problem: String| {
+            source.wrong(key, value, format!("rocm.therock.{problem}"))
+        };
+        let word = |key: &'static str, value: Option<String>, example: &str| {
+            let Some(value) = value else {
+                return Err(wrong("therock", None, format!("{key} is missing: name one, such as {example}")));
+            };
+            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+            if value.chars().all(fits) && value.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+                return Ok(value);
+            }
+            let problem = format!("{key} {value:?} is no part of an archive's name, such as {example}");
+            Err(wrong(key, Some(&value), problem))
+        };
+        let version = word("version", self.version, "7.14.0")?;
+        let family = word("family", self.family, "gfx94X-dcgpu")?;
+        let Some(sha256) = self.sha256 else {
+            let problem = "sha256 is missing: an archive is not unpacked for its server's word alone; take it from who \
+                           published it";
+            return Err(wrong("therock", None, problem.to_owned()));
+        };
+        let Some(digest) = Digest::parse(&sha256) else {
+            let problem = format!("sha256 {sha256:?} is none: it has 64 hexadecimal digits");
+            return Err(wrong("sha256", Some(&sha256), problem));
+        };
+        let folder = self.url.unwrap_or_else(|| self.release.unwrap_or_default().folder().to_owned());
+        url(&folder, &["http", "https", "file"])
+            .map_err(|problem| wrong("url", Some(&folder), format!("url {problem}")))?;
+        Ok(TheRock { version, family, folder, sha256: digest })
+    }
+}

@@ -1,0 +1,77 @@
+//! ROCm as one archive, from a server in AMD's place.
+
+use lab::systems;
+use lab::tarball::{self, Hostile, Tarball};
+use reconcile::Digest;
+
+use crate::worker::{Worker, amds};
+
+const FAMILY: &str = "gfx94X-dcgpu";
+const VERSION: &str = "7.14.0";
+const FOLDER: &str = "/opt/rocm-7.14.0";
+
+fn configure(worker: &Worker, sha256: &str) {
+    let url = worker.server.url();
+    worker.configure(&format!(
+        "rocm: {{install: therock, therock: {{version: {VERSION}, family: {FAMILY}, sha256: \"{sha256}\", url: \"{url}\"}}}}"
+    ));
+}
+
+fn serve(worker: &Worker, archive: &Tarball) -> String {
+    let bytes = archive.bytes();
+    std::fs::write(worker.folder().join(tarball::name(FAMILY, VERSION)), &bytes).unwrap();
+    Digest::of(&bytes).as_str().to_owned()
+}
+
+#[test]
+fn real_an_archive_becomes_opt_rocm_and_undo_takes_it_away_whole() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, amds());
+        worker.machine.call(&["ln", "-s", "rocm-6.3.2", "/opt/rocm"]).well();
+        let before = worker.machine.tree(&["opt"]);
+        let sha256 = serve(&worker, &Tarball::therock(VERSION));
+        configure(&worker, &sha256);
+        worker.run(&["apply"]).well();
+        assert!(worker.machine.outside(&format!("{FOLDER}/bin")).is_dir(), "{system}");
+        assert_eq!(std::fs::read_link(worker.machine.outside("/opt/rocm")).unwrap().to_str(), Some(FOLDER));
+        let asked = worker.server.requests().len();
+        let again = worker.run(&["apply"]).well();
+        assert!(again.ends_with("\neverything is as it should be: nothing was changed\n"), "{again}");
+        assert_eq!(worker.server.requests().len(), asked, "{system}");
+
+        // Somebody keeps something there.
+        worker.machine.put(&format!("{FOLDER}/share/notes.txt"), "mine\n");
+        let kept = worker.run(&["undo"]).badly();
+        assert!(
+            kept.contains("notes.txt") || worker.json(&["undo"]).to_string().contains("notes.txt"),
+            "{kept}"
+        );
+        assert!(worker.machine.text(&format!("{FOLDER}/share/notes.txt")).is_some());
+        worker.run(&["undo", "--force"]).well();
+        let off = worker.machine.tree(&["opt"]).differences(&[&before]);
+        assert!(off.is_empty(), "{system}: {}", off.join("\n"));
+    }
+}
+
+#[test]
+fn real_an_archive_that_is_not_what_was_meant_leaves_nothing() {
+    let Some(machine) = systems::this() else { return };
+    let worker = Worker::new(machine, amds());
+    worker.machine.call(&["mkdir", "-p", "/opt"]).well();
+    let before = worker.machine.tree(&["opt"]);
+    let right = serve(&worker, &Tarball::therock(VERSION));
+    let hostile = serve(&worker, &Tarball::therock(VERSION).hostile(Hostile::Parent));
+    for (sha256, said) in [(right.as_str(), "SHA-256"), (hostile.as_str(), "")] {
+        configure(&worker, sha256);
+        let applied = worker.json(&["apply"]);
+        let failed = applied["failed"].as_array().unwrap();
+        assert_eq!(failed[0]["path"], FOLDER, "{applied:#}");
+        assert!(failed[0]["text"].as_str().unwrap().contains(said), "{applied:#}");
+        // The link would name nothing.
+        assert_eq!(failed[1]["path"], "/opt/rocm", "{applied:#}");
+        let off = worker.machine.tree(&["opt"]).differences(&[&before]);
+        assert!(off.is_empty(), "{}", off.join("\n"));
+        assert!(worker.machine.text("/etc/cdi/amd.json").is_some());
+        worker.run(&["undo"]).well();
+    }
+}
