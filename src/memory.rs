@@ -8,7 +8,8 @@ use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
 use crate::chosen::Chosen;
-use crate::engines::Known;
+use crate::driver::Attempt;
+use crate::engines::{Known, Version};
 use crate::render::Sums;
 
 const PATH: &str = "/var/lib/rocworker/memory.json";
@@ -27,6 +28,12 @@ pub struct Memory {
     /// Beside which built-in template each override was first seen.
     #[serde(default)]
     pub overrides: BTreeMap<String, Sums>,
+    /// The Concourse that wrote the configuration of containerd of which ours is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concourse: Option<Version>,
+    /// The last reboot that was asked for because of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Attempt>,
 }
 
 /// Why what is remembered cannot be read.
@@ -51,6 +58,8 @@ impl Default for Memory {
             chosen: Chosen::default(),
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
+            concourse: None,
+            driver: None,
         }
     }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
+use super::boot::BootDocument;
+use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
@@ -34,10 +36,12 @@ pub(super) struct Document {
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     concourse: Option<ConcourseDocument>,
+    driver: Option<DriverDocument>,
     restart: Option<Restart>,
     packages: Option<PackagesDocument>,
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
+    boot: Option<BootDocument>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -89,6 +93,7 @@ impl Document {
             &source,
         )?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
+        let driver = self.driver.unwrap_or_default().check(&source)?;
         Ok(Config {
             compute_runtime,
             devices,
@@ -100,10 +105,12 @@ impl Document {
             containerd,
             docker,
             concourse: self.concourse.unwrap_or_default().check(),
+            driver,
             restart: self.restart.unwrap_or_default(),
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
             rocm: self.rocm.unwrap_or_default().check(&source)?,
+            boot: self.boot.unwrap_or_default().check(&source)?,
             source,
         })
     }

@@ -3,7 +3,9 @@
 //! Every key is optional, and so is the file. A key that nothing acts on is refused rather than ignored:
 //! a typing error must not read as consent.
 
+mod boot;
 mod document;
+mod driver;
 mod engines;
 mod error;
 mod host;
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+pub use boot::Boot;
+pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
@@ -44,10 +48,12 @@ pub struct Config {
     pub containerd: Engine,
     pub docker: Engine,
     pub concourse: Concourse,
+    pub driver: Driver,
     pub restart: Restart,
     pub packages: Packages,
     pub repositories: Repositories,
     pub rocm: Rocm,
+    pub boot: Boot,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }

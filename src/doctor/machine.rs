@@ -1,4 +1,5 @@
 use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
+use reconcile::command::Programs;
 use root::Root;
 
 use crate::config::Config;
@@ -12,6 +13,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: &'a Facts,
     pub(crate) groups: Groups,
+    /// `None` beneath another Root than `/`, where no command is run.
+    pub(crate) programs: Option<&'a Programs>,
 }
 
 /// What a node is for. Computing takes KFD and the render node; the card node is for displays.

@@ -7,6 +7,7 @@ mod blacklist;
 mod cdi;
 mod check;
 mod driver;
+mod driver_dkms;
 mod engines;
 mod groups;
 mod kfd;
@@ -15,6 +16,7 @@ mod nodes;
 mod passthrough;
 mod pci;
 mod selection;
+mod toolkit;
 pub mod tools;
 mod user_namespace;
 mod virtualization;
@@ -22,7 +24,6 @@ mod virtualization;
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use blacklist::FOLDERS as MODPROBE_FOLDERS;
 pub(crate) use check::About;
 pub use check::{Check, Status};
 
@@ -43,11 +44,12 @@ pub struct Diagnosis {
 }
 
 /// The concerns in the order in which a GPU passes them on its way into a container.
-const CONCERNS: [(&str, Examine); 10] = [
+const CONCERNS: [(&str, Examine); 11] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
     ("blacklist", blacklist::check),
+    ("dkms", driver_dkms::check),
     ("kfd", kfd::check),
     ("nodes", nodes::check),
     ("groups", groups::check),
@@ -66,13 +68,14 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools"]);
+        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
-        let subject = Subject { root, config, facts, groups: Groups::read(root) };
+        let subject = Subject { root, config, facts, groups: Groups::read(root), programs };
         let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
         let engines = engines::check(root, config, facts, programs);
-        concerns.chain(engines).chain(tools::check(programs, facts)).collect()
+        let toolkit = toolkit::check(&subject, programs);
+        concerns.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
 }

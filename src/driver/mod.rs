@@ -1,5 +1,114 @@
-//! AMD's driver, as far as it is installed and can be.
+//! The kernel driver beyond what is live: which builds of amdgpu there are and whose they are, what it takes to build
+//! AMD's own (amdgpu-dkms), and what would keep it from being built or loaded.
+//!
+//! [`Driver::read`] reads the machine and runs nothing. [`preflight`] is pure: from that and the configuration, what to
+//! bring or why it cannot end well. [`verify`] tells afterwards whether the loaded module is the one that was built.
 
 mod distribution;
+pub mod dkms;
+mod hindrance;
+mod kernel;
+mod look;
+pub mod module;
+mod offered;
+pub mod pairing;
+mod preflight;
+mod release;
+mod signing;
+mod stop;
+mod stray;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use reconcile::Status;
+use reconcile::dpkg::{Database, There};
+use root::Root;
 
 pub use distribution::{Distribution, Unfit};
+pub use dkms::Dkms;
+pub(crate) use hindrance::FOLDERS as MODPROBE_FOLDERS;
+pub use hindrance::{Hindrance, Hindrances};
+pub use kernel::Kernel;
+pub use look::look;
+pub use offered::Offered;
+pub use pairing::Pairing;
+pub use preflight::{Apt, Bring, PACKAGE, preflight, questions};
+pub use release::Release;
+pub use signing::{Enrolled, Signing};
+pub use stop::{Reason, Stop};
+pub use verify::{Attempt, Seen, Verdict, verify};
+
+/// What ROCm's packages and tarballs leave of their version.
+const ROCM: &str = "/opt/rocm/.info/version";
+
+/// Everything about the driver that can be read. What cannot be told is the reason why.
+#[derive(Debug)]
+pub struct Driver {
+    pub kernel: Result<Kernel, String>,
+    pub distribution: Result<Distribution, String>,
+    /// What dpkg has of the packages that matter to the driver, by name.
+    pub packages: Result<BTreeMap<String, There>, String>,
+    pub dkms: Result<Dkms, String>,
+    /// Files of amdgpu's that modprobe would prefer, and that neither dkms nor a package answers for.
+    pub strays: Result<Vec<PathBuf>, String>,
+    pub signing: Signing,
+    pub hindrances: Hindrances,
+    /// The ROCm that is installed, where one is and tells it.
+    pub rocm: Option<Release>,
+}
+
+impl Driver {
+    /// Reads the machine beneath `root`. Runs nothing.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let kernel = Kernel::read(root).map_err(|error| error.to_string());
+        let distribution = Distribution::read(root).map_err(|error| error.to_string());
+        let dkms = Dkms::read(root).map_err(|error| error.to_string());
+        Self {
+            packages: packages(root, kernel.as_ref().ok()),
+            strays: strays(root, kernel.as_ref(), dkms.as_ref()),
+            signing: Signing::read(root, distribution.as_ref().is_ok_and(|it| it.is_ubuntu())),
+            hindrances: Hindrances::read(root),
+            rocm: root.read_text(ROCM, 256).ok().and_then(|text| rocm(&text)),
+            kernel,
+            distribution,
+            dkms,
+        }
+    }
+
+    /// The release of the package amdgpu-dkms that is there, whole or not; `None` where there is none, or it is not
+    /// known which.
+    #[must_use]
+    pub fn release(&self) -> Option<Release> {
+        Release::of_package(&self.packages.as_ref().ok()?.get(PACKAGE)?.version)
+    }
+}
+
+fn packages(root: &Root, kernel: Option<&Kernel>) -> Result<BTreeMap<String, There>, String> {
+    let database = Database::read(root).map_err(|error| error.to_string())?;
+    let mut packages = BTreeMap::new();
+    for name in preflight::packages(kernel) {
+        let there = database.there(&name).map_err(|error| error.to_string())?;
+        // Configuration that a removed package has left drives nothing.
+        let there = there.filter(|there| there.status != Status::ConfigFiles);
+        packages.extend(there.map(|there| (name, there)));
+    }
+    Ok(packages)
+}
+
+fn strays(
+    root: &Root,
+    kernel: Result<&Kernel, &String>,
+    dkms: Result<&Dkms, &String>,
+) -> Result<Vec<PathBuf>, String> {
+    let (kernel, dkms) = (kernel.map_err(Clone::clone)?, dkms.map_err(Clone::clone)?);
+    let is_installed = matches!(dkms.state(&kernel.release), dkms::State::Installed(..));
+    stray::find(root, &kernel.release, is_installed).map_err(|error| error.to_string())
+}
+
+/// `7.2.3` or `7.2.3-81`.
+fn rocm(text: &str) -> Option<Release> {
+    Release::parse(text.trim().split('-').next()?)
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use root::Kind;
 
 use super::collect::{Collector, Entry};
-use crate::doctor::MODPROBE_FOLDERS;
+use crate::driver::MODPROBE_FOLDERS;
 
 /// Those of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them
 /// are not read.

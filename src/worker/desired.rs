@@ -6,22 +6,23 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use super::cdi::{Wanted, wanted};
+use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, host, packages, policy, uses};
+use super::way_back::{way_back, with_docker};
+use super::{boot, concourse, containerd, docker, driver, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
 use crate::program::Program;
-
-/// The policy as a concern of its own: it stays as it is where nobody can tell whether this is a worker.
-const POLICY: &str = "policy";
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error(transparent)]
+    Boot(#[from] boot::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
@@ -37,7 +38,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let mut desired = Desired::default();
+    let way_back = way_back(config, premises.containerd.as_ref(), &premises.docker);
+    let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
@@ -50,16 +52,21 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    desired.extend(
-        host::actions(config, &premises.facts, &premises.templates, premises.groups.gid(host::GROUP))?
-            .of("host"),
-    );
+    let facts = &premises.facts;
+    let boot = boot::actions(config, facts, &premises.templates, &premises.own_program)?;
+    // The nodes of a container are set at its start by one of the two.
+    let has_unit = !boot.actions.is_empty();
+    let render_gid = premises.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, facts, &premises.templates, render_gid, has_unit)?);
+    desired.extend(boot.of(Concern::Boot));
     if let Some(found) = &premises.packages {
-        if premises.facts.amd().next().is_some() {
-            desired.extend(packages::actions(config, found, &premises.templates)?.of(packages::PACKAGES));
+        if facts.amd().next().is_some() {
+            let drivers = driver::part(config, facts, premises.driver.as_ref(), found);
+            desired.extend(packages::actions(config, found, &premises.templates, &drivers.bring)?);
+            desired.extend(drivers.said);
         } else {
             // A card that is not there at one boot is no reason to remove gigabytes.
-            desired.undecided.push(packages::PACKAGES.to_owned());
+            desired.undecided.push(Concern::Packages.as_ref().to_owned());
         }
     }
     let selection = select(config, &premises.facts)?;
@@ -86,8 +93,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            let told = ["wrapper", POLICY, "containerd", "docker", "concourse"].map(str::to_owned);
-            desired.undecided.extend(told);
+            Concern::OF_WRAPPER.into_iter().for_each(|concern| desired.leave(concern));
         }
     }
     Ok(desired)
@@ -103,7 +109,6 @@ fn worker(
     let wrapper = program.map(|program| program.path.as_path());
     let shim = Path::new(concourse::SHIM_FOLDER);
     concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
-        .of("concourse")
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
@@ -131,7 +136,7 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program).of("wrapper");
+    let mut desired = wrapper(program);
     let shim = Path::new(concourse::SHIM_FOLDER);
     let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
@@ -143,11 +148,11 @@ fn runtime(
     let mut told = Desired::default();
     if matches!(set_up, SetUp::Unknown) && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
-        told.undecided.push(POLICY.to_owned());
+        told.leave(Concern::Policy);
     } else {
         told.push(policy::action(policy::text(&premises.templates, &policy)?));
     }
-    desired.extend(told.of(POLICY));
+    desired.extend(told.of(Concern::Policy));
     if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
@@ -157,14 +162,14 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        let part = with_docker(part, &way_back(config, Some(containerd), &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
-        let part = part.used_by(&uses::of_containerd(files, &config.containerd.runtime));
-        desired.extend(part.of_or_undecided("containerd"));
+        desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }
     let uses =
         premises.docker.installed.iter().flat_map(|it| uses::of_docker(&it.config, &config.docker.runtime));
-    let part = docker::actions(config, &premises.docker, &program.path).used_by(&uses.collect::<Vec<_>>());
-    desired.extend(part.of_or_undecided("docker"));
+    let part = docker::actions(config, &premises.docker, &program.path);
+    desired.extend(part.used_by(&uses.collect::<Vec<_>>()));
     desired.extend(worker(config, premises, selection, Some(program)));
     Ok(desired)
 }
@@ -185,5 +190,5 @@ fn wrapper(program: &Program) -> Desired {
         let reason = "engines run it in place of runc";
         desired.push(Action::new(Stage::Expose, &program.path, Kind::Owned(content), reason));
     }
-    desired
+    desired.of(Concern::Wrapper)
 }

@@ -1,14 +1,18 @@
 //! What should be on the machine: pure functions of Facts and Config. The same two give the same answer, byte
 //! for byte.
 
+pub mod boot;
 pub mod cdi;
+pub mod concern;
 pub mod concourse;
 pub mod containerd;
 pub mod desired;
 pub mod docker;
+pub mod driver;
 pub mod host;
 pub mod packages;
 pub mod policy;
 pub mod selection;
 pub mod tags;
 mod uses;
+pub mod way_back;

@@ -7,13 +7,14 @@ use reconcile::{Action, Check, Content, Desired, Effect, Kind, Package, Stage};
 use root::Attributes;
 use serde::Serialize;
 
-use crate::config::{Config, Repository, RocmFrom, Wanted};
-use crate::driver::Distribution;
+use super::concern::Concern;
+use crate::config::{self, Config, Repository, RocmFrom, Wanted};
+use crate::driver::{Bring, Distribution, PACKAGE};
 use crate::packages::{Known, Packages};
 use crate::render::{self, APT_PIN, APT_SOURCES, Templates};
 
-/// The concern, in notes too.
-pub const PACKAGES: &str = "packages";
+/// What notes are about.
+const PACKAGES: &str = "packages";
 
 /// The release of ROCm whose tools are taken where none is configured.
 pub const ROCM: &str = "7.2.4";
@@ -38,16 +39,33 @@ pub enum Error {
 pub fn wants_packages(config: &Config) -> bool {
     let packages = &config.packages;
     let wanted = [packages.container_toolkit, packages.rocm_smi];
-    wanted.iter().any(|it| *it != Wanted::Keep) || config.rocm.install != RocmFrom::Keep
+    wanted.iter().any(|it| *it != Wanted::Keep)
+        || config.rocm.install != RocmFrom::Keep
+        || config.driver != config::Driver::Keep
 }
 
-/// What should be so of packages.
+/// What should be so of packages. `driver`: those that the kernel driver takes.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
-pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Result<Desired, Error> {
+pub fn actions(
+    config: &Config,
+    found: &Packages,
+    templates: &Templates,
+    driver: &[Bring],
+) -> Result<Desired, Error> {
+    Ok(wanted(config, found, templates, driver)?.of(Concern::Packages))
+}
+
+fn wanted(
+    config: &Config,
+    found: &Packages,
+    templates: &Templates,
+    driver: &[Bring],
+) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    let mut wanted: Vec<(Source, Package, &str)> = Vec::new();
+    // `None`: the distribution's own.
+    let mut wanted: Vec<(Option<Source>, Package, &str)> = driver.iter().map(of_driver).collect();
     for (want, source, name, reason) in [
         (
             config.packages.container_toolkit,
@@ -63,7 +81,7 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
         ),
     ] {
         match want {
-            Wanted::Install => wanted.push((source, Package::present(name), reason)),
+            Wanted::Install => wanted.push((Some(source), Package::present(name), reason)),
             Wanted::Absent => {
                 desired.push(Action::package(Package::absent(name), "it is configured as absent"))
             }
@@ -72,12 +90,12 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
     }
     if config.rocm.install == RocmFrom::Apt {
         let rocm = config.rocm.packages.iter();
-        wanted.extend(rocm.map(|name| (Source::Rocm, Package::present(name), "ROCm's user space")));
+        wanted.extend(rocm.map(|name| (Some(Source::Rocm), Package::present(name), "ROCm's user space")));
     }
     if wanted.is_empty() {
         return Ok(desired);
     }
-    let sources: BTreeSet<Source> = wanted.iter().map(|(source, ..)| *source).collect();
+    let sources: BTreeSet<Source> = wanted.iter().filter_map(|(source, ..)| *source).collect();
     let needs_suite = |source: &Source| source.configured(config).suite.is_none();
     let distribution = match &found.distribution {
         Ok(distribution) => Some(*distribution),
@@ -90,7 +108,7 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
                      release, name its suite in the configuration (repositories.….suite)"
                 ),
             );
-            desired.undecided.push(PACKAGES.to_owned());
+            desired.undecided.push(Concern::Packages.as_ref().to_owned());
             return Ok(desired);
         }
     };
@@ -100,12 +118,30 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
     }
     for (source, package, reason) in wanted {
         let action = Action::package(package, reason);
-        desired.push(match files.somebodys(source) {
-            Some(_) => action,
-            None => action.after(source.file("sources.list.d", "sources")),
+        let ours = source.filter(|source| files.somebodys(*source).is_none());
+        desired.push(match ours {
+            None => action,
+            Some(source) => action.after(source.file("sources.list.d", "sources")),
         });
     }
     Ok(desired)
+}
+
+fn of_driver(bring: &Bring) -> (Option<Source>, Package, &'static str) {
+    let source = (bring.package == PACKAGE).then_some(Source::Amdgpu);
+    let package = match &bring.version {
+        Some(version) => Package::exactly(&bring.package, version),
+        None => Package::present(&bring.package),
+    };
+    (source, package, bring.why)
+}
+
+/// Whether the driver's repository is one of apt's sources already: what apt does not have of it then, it does not get.
+#[must_use]
+pub fn knows_driver(config: &Config, found: &Packages, distribution: Distribution) -> bool {
+    let url = config.repositories.amdgpu.url.replace("VERSION", &Source::Amdgpu.version(config));
+    let suite = config.repositories.amdgpu.suite.as_deref().unwrap_or_else(|| distribution.suite());
+    found.sources.iter().any(|known| known.url == url.trim_end_matches('/') && known.suite == suite)
 }
 
 /// A repository of AMD's.
@@ -113,6 +149,8 @@ pub fn actions(config: &Config, found: &Packages, templates: &Templates) -> Resu
 pub(super) enum Source {
     ContainerToolkit,
     Rocm,
+    /// The driver's.
+    Amdgpu,
 }
 
 impl Source {
@@ -120,6 +158,7 @@ impl Source {
         match self {
             Self::ContainerToolkit => "container-toolkit",
             Self::Rocm => "rocm",
+            Self::Amdgpu => "amdgpu",
         }
     }
 
@@ -127,6 +166,7 @@ impl Source {
         match self {
             Self::ContainerToolkit => "AMD's container toolkit",
             Self::Rocm => "ROCm",
+            Self::Amdgpu => "AMD's kernel driver",
         }
     }
 
@@ -134,13 +174,18 @@ impl Source {
         match self {
             Self::ContainerToolkit => &config.repositories.container_toolkit,
             Self::Rocm => &config.repositories.rocm,
+            Self::Amdgpu => &config.repositories.amdgpu,
         }
     }
 
-    fn version(self, config: &Config) -> &str {
+    fn version(self, config: &Config) -> String {
         match self {
-            Self::ContainerToolkit => "",
-            Self::Rocm => config.rocm.version.as_deref().unwrap_or(ROCM),
+            Self::ContainerToolkit => String::new(),
+            Self::Rocm => config.rocm.version.as_deref().unwrap_or(ROCM).to_owned(),
+            Self::Amdgpu => match &config.driver {
+                config::Driver::AmdgpuDkms(release) => release.to_string(),
+                config::Driver::Keep => String::new(),
+            },
         }
     }
 
@@ -171,7 +216,7 @@ struct Context<'a> {
 
 impl Files<'_> {
     fn url(&self, source: Source) -> String {
-        source.configured(self.config).url.replace("VERSION", source.version(self.config))
+        source.configured(self.config).url.replace("VERSION", &source.version(self.config))
     }
 
     fn suite(&self, source: Source) -> &str {

@@ -14,8 +14,10 @@ pub struct Action {
     pub stage: Stage,
     /// Why it should be so, as a plan tells it: "engines find the GPUs here".
     pub reason: String,
-    /// What a change of it makes necessary: once, at the end, and on the way back too.
+    /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
     pub effects: Vec<Effect>,
+    /// What taking it back makes necessary, where that is more than what this change does.
+    pub back: Option<Vec<Effect>>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
     /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
@@ -131,6 +133,7 @@ impl Action {
             stage,
             reason,
             effects: Vec::new(),
+            back: None,
             concern: String::new(),
             needs: Vec::new(),
             uses: Vec::new(),
@@ -150,6 +153,19 @@ impl Action {
     pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
         self.needs.push(path.into());
         self
+    }
+
+    /// The same, and taking it back needs these and no others.
+    #[must_use]
+    pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
+        self.back = Some(effects);
+        self
+    }
+
+    /// What taking it back makes necessary.
+    #[must_use]
+    pub fn effects_back(&self) -> &[Effect] {
+        self.back.as_ref().unwrap_or(&self.effects)
     }
 
     /// The same, and not taken away while these settings name it.

@@ -58,7 +58,8 @@ pub enum Error {
     NotFound(String),
     #[error("cannot run {argv}: {cause}")]
     Start { argv: String, cause: std::io::Error },
-    /// `said`: the last line of its stderr, in front of it a colon; empty when it wrote none.
+    /// `said`: the last line of its stderr that does not only point to its `--help`, in front of it a colon; empty when
+    /// it wrote none.
     #[error("{argv} ended with {status}{said}")]
     Failed { argv: String, status: std::process::ExitStatus, said: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
@@ -298,7 +299,9 @@ impl Lines {
 
 fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    // docker, and coreutils of a wrong option, end with a word on where to read more.
+    let last = lines().rfind(|line| !line.contains("--help")).or_else(|| lines().next_back());
     last.map_or_else(String::new, |line| {
         let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
         format!(": {line}")
@@ -328,6 +331,8 @@ mod tests {
         let failed = here().run(&["ls", "/no/such"], LONG).unwrap_err().to_string();
         assert!(failed.starts_with("ls /no/such ended with exit status: 2: "), "{failed}");
         assert!(failed.ends_with("No such file or directory"), "{failed}");
+        let wrong = here().run(&["ls", "--no-such"], LONG).unwrap_err().to_string();
+        assert!(wrong.ends_with("ls: unrecognized option '--no-such'"), "{wrong}");
     }
 
     #[test]

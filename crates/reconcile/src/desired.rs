@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::Action;
+use crate::{Action, WayBack};
 
 /// What should be, in the order in which it is brought about: what is named before what names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct Desired {
     pub undecided: Vec<String>,
     /// The same of everything: what the machine has could not be looked at.
     pub is_undecided: bool,
+    /// What taking things back has to heed.
+    pub way_back: WayBack,
 }
 
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.
@@ -41,9 +43,9 @@ impl Desired {
 
     /// The same, as the part of one concern: `containerd`, `docker`.
     #[must_use]
-    pub fn of(mut self, concern: &str) -> Self {
+    pub fn of(mut self, concern: impl AsRef<str>) -> Self {
         for action in &mut self.actions {
-            concern.clone_into(&mut action.concern);
+            concern.as_ref().clone_into(&mut action.concern);
         }
         self
     }
@@ -58,12 +60,17 @@ impl Desired {
     /// The same, as the part of a concern that could not be looked at where it wants nothing and says a problem: that
     /// a program does not tell its version once is no reason to take everything back.
     #[must_use]
-    pub fn of_or_undecided(self, concern: &str) -> Self {
-        let mut part = self.of(concern);
+    pub fn of_or_undecided(self, concern: impl AsRef<str>) -> Self {
+        let mut part = self.of(&concern);
         if part.actions.is_empty() && part.notes.iter().any(|note| note.problem) {
-            part.undecided.push(concern.to_owned());
+            part.leave(concern);
         }
         part
+    }
+
+    /// Says that it cannot be told what should be of a concern.
+    pub fn leave(&mut self, concern: impl AsRef<str>) {
+        self.undecided.push(concern.as_ref().to_owned());
     }
 
     /// What another concern wants, after what is wanted already.

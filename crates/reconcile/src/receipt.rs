@@ -35,6 +35,7 @@ pub struct Entry {
     pub before: State,
     #[serde(flatten)]
     pub ours: Ours,
+    /// What taking it back makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
     pub concern: String,
@@ -220,6 +221,20 @@ impl Receipt {
 }
 
 impl Entry {
+    /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
+    /// machine. `None` where it says so already.
+    pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
+        let entry = Self {
+            reason: action.reason.clone(),
+            effects: action.effects_back().to_vec(),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            ..self.clone()
+        };
+        (entry != *self).then_some(entry)
+    }
+
     /// What is ours of an action.
     pub(crate) fn of(action: &Action, before: State, ours: Ours, repairs: Repairs) -> Self {
         Self {
@@ -228,7 +243,7 @@ impl Entry {
             reason: action.reason.clone(),
             before,
             ours,
-            effects: action.effects.clone(),
+            effects: action.effects_back().to_vec(),
             concern: action.concern.clone(),
             uses: action.uses.clone(),
             rival: action.rival.clone(),

@@ -46,8 +46,16 @@ impl<'a> Work<'a> {
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
+        Self::begin_told(root, &mut |_| {})
+    }
+
+    /// The same; `told` hears when another run has to end first.
+    ///
+    /// # Errors
+    /// As [`Work::begin`].
+    pub fn begin_told(root: &'a Root, told: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
-        let lock = store.lock()?;
+        let lock = store.lock(told)?;
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
@@ -111,6 +119,10 @@ impl<'a> Work<'a> {
                 self.root.sweep(path);
             }
             self.receipt.drop_entry(path);
+            self.unsaved = true;
+        }
+        for entry in &plan.kept {
+            self.receipt.put(entry.clone());
             self.unsaved = true;
         }
         let mut standing = Standing::default();
@@ -209,6 +221,11 @@ impl<'a> Work<'a> {
     /// Keeps what is about to be done.
     pub(crate) fn begin_change(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let After::Held(entry) = &change.after {
+            // What apt has read of a repository that the source named until now goes.
+            let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
+            let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
+            let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
+            self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
             self.receipt.put((**entry).clone());
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());

@@ -28,7 +28,7 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
         Ok(wrapper) => wrapper,
         Err(checks) => return checks,
     };
-    let desired = actions(ground.config, &docker, wrapper).of_or_undecided(ENGINE);
+    let desired = actions(ground.config, &docker, wrapper);
     let mut checks = ground.files(ENGINE, &desired);
     if checks.is_empty() {
         checks.extend(

@@ -7,6 +7,7 @@
 
 mod containerd;
 mod tags;
+mod written;
 
 use std::path::Path;
 
@@ -18,10 +19,12 @@ use crate::config::{Config, Configure, Existing};
 use crate::engines::concourse::{Concourse, DROP_IN, ENV_FILE, UNIT, Worker};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
+use crate::worker::concern::Concern;
 use crate::worker::selection::Selection;
 
 use containerd::{Hindrance, Way};
 use tags::Tags;
+pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
 pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
@@ -95,7 +98,7 @@ pub fn actions(
         None => Vec::new(),
     };
     match environment_files(templates, worker, files, tags, &mut desired) {
-        Ok(()) => desired,
+        Ok(()) => desired.of(Concern::Concourse),
         // Without all of them none does any good.
         Err(problem) => undecided(desired, problem),
     }
@@ -106,7 +109,7 @@ pub fn actions(
 fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired.actions.clear();
     desired.problem(ABOUT, problem);
-    desired.undecided.push(ABOUT.to_owned());
+    desired.leave(Concern::Concourse);
     desired
 }
 

@@ -1,18 +1,19 @@
 //! Programs of a machine that are killed at a call of the kernel, by strace inside the machine.
 //!
-//! [`support::killed`] counts the calls of a program and of all that it starts. What calls apt starts much more than it
-//! is: here the calls of one process are counted, which is the program itself or a dpkg that something else runs.
+//! [`support::killed`] counts the calls of a program and of all that it starts, and what calls apt starts much. Here
+//! those of one process are counted: of the program itself, or of a dpkg that something else runs.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
 
 use support::killed::Call;
 
 use crate::machine::{Machine, SHARED};
 use crate::said::Said;
 
-/// Stands in dpkg's place for apt: what changes packages is counted, and traced or killed; what only asks is passed on.
-/// `$KILLED` names the call at which it is killed, `$RUN` the run in which, `$NTH` which of them; `$AND` whether
+/// Stands in dpkg's place for apt: what changes packages is counted, and traced or killed; what only asks is passed
+/// on. `$KILLED` names the call at which it is killed, `$RUN` the run in which, `$NTH` which of them; `$AND` whether
 /// everything else dies then too.
 const DPKG: &str = r#"#!/bin/sh
 case " $* " in
@@ -59,7 +60,7 @@ pub fn calls(machine: &Machine, argv: &[&str], of: &str) -> Vec<Call> {
     let log = format!("{SHARED}/calls");
     let trace = format!("trace={of}");
     let strace = ["strace", "-qq", "-y", "-s", "0", "-e", "signal=none", "-e", &trace, "-o", &log];
-    machine.call(&[&strace[..], argv].concat());
+    run(machine, &[&strace[..], argv].concat());
     parse(&fs::read_to_string(machine.shared().join("calls")).unwrap())
 }
 
@@ -72,7 +73,13 @@ pub fn killed_at(machine: &Machine, argv: &[&str], call: &Call) -> bool {
     let trace = format!("trace={}", call.name);
     let inject = format!("inject={}:signal=KILL:when={}", call.name, call.nth);
     let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-    machine.call(&[&strace[..], argv].concat()).status.code().is_none()
+    run(machine, &[&strace[..], argv].concat()).is_none()
+}
+
+/// The exit code; none of one that was killed. Its words go nowhere: whoever waited for their end would wait for what
+/// the program has started.
+fn run(machine: &Machine, argv: &[&str]) -> Option<i32> {
+    machine.command(argv).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
 }
 
 /// Runs a program to its end, and tells which of these calls the dpkg made that apt ran for it.
@@ -99,6 +106,10 @@ pub fn dpkg_killed_at(machine: &Machine, argv: &[&str], at: &DpkgCall, death: De
     let (name, nth, run) = (&at.call.name, at.call.nth, at.run);
     let and = if death == Death::WithAll { "all" } else { "" };
     let said = with_dpkg(machine, argv, &format!("KILLED={name}\nNTH={nth}\nRUN={run}\nAND={and}\n"));
+    if death == Death::WithAll {
+        // They were killed from inside; here it is waited for.
+        machine.kill_all();
+    }
     fs::remove_file(machine.shared().join("dpkg.killed")).is_ok().then_some(said)
 }
 

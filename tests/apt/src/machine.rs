@@ -23,6 +23,8 @@ use crate::said::Said;
 /// The folder that a test shares with the machine, as it is called there.
 pub const SHARED: &str = "/run/lab";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The kernel is this machine's: no program of a copy may load a module into it, set its clock or stop it.
+const WITHOUT: &str = "--bounding-set=-sys_module,-sys_time,-sys_boot";
 /// More than any test writes, and less than what this machine would miss.
 const DISK: &str = "2g";
 
@@ -31,8 +33,8 @@ const DISK: &str = "2g";
 /// `$1` is the system's tree, `$2` a folder for what is written, `$3` the one that is shared, `$4` the disk's size.
 /// A mount beneath the tree is not seen, which is why /tmp, /run, /dev, /proc and /sys are made anew. apt is left with
 /// debconf's hook and what must not be removed by itself, and with nobody's sources, keys, pins, proxies and lists;
-/// dpkg without the shortcuts of an image's build. The first process is a shell that reaps what is left without a parent;
-/// `cat` may be killed with everything else, and is started again.
+/// dpkg without the shortcuts of an image's build. The first process is a shell that reaps what is left without a
+/// parent; `cat` may be killed with everything else, and is started again.
 const SET: &str = r#"
 set -e
 umask 022
@@ -77,15 +79,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A copy of the system that the test runs on, with the demo machine's hardware.
-    ///
-    /// # Panics
-    /// Where it cannot be set up.
-    pub fn of_this_system() -> Self {
-        Self::of(Path::new("/"), &Hardware::demo())
-    }
-
-    /// A copy of the system whose root file system this folder is, with this hardware.
+    /// A copy of the system whose root file system this folder is, with this hardware; [`crate::systems`] gives those
+    /// that there are.
     ///
     /// # Panics
     /// Where it cannot be set up.
@@ -168,7 +163,8 @@ impl Machine {
         }
     }
 
-    /// A program of the machine's, as root, not yet run. Its environment holds PATH, HOME and nothing else.
+    /// A program of the machine's, as root (without what would reach this machine's kernel), not yet run. Its environment
+    /// holds PATH, HOME and nothing else.
     ///
     /// # Panics
     /// Where this machine has no nsenter.
@@ -181,12 +177,13 @@ impl Machine {
             .env("HOME", "/root")
             .arg(format!("--mount={}", namespaces.join("mnt").display()))
             .arg(format!("--pid={}", namespaces.join("pid_for_children").display()))
+            .args(["setpriv", WITHOUT])
             .args(argv)
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end, and to that of everything that it leaves behind with its stdout or stderr.
     ///
     /// # Panics
     /// Where it cannot be started.
@@ -275,13 +272,15 @@ impl Machine {
         self.call(&["mount", "-o", &size, &disk]).well();
     }
 
-    /// Kills every program that runs there, as a power cut would. What lies in /run and /tmp stays all the same.
+    /// Kills every program that runs there, as a power cut would, and returns once they are gone. What lies in /run and
+    /// /tmp stays all the same.
     ///
     /// # Panics
     /// As [`Machine::call`].
     pub fn kill_all(&self) {
-        // The first process is spared by the kernel.
-        self.call(&["sh", "-c", "kill -KILL -1"]);
+        // The kernel spares the first process and the one that asks; with `cat`, three are left.
+        let script = "kill -KILL -1; until set -- /proc/[0-9]*; [ $# -le 3 ]; do :; done";
+        self.call(&["sh", "-c", script]);
     }
 }
 

@@ -130,7 +130,7 @@ impl Package {
         self
     }
 
-    /// A file of this many bytes that no compression makes smaller, for downloads that take a while and disks that fill.
+    /// A file of this many bytes that no compression makes smaller, for disks that fill and downloads that stop.
     #[must_use]
     pub fn weight(self, bytes: usize) -> Self {
         let path = format!("/usr/share/{}/weight", self.name());

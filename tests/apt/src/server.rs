@@ -1,7 +1,7 @@
 //! An HTTP server on loopback that serves a folder, and can be told to misbehave.
 //!
-//! It is its own proxy too: a request for `http://HOST/PATH` is answered with PATH, whatever the host, and kept with the host
-//! that it named. So a test can show that a proxy was used: the host of its repository need not be there.
+//! It is its own proxy too: a request for `http://HOST/PATH` is answered with PATH, whatever the host, and kept with
+//! the host that it named. So a test can show that a proxy was used: the host of its repository need not be there.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Packages under the names of AMD's, made here: none of AMD's repositories is reached by a test.
 //!
-//! They have what rocworker looks at (names, versions, paths, what their scripts call) and none of AMD's software. A test
-//! that needs more of one adds it ([`Package`]).
+//! They have what rocworker looks at (names, versions, paths, what their scripts call) and none of AMD's software. A
+//! test that needs more of one adds it ([`Package`]).
 
 use crate::package::{Package, Script};
 
@@ -102,9 +102,21 @@ pub fn amdgpu_install(version: &str, source: &str, keyring: &[u8]) -> Package {
 /// Where [`amdgpu_install`] puts its key, for the source to name.
 pub const AMDGPU_INSTALL_KEYRING: &str = "/usr/share/keyrings/amdgpu-install.gpg";
 
+/// What AMD's package of this version registers with dkms: without the epoch and the release's eight digits, as
+/// `6.16.13-2341068.24.04` of `1:6.16.13.30300400-2341068.24.04`.
+pub fn amdgpu_in_dkms(package: &str) -> String {
+    let version = package.split_once(':').map_or(package, |(_, rest)| rest);
+    let Some((upstream, revision)) = version.rsplit_once('-') else { return version.to_owned() };
+    match upstream.rsplit_once('.') {
+        Some((upstream, release)) if release.len() == 8 => format!("{upstream}-{revision}"),
+        _ => version.to_owned(),
+    }
+}
+
 /// A driver that real dkms builds against real kernel headers, as dh-dkms has it done (dh_dkms(1)): for the running
 /// kernel and the newest one whose headers are there.
-pub fn amdgpu_dkms(version: &str) -> Package {
+pub fn amdgpu_dkms(package: &str) -> Package {
+    let version = &amdgpu_in_dkms(package);
     let source = format!("/usr/src/amdgpu-{version}");
     let configuration = format!(
         "PACKAGE_NAME=\"amdgpu\"\nPACKAGE_VERSION=\"{version}\"\nBUILT_MODULE_NAME[0]=\"amdgpu\"\n\
@@ -113,7 +125,7 @@ pub fn amdgpu_dkms(version: &str) -> Package {
          CLEAN=\"make -C $kernel_source_dir M=$dkms_tree/$module/$module_version/build clean\"\n"
     );
     let module = format!("{MODULE}MODULE_VERSION(\"{version}\");\n");
-    Package::new("amdgpu-dkms", version)
+    Package::new("amdgpu-dkms", package)
         .depends("dkms")
         .file(&format!("{source}/dkms.conf"), configuration)
         .file(&format!("{source}/Makefile"), "obj-m := amdgpu.o\n")

@@ -10,7 +10,7 @@ use crate::machine::Machine;
 
 /// What setting a machine up, and making a repository for it, takes.
 const PROGRAMS: &[&str] =
-    &["apt-get", "dpkg-deb", "gpg", "unshare", "nsenter", "pivot_root", "mount", "strace"];
+    &["apt-get", "dpkg-deb", "gpg", "unshare", "nsenter", "pivot_root", "mount", "setpriv", "strace"];
 /// Debian 13's root file system: set by `cargo xtask test`.
 const TRIXIE: &str = "ROCWORKER_APT_TRIXIE";
 /// Debian's packages of dkms and of a kernel's headers: set by `cargo xtask test`.
@@ -23,7 +23,17 @@ const HEADERS: &str = "ROCWORKER_APT_HEADERS";
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn this() -> Option<Machine> {
-    real::require_root(PROGRAMS).then(Machine::of_this_system)
+    this_on(&Hardware::demo())
+}
+
+/// As [`this`], with this hardware.
+///
+/// # Panics
+/// As [`this`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn this_on(hardware: &Hardware) -> Option<Machine> {
+    real::require_root(PROGRAMS).then(|| Machine::of(Path::new("/"), hardware))
 }
 
 /// A minimal Debian 13: apt 3.0, which checks signatures with sqv, dpkg and no compiler.
@@ -33,8 +43,18 @@ pub fn this() -> Option<Machine> {
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn trixie() -> Option<Machine> {
+    trixie_on(&Hardware::demo())
+}
+
+/// As [`trixie`], with this hardware.
+///
+/// # Panics
+/// As [`this`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn trixie_on(hardware: &Hardware) -> Option<Machine> {
     let [tree] = real::require_made([TRIXIE], PROGRAMS)?;
-    real::require_root(PROGRAMS).then(|| of(&tree))
+    real::require_root(PROGRAMS).then(|| Machine::of(&tree, hardware))
 }
 
 /// A copy of the system that the test runs on, and what it takes to build a module there.
@@ -54,12 +74,7 @@ pub fn with_headers() -> Option<(Machine, Headers)> {
 /// As [`this`].
 #[track_caller]
 pub fn both() -> Vec<(&'static str, Machine)> {
-    match (this(), trixie()) {
-        (Some(this), Some(trixie)) => vec![("this system", this), ("trixie", trixie)],
-        _ => Vec::new(),
-    }
-}
-
-fn of(tree: &Path) -> Machine {
-    Machine::of(tree, &Hardware::demo())
+    // The one that may not be here first: the other would be set up for nothing.
+    let systems = trixie().and_then(|trixie| Some([("this system", this()?), ("trixie", trixie)]));
+    systems.into_iter().flatten().collect()
 }

@@ -48,7 +48,7 @@ fn real_a_killed_dpkg_leaves_a_state_that_dpkg_itself_puts_right() {
         );
         let mut interrupted = 0;
         // Some of them: that every one can be put right is dpkg's own to show.
-        for at in calls.iter().step_by(8) {
+        for at in calls.iter().step_by(16) {
             let death = if interrupted % 2 == 0 { Death::Alone } else { Death::WithAll };
             machine.apt_get(&["purge", NAME]).well();
             let said = killed::dpkg_killed_at(&machine, &install, at, death);

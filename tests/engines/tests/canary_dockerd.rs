@@ -7,9 +7,8 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 
+use engines::dockerd::{Dockerd, SOCKET};
 use engines::engine::{CONTAINERD_1_6, Engine};
 use engines::host::{Host, Said};
 use engines::machine::{self, ASKED};
@@ -20,14 +19,10 @@ use support::real;
 const PATH: &str = "/usr/sbin:/usr/bin";
 /// Where the package puts it (src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
-const SOCKET: &str = "unix:///stage/docker.sock";
 
-struct Dockerd {
-    host: Host,
-    daemon: Child,
-}
+struct Docker(Dockerd);
 
-impl Dockerd {
+impl Docker {
     /// The dockerd of the suite that this containerd is of, with our runtime in its daemon.json, and a policy.
     fn start(engine: &Engine, runtime: &str, policy: &str) -> Option<Self> {
         let config = format!("{{\"runtimes\": {{\"amd\": {{\"path\": \"{runtime}\"}}}}}}\n");
@@ -45,36 +40,12 @@ impl Dockerd {
         host.busybox(&["cp", "/opt/rocworker/shim/runc", WRAPPER]).well();
         host.busybox(&["cp", "/stage/daemon.json", "/etc/docker/daemon.json"]).well();
         let cgroup = format!("--cgroup-parent=/{}", host.cgroup());
-        let argv = [
-            "/usr/sbin/dockerd",
-            "--host",
-            SOCKET,
-            "--data-root=/stage/docker",
-            "--storage-driver=vfs",
-            "--bridge=none",
-            "--iptables=false",
-            "--ip6tables=false",
-            "--ip-forward=false",
-            &cgroup,
-        ];
-        let dockerd = host.command(PATH, &argv);
-        // It shall not see this machine's network.
-        let mut daemon = Command::new("/usr/bin/unshare");
-        daemon.arg("--net").arg(dockerd.get_program()).args(dockerd.get_args());
-        daemon.env_clear().env("PATH", PATH).stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut daemon = daemon.spawn().unwrap();
-        let mut log = BufReader::new(daemon.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("API listen on") {
-            assert!(log.read_line(&mut said).unwrap() > 0, "dockerd ended: {said}");
-        }
-        // Read on, so that it never waits for a reader.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Some(Self { host, daemon })
+        let options = ["--data-root=/stage/docker", &cgroup];
+        Some(Self(Dockerd::start(host, &options)))
     }
 
     fn call(&self, argv: &[&str]) -> Said {
-        self.host.command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
+        self.0.host.command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
     }
 
     /// Status, evidence and remedy of a concern's checks of docker.
@@ -96,9 +67,9 @@ impl Dockerd {
         {
             assert_eq!(self.call(&[&["/usr/bin/docker"], argv].concat()).well(), "", "{argv:?}");
         }
-        let left = self.host.names_in("/run/rocworker");
+        let left = self.0.host.names_in("/run/rocworker");
         assert!(!left.iter().any(|name| name.contains("canary")), "{left:?}");
-        assert_eq!(self.host.records(), [""; 0]);
+        assert_eq!(self.0.host.records(), [""; 0]);
     }
 
     /// Which GPUs living containers have, as `rocworker lease list` tells.
@@ -110,17 +81,9 @@ impl Dockerd {
     }
 }
 
-impl Drop for Dockerd {
-    fn drop(&mut self) {
-        // dockerd and what it started end with the host's process namespace.
-        self.daemon.kill().unwrap();
-        self.daemon.wait().unwrap();
-    }
-}
-
 #[test]
 fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_and_no_other() {
-    let Some(docker) = Dockerd::start(&CONTAINERD_1_6, WRAPPER, ASKED) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_1_6, WRAPPER, ASKED) else { return };
     let told: Vec<[String; 2]> =
         docker.checks("canary").into_iter().map(|[status, evidence, _]| [status, evidence]).collect();
     let none = "no driver answers inside (ENXIO, No such device or address)";
@@ -147,7 +110,7 @@ fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_an
 
 #[test]
 fn real_a_canary_through_docker_with_plain_runc_for_our_runtime_fails_and_says_what_to_do() {
-    let Some(docker) = Dockerd::start(&CONTAINERD_1_6, "/usr/sbin/runc", ASKED) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_1_6, "/usr/sbin/runc", ASKED) else { return };
     let checks = docker.checks("canary");
     let statuses: Vec<&str> = checks.iter().map(|[status, ..]| status.as_str()).collect();
     assert_eq!(statuses, ["failed", "failed", "ok"], "{checks:?}");
@@ -165,7 +128,7 @@ fn real_a_canary_through_docker_with_plain_runc_for_our_runtime_fails_and_says_w
 #[test]
 fn real_a_canary_through_docker_under_exclusive_sharing_takes_a_gpu_that_nobody_has_and_gives_it_back() {
     const EXCLUSIVE: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive"}"#;
-    let Some(docker) = Dockerd::start(&CONTAINERD_1_6, WRAPPER, EXCLUSIVE) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_1_6, WRAPPER, EXCLUSIVE) else { return };
     for turn in ["first", "second"] {
         let checks = docker.checks("canary");
         assert!(
@@ -181,7 +144,7 @@ fn real_a_canary_through_docker_under_exclusive_sharing_takes_a_gpu_that_nobody_
 /// docker 20.10 knows no CDI: nothing else than our runtime gives it a GPU.
 #[test]
 fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_says_what_to_do() {
-    let Some(docker) = Dockerd::start_with(&CONTAINERD_1_6, "{}\n", ASKED) else { return };
+    let Some(docker) = Docker::start_with(&CONTAINERD_1_6, "{}\n", ASKED) else { return };
     let checks = docker.checks("canary");
     let [[status, evidence, remedy]] = checks.as_slice() else { panic!("{checks:?}") };
     let why = "dockerd 20.10.24 has no runtime amd, and knows no CDI, which came with 25.0.0";

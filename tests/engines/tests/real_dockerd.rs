@@ -8,11 +8,11 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
+use engines::dockerd::Dockerd;
 use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, SHIM_FOLDER};
 use engines::host::Host;
 use engines::look;
@@ -21,18 +21,13 @@ use layout::Machine;
 use reconcile::Kind;
 use rocworker::config::Config;
 use rocworker::engines::Version;
-use rocworker::engines::docker::{CommandLine, Docker, Installed};
+use rocworker::engines::docker::{self, CommandLine, Installed};
 use rocworker::worker::docker::actions;
 use serde_json::{Value, json};
 
-const PATH: &str = "/usr/sbin:/usr/bin";
+struct Docker(Dockerd);
 
-struct Dockerd {
-    host: Host,
-    daemon: Child,
-}
-
-impl Dockerd {
+impl Docker {
     /// The dockerd of the suite that this containerd is of, on the demo machine. `version`: its own, as rocworker would
     /// be told.
     fn start(engine: &Engine, version: &str) -> Option<Self> {
@@ -42,39 +37,14 @@ impl Dockerd {
         fs::create_dir(stage.folder().join("seen")).unwrap();
         fs::write(stage.folder().join("daemon.json"), daemon_json(version)).unwrap();
         let host = Host::set(stage, &unpacked);
-        let dockerd = host.command(
-            PATH,
-            &[
-                "/usr/sbin/dockerd",
-                "--config-file=/stage/daemon.json",
-                "--host=unix:///stage/docker.sock",
-                "--storage-driver=vfs",
-                "--bridge=none",
-                "--iptables=false",
-                "--ip6tables=false",
-                "--ip-forward=false",
-            ],
-        );
-        // It shall not see this machine's network.
-        let mut daemon = Command::new("/usr/bin/unshare");
-        daemon.arg("--net").arg(dockerd.get_program()).args(dockerd.get_args());
-        daemon.env_clear().env("PATH", PATH).stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut daemon = daemon.spawn().unwrap();
-        let mut log = BufReader::new(daemon.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("API listen on") {
-            assert!(log.read_line(&mut said).unwrap() > 0, "dockerd ended: {said}");
-        }
-        // Read on, so that it never waits for a reader.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        let docker = Self { host, daemon };
+        let docker = Self(Dockerd::start(host, &["--config-file=/stage/daemon.json"]));
         docker.import();
         Some(docker)
     }
 
     /// Asks its API, and returns the status and the answer.
     fn ask(&self, line: &str, body: &[u8], kind: &str) -> (u16, String) {
-        let mut stream = UnixStream::connect(self.host.folder().join("docker.sock")).unwrap();
+        let mut stream = UnixStream::connect(self.0.host.folder().join("docker.sock")).unwrap();
         let length = body.len();
         write!(
             stream,
@@ -93,7 +63,7 @@ impl Dockerd {
     fn import(&self) {
         let mut archive = tar::Builder::new(Vec::new());
         archive.follow_symlinks(false);
-        archive.append_dir_all(".", self.host.folder().join("rootfs")).unwrap();
+        archive.append_dir_all(".", self.0.host.folder().join("rootfs")).unwrap();
         let archive = archive.into_inner().unwrap();
         let (status, said) =
             self.ask("POST /images/create?fromSrc=-&repo=look", &archive, "application/x-tar");
@@ -105,7 +75,7 @@ impl Dockerd {
         let mut host = host.clone();
         host["NetworkMode"] = json!("none");
         host["Binds"] = json!([format!("{}:/seen", look::SEEN)]);
-        host["CgroupParent"] = json!(format!("/{}", self.host.cgroup()));
+        host["CgroupParent"] = json!(format!("/{}", self.0.host.cgroup()));
         let container = json!({"Image": "look", "Cmd": look::look(file), "Env": env, "HostConfig": host});
         let body = container.to_string();
         let (status, said) = self.ask("POST /containers/create", body.as_bytes(), "application/json");
@@ -121,15 +91,7 @@ impl Dockerd {
         assert_eq!(ended["StatusCode"], 0, "{said}");
         let (status, said) = self.ask(&format!("DELETE /containers/{id}"), b"", "application/json");
         assert_eq!(status, 204, "{said}");
-        Ok(fs::read_to_string(self.host.folder().join("seen").join(file)).unwrap())
-    }
-}
-
-impl Drop for Dockerd {
-    fn drop(&mut self) {
-        // What it has entered the namespaces by; dockerd and what it started end with the host's process namespace.
-        self.daemon.kill().unwrap();
-        self.daemon.wait().unwrap();
+        Ok(fs::read_to_string(self.0.host.folder().join("seen").join(file)).unwrap())
     }
 }
 
@@ -142,8 +104,9 @@ fn daemon_json(version: &str) -> String {
         text: Ok(None),
         unit: Some(CommandLine::new("/usr/sbin/dockerd")),
         notes: Vec::new(),
+        ends_with: Vec::new(),
     };
-    let docker = Docker { installed: Some(installed), is_snap: false };
+    let docker = docker::Docker { installed: Some(installed), is_snap: false };
     let wrapper = Path::new(SHIM_FOLDER).join("runc");
     match actions(&config, &docker, &wrapper).actions.pop().unwrap().kind {
         Kind::Edited(edit) => edit.apply("").unwrap(),
@@ -151,7 +114,7 @@ fn daemon_json(version: &str) -> String {
     }
 }
 
-fn gives_what_is_asked_for(docker: &Dockerd) {
+fn gives_what_is_asked_for(docker: &Docker) {
     let ours = json!({"Runtime": "amd"});
     assert_eq!(docker.look("named", &["AMD_VISIBLE_DEVICES=2"], &ours).unwrap(), seen_on_demo([2], "open"));
     assert_eq!(docker.look("silent", &[], &ours).unwrap(), "");
@@ -161,19 +124,19 @@ fn gives_what_is_asked_for(docker: &Dockerd) {
     assert!(refused.contains("runc-amd-wrapper: there is no GPU \\\"77\\\""), "{refused}");
 }
 
-fn gives_what_cdi_names(docker: &Dockerd) {
+fn gives_what_cdi_names(docker: &Docker) {
     let request = json!({"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": ["amd.com/gpu=1"]}]});
     assert_eq!(docker.look("cdi", &[], &request).unwrap(), seen_on_demo([1], "open"));
 }
 
 #[test]
 fn real_dockerd_20_10_gives_a_container_the_gpus_that_it_asks_for() {
-    Dockerd::start(&CONTAINERD_1_6, "20.10.24").iter().for_each(gives_what_is_asked_for);
+    Docker::start(&CONTAINERD_1_6, "20.10.24").iter().for_each(gives_what_is_asked_for);
 }
 
 #[test]
 fn real_dockerd_26_1_gives_a_container_the_gpus_that_it_asks_for() {
-    if let Some(docker) = Dockerd::start(&CONTAINERD_1_7, "26.1.5") {
+    if let Some(docker) = Docker::start(&CONTAINERD_1_7, "26.1.5") {
         gives_what_is_asked_for(&docker);
         gives_what_cdi_names(&docker);
     }
@@ -181,7 +144,7 @@ fn real_dockerd_26_1_gives_a_container_the_gpus_that_it_asks_for() {
 
 #[test]
 fn real_dockerd_28_5_gives_a_container_the_gpus_that_it_asks_for() {
-    if let Some(docker) = Dockerd::start(&CONTAINERD_2_1, "28.5.2") {
+    if let Some(docker) = Docker::start(&CONTAINERD_2_1, "28.5.2") {
         gives_what_is_asked_for(&docker);
         gives_what_cdi_names(&docker);
     }

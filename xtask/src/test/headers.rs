@@ -1,6 +1,7 @@
 //! Kernel headers and dkms as Debian packages, for tests in which dpkg installs them and dkms builds a module.
 //!
-//! They are those of the kernel that tests boot in QEMU ([`super::kernels`]), so that a built module can be loaded there.
+//! They are those of the kernel that tests boot in QEMU ([`super::kernels`]), so that a built module can be loaded
+//! there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Another release of Debian as a root file system, for tests of apt and dpkg.
 //!
-//! mmdebstrap makes it of Debian's packages, whose signatures its apt checks. It stays beside the build, and tests run on
-//! copies of it.
+//! mmdebstrap makes it of Debian's packages, whose signatures its apt checks. It stays beside the build, and tests run
+//! on copies of it.
 
 use std::fs;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 mod doing;
 mod lists;
 mod marks;
+mod rehearsal;
 mod said;
 mod simulated;
 mod update;
@@ -15,6 +16,7 @@ use crate::command::{Error, Programs, Stream};
 use crate::fetch::HELPER;
 
 pub(crate) use marks::automatic;
+pub use rehearsal::Rehearsal;
 pub(crate) use simulated::Simulated;
 pub(crate) use update::update;
 
@@ -48,6 +50,9 @@ pub struct Hands {
     /// (apt-transport-http(1)).
     proxy: Vec<String>,
 }
+
+/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
 impl Hands {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
@@ -111,7 +116,9 @@ impl Hands {
         // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
         // it. And nobody's packages go because nothing needs them any more.
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
-        [&begin[..], &never[..], &KEEP_THEIRS[..], rest].concat()
+        // ROCm's archives would fill the disk once more.
+        let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
+        [&begin[..], &never[..], &archives[..], &KEEP_THEIRS[..], rest].concat()
     }
 
     fn lock(&self) -> String {

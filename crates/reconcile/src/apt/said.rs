@@ -12,11 +12,15 @@ impl<'a> Said<'a> {
     pub(super) fn telling(&self) -> Option<String> {
         let lines: Vec<&str> = self.0.lines().collect();
         let mut telling: Vec<String> = Vec::new();
-        for (line, next) in lines.iter().zip(lines.iter().skip(1).chain([&""])) {
+        for (at, line) in lines.iter().enumerate() {
             let of_dpkg = line.strip_prefix("dpkg: error processing ").map(|rest| rest.trim_end_matches(':'));
             if let Some(what) = of_dpkg {
-                let problem = next.trim();
-                telling.push(if problem.is_empty() { what.to_owned() } else { format!("{what}: {problem}") });
+                let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
+                let problem: Vec<&str> = further.map(|line| line.trim()).collect();
+                telling.push(match problem.join(" ") {
+                    problem if problem.is_empty() => what.to_owned(),
+                    problem => format!("{what}: {problem}"),
+                });
             } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
                 telling.push(rest.trim().to_owned());
             }
@@ -26,6 +30,9 @@ impl<'a> Said<'a> {
             // Of that dpkg failed, dpkg itself says why.
             let errors = errors.filter(|line| !line.starts_with("Sub-process "));
             telling = errors.map(|line| line.trim().to_owned()).collect();
+            // That a list is not signed is the error, and why gpgv thinks so only a warning.
+            let reasons = lines.iter().filter_map(|line| line.strip_prefix("W: GPG error: "));
+            telling.extend(reasons.map(|line| line.trim().to_owned()));
         }
         if telling.is_empty() {
             telling = lines
@@ -59,6 +66,14 @@ mod tests {
                 Some(
                     "package broken (--configure): installed broken package post-installation script subprocess \
                      returned error exit status 3",
+                ),
+            ),
+            (
+                "W: GPG error: http://a jammy InRelease: The following signatures were invalid: EXPKEYSIG 1A AMD\nE: The \
+                 repository 'http://a jammy InRelease' is not signed.\n",
+                Some(
+                    "The repository 'http://a jammy InRelease' is not signed.; http://a jammy InRelease: The following \
+                     signatures were invalid: EXPKEYSIG 1A AMD",
                 ),
             ),
             ("something odd\n\n", Some("something odd")),

@@ -8,14 +8,19 @@ use root::Root;
 use super::{Hands, lists};
 use crate::services::{Came, done, failed};
 
+/// More than a list of sources has.
+const LIMIT: usize = 1 << 20;
+
 /// Between two tries while another reads its lists.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Fetches the lists of one source and of no other; where the source is gone, its lists go.
+/// Fetches the lists of one source and of no other; where the source does not name the repository any more, its lists
+/// go.
 pub(crate) fn update(root: &Root, hands: &Hands, source: &Path, uri: &str, suite: &str) -> Came {
     let shown = root.shown(source);
     let shown = shown.display();
-    if !root.exists(source) {
+    let names = |text: String| text.contains(uri.trim_end_matches('/')) && text.contains(suite);
+    if !root.read_text(source, LIMIT).is_ok_and(names) {
         return match remove(root, uri, suite) {
             Ok(()) => done(format!("what apt had fetched of {uri} went")),
             Err(error) => failed(format!("what apt had fetched of {uri} stays: {error}")),
@@ -67,7 +72,7 @@ fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
         sources.extend(name.to_str().map(|name| format!("/etc/apt/sources.list.d/{name}")));
     }
     let names = |path: &String| {
-        root.read_text(path, 1 << 20).is_ok_and(|text| text.contains(uri.trim_end_matches('/')))
+        root.read_text(path, LIMIT).is_ok_and(|text| text.contains(uri.trim_end_matches('/')))
     };
     if !sources.iter().any(names) {
         lists::remove(root, &lists::file_name_prefix(uri, suite))?;

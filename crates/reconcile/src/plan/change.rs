@@ -123,7 +123,8 @@ pub(crate) enum Doing {
     /// To install a package and what it needs, or to go on with one that is there in part.
     Install { name: String, version: Option<String> },
     /// To remove these and nothing else; of them `purge` with their configuration.
-    Remove { names: Vec<String>, purge: Vec<String> },
+    /// `force`: what somebody has changed of them goes too.
+    Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 
 /// What the receipt holds of the path afterwards.

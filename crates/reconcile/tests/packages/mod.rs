@@ -33,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) force: bool,
     /// In seconds.
     pub(crate) lock: u64,
+    /// It kills itself when it is told of progress for this time, from 0.
+    pub(crate) dies_at: Option<usize>,
     /// Nothing is changed: a plan is made.
     pub(crate) only_plan: bool,
 }
@@ -56,6 +58,10 @@ pub(crate) struct Ran {
     pub(crate) left: Vec<String>,
     pub(crate) effects: Vec<String>,
     pub(crate) steps: Vec<String>,
+    /// apt's own lines, and what kept it from more.
+    pub(crate) rehearsal: Option<(Vec<String>, Vec<String>)>,
+    /// How often it was told of progress.
+    pub(crate) told: usize,
     pub(crate) is_bare: bool,
     /// What no run of it can come back from.
     pub(crate) error: Option<String>,
@@ -173,11 +179,18 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
     let plan = if told.only_plan {
-        Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?
+        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?;
+        let hands = Hands::of(&programs, Duration::from_secs(told.lock));
+        ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
+        plan
     } else {
         let mut work = Work::begin(&root)?.by(Some(Hands::of(&programs, Duration::from_secs(told.lock))));
         let plan = work.plan(&desired, None, told.force, NOW)?;
         let carried = work.carry_out(&plan, NOW, &mut |progress| {
+            if told.dies_at == Some(ran.told) {
+                nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+            }
+            ran.told += 1;
             if let Progress::Comes(_, step) = progress {
                 ran.steps.push(format!("{:?} {}", step.percent, step.text));
             }
@@ -243,7 +256,7 @@ fn desired(told: &Told) -> Desired {
                 );
                 continue;
             }
-            other => panic!("{other:?}"),
+            other => unreachable!("{other:?}"),
         };
         desired.push(Action::package(package, "for the test"));
     }

@@ -1,0 +1,201 @@
+//! What goes wrong around an installation: locks, disks, servers, keys, with real apt and dpkg.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, lays out files, and runs itself in the machine"
+)]
+
+mod machine;
+mod packages;
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use lab::key::Key;
+use lab::lock::Holder;
+use lab::package::Package;
+use lab::repository::path_of;
+use lab::server::{Misbehaviour, Server, nobody};
+use lab::systems;
+use packages::{CHILD, Ran, SOURCE, Told, Worker};
+
+fn tool() -> Package {
+    Package::new("lab-tool", "1.0").file("/usr/share/lab-tool/is-here", "1.0\n").weight(300_000)
+}
+
+#[test]
+fn child() {
+    packages::child();
+}
+
+/// Nothing was installed, everything else was done, and the machine can be taken back or brought on.
+#[track_caller]
+fn failed_and_comes_later(worker: &Worker, ran: &Ran, said: &str, when: &str) {
+    assert_eq!(ran.failed.len(), 1, "{when}: {ran:#?}");
+    assert!(ran.failed[0].contains(said), "{when}: {ran:#?}");
+    assert!(worker.machine.text(SOURCE).is_some(), "{when}: what needs no package is done");
+    worker.has("lab-tool", None);
+    worker.server.behave();
+    let ran = worker.apply(&["install lab-tool"]);
+    assert!(ran.failed.is_empty(), "{when}: {ran:#?}");
+    worker.has("lab-tool", Some("install ok installed 1.0"));
+    let undone = worker.undo();
+    assert!(undone.is_bare && undone.failed.is_empty() && undone.left.is_empty(), "{when}: {undone:#?}");
+    worker.has("lab-tool", None);
+    let lists = worker.machine.tree(&["var/lib/apt/lists"]);
+    let lists: Vec<_> = lists.paths().filter(|path| path.to_str().unwrap().contains("dists")).collect();
+    assert!(lists.is_empty(), "{when}: {lists:?}");
+}
+
+#[test]
+fn real_a_server_that_does_not_answer_as_it_should_keeps_the_package_away_and_nothing_else() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, [tool()]);
+        let index = worker.repository.path_of_index();
+        let release = worker.repository.path_of("InRelease");
+        let package = path_of(&tool());
+        for (path, how, said) in [
+            (&release, Misbehaviour::Close, "could not be read: apt: Failed to fetch"),
+            (&release, Misbehaviour::Hang, "could not be read: apt: Failed to fetch"),
+            (&release, Misbehaviour::Cut(200), "could not be read: apt: "),
+            (
+                &release,
+                Misbehaviour::Other(b"<html>Sign in to this network</html>\n".to_vec()),
+                "could not be read: apt: ",
+            ),
+            (&release, Misbehaviour::Status(500), "could not be read: apt: "),
+            (&index, Misbehaviour::Status(404), "could not be read: apt: "),
+            (&index, Misbehaviour::Other(b"Package: lab-tool\n".to_vec()), "could not be read: apt: "),
+            (&package, Misbehaviour::Status(404), "apt: Failed to fetch"),
+            (&package, Misbehaviour::Stall(1000), "apt: Failed to fetch"),
+            (&package, Misbehaviour::Cut(1000), "apt: Failed to fetch"),
+            (&package, Misbehaviour::Other(b"not this one".to_vec()), "apt: Failed to fetch"),
+        ] {
+            worker.server.misbehave(path, how.clone());
+            let ran = worker.apply(&["install lab-tool"]);
+            failed_and_comes_later(&worker, &ran, said, &format!("{system}: {path} {how:?}"));
+        }
+    }
+}
+
+#[test]
+fn real_a_machine_without_a_network_is_told_what_is_missing() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, [tool()]);
+        let mut told = worker.told(&["install lab-tool"]);
+        told.repository.as_mut().unwrap().url = format!("http://{}", nobody().trim_start_matches("http://"));
+        let ran = worker.run(&told);
+        assert!(
+            ran.failed[0].starts_with("package:lab-tool: apt: Unable to locate package lab-tool"),
+            "{system}: {ran:#?}"
+        );
+        assert!(ran.failed[0].contains("see that http://127.0.0.1:"), "{system}: {ran:#?}");
+        assert!(ran.effects.iter().any(|it| it.starts_with("Failed: what /etc/apt/")), "{system}: {ran:#?}");
+        assert!(worker.undo().is_bare, "{system}");
+    }
+}
+
+#[test]
+fn real_what_is_not_signed_by_the_key_is_not_installed() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, [tool()]);
+        let keys = [Key::generate("Somebody else"), Key::expired("Laboratory")];
+        for key in &keys {
+            let mut told = worker.told(&["install lab-tool"]);
+            told.repository.as_mut().unwrap().key = key.binary().to_vec();
+            let ran = worker.run(&told);
+            failed_and_comes_later(&worker, &ran, "could not be read: apt: ", &format!("{system}: {key:?}"));
+        }
+        let mut told = worker.told(&["install lab-tool"]);
+        told.repository.as_mut().unwrap().key = b"no key at all".to_vec();
+        let ran = worker.run(&told);
+        failed_and_comes_later(&worker, &ran, "could not be read: apt: ", &format!("{system}: no key"));
+    }
+}
+
+/// Of no other test, in seconds: by it the program that waits is found.
+const PATIENCE: u64 = 97;
+
+/// apt that was told to wait for so long runs.
+fn wait_for_one_who_waits() {
+    let told = format!("DPkg::Lock::Timeout={PATIENCE}\0");
+    let is_told = |entry: fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&told)
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while !fs::read_dir("/proc").unwrap().flatten().any(is_told) {
+        assert!(Instant::now() < until, "nobody waits");
+    }
+}
+
+#[test]
+fn real_another_who_installs_is_waited_for_within_a_limit() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, [tool()]);
+        let holder = Holder::on(&worker.machine);
+        let ran = worker.run(&Told { lock: 1, ..worker.told(&["install lab-tool"]) });
+        assert_eq!(ran.failed.len(), 1, "{system}: {ran:#?}");
+        assert!(
+            ran.failed[0].contains("(/var/lib/dpkg/lock-frontend), is another process using it?"),
+            "{system}: {ran:#?}"
+        );
+        worker.has("lab-tool", None);
+
+        // One that ends in time is waited for.
+        worker.tell(&Told { lock: PATIENCE, ..worker.told(&["install lab-tool"]) });
+        let mut waiting = worker.machine.command(&CHILD).stdout(Stdio::null()).spawn().unwrap();
+        wait_for_one_who_waits();
+        holder.let_go();
+        assert!(waiting.wait().unwrap().success(), "{system}");
+        let ran = worker.ran();
+        assert!(ran.failed.is_empty(), "{system}: {ran:#?}");
+        worker.has("lab-tool", Some("install ok installed 1.0"));
+        assert!(worker.undo().is_bare, "{system}");
+    }
+}
+
+#[test]
+fn real_a_full_disk_is_told_and_room_lets_it_go_on() {
+    for (system, machine) in systems::both() {
+        let weight = 3_000_000;
+        let worker = Worker::new(machine, [Package::new("lab-tool", "1.0").weight(weight)]);
+        let before = worker.machine.packages();
+        // The lists are there, and the package has no room.
+        worker.apply(&[]);
+        worker.machine.leave_free(4_000_000);
+        let ran = worker.apply(&["install lab-tool"]);
+        assert_eq!(ran.failed.len(), 1, "{system}: {ran:#?}");
+        let said = ["No space left on device", "You don't have enough free space in"];
+        assert!(said.iter().any(|it| ran.failed[0].contains(it)), "{system}: {ran:#?}");
+        worker.machine.leave_free(100_000_000);
+        let ran = worker.apply(&["install lab-tool"]);
+        assert!(ran.failed.is_empty(), "{system}: {ran:#?}");
+        worker.has("lab-tool", Some("install ok installed 1.0"));
+        assert!(worker.undo().is_bare, "{system}");
+        assert_eq!(worker.machine.packages(), before, "{system}");
+    }
+}
+
+#[test]
+fn real_a_source_that_changes_is_read_again_and_the_old_lists_go() {
+    let Some(machine) = systems::this() else { return };
+    let mut worker = Worker::new(machine, [Package::new("lab-tool", "1.0")]);
+    worker.apply(&["install lab-tool"]);
+    let folder = worker.repository.release(&worker.key);
+    let second = Server::start(&folder);
+    let mut told = worker.told(&["install lab-tool"]);
+    told.repository.as_mut().unwrap().url = second.url();
+    let ran = worker.run(&told);
+    assert!(
+        ran.failed.is_empty() && ran.effects.iter().any(|it| it.starts_with("Done: apt has read")),
+        "{ran:#?}"
+    );
+    assert!(second.count(&worker.repository.path_of("InRelease")) > 0);
+    assert!(worker.undo().is_bare);
+    let lists = worker.machine.tree(&["var/lib/apt/lists"]);
+    let lists: Vec<_> = lists.paths().filter(|path| path.to_str().unwrap().contains("dists")).collect();
+    assert!(lists.is_empty(), "{lists:?}");
+}

@@ -1,0 +1,181 @@
+//! AMD's own driver as dkms builds it: whether it is built for the running kernel, the one that runs, and one that goes
+//! with the machine's ROCm; where the configuration asks for it, whether it can be installed.
+
+use super::check::{About, Check};
+use super::machine::Subject;
+use crate::config;
+use crate::driver::dkms::State;
+use crate::driver::{
+    Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, look, pairing, preflight,
+    questions,
+};
+use crate::memory::Memory;
+use crate::packages::Packages;
+use crate::worker::packages::knows_driver;
+
+const NAME: &str = "dkms";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+    let about = About::all(NAME);
+    if subject.in_container() {
+        return vec![about.skipped("the driver is the host's: nothing is built for it in a container")];
+    }
+    if !subject.has_amd() {
+        return vec![about.skipped("there is no AMD GPU that needs a driver")];
+    }
+    let driver = Driver::read(subject.root);
+    let mut checks = Vec::new();
+    if let config::Driver::AmdgpuDkms(wanted) = &subject.config.driver {
+        checks.push(installation(subject, &driver, wanted));
+    }
+    match (&driver.dkms, &driver.strays) {
+        (Ok(dkms), Ok(strays)) if dkms.versions.is_empty() && strays.is_empty() => {}
+        (Ok(dkms), Err(_)) if dkms.versions.is_empty() => checks.push(about.clone().skipped(
+            "dkms has no amdgpu; which kernel runs cannot be told, and so not whether it has a module of somebody else's",
+        )),
+        (Ok(_), _) => checks.extend(there(subject, &driver)),
+        (Err(why), _) => checks.push(about.clone().skipped(why)),
+    }
+    if checks.is_empty() {
+        checks.push(about.skipped("dkms has no amdgpu: the driver is the kernel's own"));
+    }
+    checks
+}
+
+/// What an apply would say of the driver that is asked for.
+fn installation(subject: &Subject<'_>, driver: &Driver, wanted: &Release) -> Check {
+    let about = About::one(NAME, "driver.install");
+    let questions = questions(wanted, driver);
+    let offered = match subject.programs {
+        Some(programs) if !questions.is_empty() => match Offered::ask(programs, &questions) {
+            Ok(offered) => Some(offered),
+            Err(why) => return failed(about, Stop::apt(&why)),
+        },
+        _ => None,
+    };
+    let found = Packages::read(subject.root);
+    let has_repository =
+        driver.distribution.as_ref().is_ok_and(|it| knows_driver(subject.config, &found, *it));
+    let apt = Apt { offered: offered.as_ref(), has_repository };
+    match preflight(wanted, subject.facts.virtualization.as_ref(), driver, apt) {
+        Ok(_) if driver.release().as_ref() == Some(wanted) => {
+            about.ok(format!("the driver {wanted} is installed"))
+        }
+        Ok(_) => about.warning(
+            format!("the driver {wanted} is asked for and not installed, and nothing speaks against it"),
+            "rocworker apply",
+        ),
+        Err(stop) => failed(about, stop),
+    }
+}
+
+fn failed(about: About, stop: Stop) -> Check {
+    about.failed(stop.why, stop.remedy)
+}
+
+/// A driver of dkms' or of nobody's.
+fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
+    let mut checks = vec![runs(subject, driver)];
+    if let Ok(kernel) = &driver.kernel {
+        let about = About::one(NAME, "headers");
+        let release = &kernel.release;
+        checks.push(if kernel.has_headers {
+            about.ok(format!("those of the running kernel {release} are there"))
+        } else {
+            about.warning(
+                format!("those of the running kernel {release} are not there: dkms cannot build for it"),
+                format!("apt-get install {}", kernel.headers_package()),
+            )
+        });
+    }
+    checks.extend(signature(driver));
+    checks.extend(pair(driver));
+    for file in driver.strays.iter().flatten() {
+        let file = file.display().to_string();
+        checks.push(About::one(NAME, file).warning(
+            "belongs to no package and not to dkms, and modprobe prefers it to the kernel's own",
+            "find out where it came from; remove it, then depmod -a, to have another driver",
+        ));
+    }
+    checks
+}
+
+/// Built, installed and loaded.
+fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
+    let about = About::one(NAME, "amdgpu");
+    let is_loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
+    let Some(programs) = subject.programs else { return by_tree(about, driver, is_loaded) };
+    // A reboot that is not remembered is asked for again: no reason to say nothing.
+    let attempt = Memory::read(subject.root).ok().and_then(|memory| memory.driver);
+    match look(subject.root, programs, driver, &subject.facts.machine.amdgpu, attempt.as_ref()) {
+        Ok(Verdict::Loaded) => about.ok("the module that runs is the one that dkms has built"),
+        Ok(Verdict::Loadable) => {
+            about.failed("the module that dkms has built is not loaded", "modprobe amdgpu")
+        }
+        Ok(Verdict::Reboot(_)) => about.warning(
+            "the module that runs is another one than dkms has built",
+            "reboot; where that changes nothing, update-initramfs -u and reboot",
+        ),
+        Ok(Verdict::Wrong(stop)) if is_loaded => about.warning(stop.why, stop.remedy),
+        Ok(Verdict::Wrong(stop)) => failed(about, stop),
+        Err(why) => about.skipped(why),
+    }
+}
+
+/// What dkms' tree tells without kmod.
+fn by_tree(about: About, driver: &Driver, is_loaded: bool) -> Check {
+    let (dkms, kernel) = match (&driver.dkms, &driver.kernel) {
+        (Ok(dkms), Ok(kernel)) => (dkms, &kernel.release),
+        (Err(why), _) | (_, Err(why)) => return about.skipped(why),
+    };
+    let (evidence, name) = match dkms.state(kernel) {
+        State::Unknown => return about.skipped("dkms has none"),
+        State::Installed(version, _) => {
+            let name = &version.name;
+            return about.ok(format!(
+                "{name} is built and installed for the running kernel {kernel}; whether it is the one that runs is not \
+                 asked beneath a Root"
+            ));
+        }
+        State::Added(version) => {
+            (format!("nothing is built of {} for the running kernel {kernel}", version.name), &version.name)
+        }
+        State::Built(version, _) => (
+            format!("{} is built for the running kernel {kernel}, and not installed", version.name),
+            &version.name,
+        ),
+    };
+    let remedy = format!("dkms install amdgpu/{name} -k {kernel}");
+    if is_loaded { about.warning(evidence, remedy) } else { about.failed(evidence, remedy) }
+}
+
+fn signature(driver: &Driver) -> Option<Check> {
+    let about = About::one(NAME, "signature");
+    match &driver.signing {
+        Signing::NotNeeded => None,
+        Signing::Unknown(why) => Some(about.skipped(why)),
+        Signing::Needed { because, certificate, enrolled } => Some(match enrolled {
+            Enrolled::Yes => about.ok(format!("{because}, and {certificate} is enrolled")),
+            Enrolled::Unknown(why) => about.skipped(why),
+            Enrolled::No | Enrolled::NotMade => about.warning(
+                format!("{because}, and {certificate}, which dkms signs with, is not enrolled: its modules are refused"),
+                format!("mokutil --import {certificate}, reboot, and confirm it at the machine's screen"),
+            ),
+        }),
+    }
+}
+
+fn pair(driver: &Driver) -> Option<Check> {
+    let about = About::one(NAME, "pairing");
+    let release = driver.release()?;
+    let pairing = driver.rocm.as_ref().map(|rocm| Pairing::of(&release, rocm));
+    Some(match pairing {
+        None if pairing::rocm_of(&release).is_some() => about.ok(pairing::alone(&release)),
+        None => about.warning(pairing::alone(&release), REMEDY),
+        Some(pair @ Pairing::Supported { .. }) => about.ok(pair.to_string()),
+        Some(pair) => about.warning(pair.to_string(), REMEDY),
+    })
+}
+
+const REMEDY: &str =
+    "take a pair that came out together (docs/drivers.md), or try it with the programs that will run";

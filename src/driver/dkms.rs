@@ -1,0 +1,132 @@
+//! What dkms knows of amdgpu, read from its tree as it lays it out itself: no child process.
+//!
+//! `/var/lib/dkms/amdgpu/VERSION/source` links to the source: registered ("added"). `VERSION/KERNEL/ARCH/module/amdgpu.ko`
+//! is what was built of it, compressed or not. `kernel-KERNEL-ARCH` links to that of the builds that is installed for a
+//! kernel (dkms 2.8 to 3.2: `is_module_added`, `is_module_built`, `_is_module_installed`).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use root::{Error, Kind, Root};
+
+const TREE: &str = "/var/lib/dkms/amdgpu";
+
+/// amdgpu's versions in dkms; empty where there is no dkms, or no amdgpu in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dkms {
+    pub versions: Vec<Version>,
+}
+
+/// A version of amdgpu's source, as dkms is told of it: without the release of AMD's package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub name: String,
+    pub builds: Vec<Build>,
+}
+
+/// A module that was built for a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// As `uname -r` prints it.
+    pub kernel: String,
+    /// As `uname -m` does.
+    pub arch: String,
+    /// The module's file in dkms' tree.
+    pub file: PathBuf,
+    pub is_installed: bool,
+}
+
+/// How far dkms has come with amdgpu for one kernel, in dkms' words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State<'a> {
+    /// dkms knows no amdgpu.
+    Unknown,
+    /// There is a source, and nothing was built of it for this kernel.
+    Added(&'a Version),
+    /// Built, and not where modprobe looks.
+    Built(&'a Version, &'a Build),
+    Installed(&'a Version, &'a Build),
+}
+
+impl Dkms {
+    /// # Errors
+    /// When the tree is there and cannot be read.
+    pub fn read(root: &Root) -> Result<Self, Error> {
+        let mut versions = Vec::new();
+        for name in list(root, Path::new(TREE))? {
+            let place = Path::new(TREE).join(&name);
+            // The links `kernel-…` are no versions, nor is what dkms keeps of a kernel's own module.
+            if root.lstat(&place)?.kind != Kind::Directory || name == "original_module" {
+                continue;
+            }
+            let builds = builds(root, &name, &place)?;
+            if !builds.is_empty() || root.lstat(place.join("source")).is_ok() {
+                versions.push(Version { name: name.to_string_lossy().into_owned(), builds });
+            }
+        }
+        Ok(Self { versions })
+    }
+
+    /// The furthest of the versions: at most one is installed for a kernel.
+    #[must_use]
+    pub fn state(&self, kernel: &str) -> State<'_> {
+        let of_kernel = || {
+            let all = self
+                .versions
+                .iter()
+                .flat_map(|version| version.builds.iter().map(move |build| (version, build)));
+            all.filter(|(_, build)| build.kernel == kernel)
+        };
+        if let Some((version, build)) = of_kernel().find(|(_, build)| build.is_installed) {
+            return State::Installed(version, build);
+        }
+        match of_kernel().next_back() {
+            Some((version, build)) => State::Built(version, build),
+            None => self.versions.last().map_or(State::Unknown, State::Added),
+        }
+    }
+}
+
+fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, Error> {
+    let mut builds = Vec::new();
+    for kernel in list(root, place)? {
+        // Beside the kernels stand `source`, a link, and while it builds, `build`.
+        if root.lstat(place.join(&kernel))?.kind != Kind::Directory || kernel == "build" {
+            continue;
+        }
+        for arch in list(root, &place.join(&kernel))? {
+            let folder = place.join(&kernel).join(&arch).join("module");
+            let Some(module) = list(root, &folder)?.into_iter().find(is_module) else {
+                continue;
+            };
+            let (kernel, arch) = (kernel.to_string_lossy(), arch.to_string_lossy());
+            let ours = Path::new(version).join(&*kernel).join(&*arch);
+            let installed = root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}")));
+            let is_installed = match installed {
+                Ok(target) => target == ours || target == Path::new(TREE).join(&ours),
+                Err(error) if error.is_not_found() => false,
+                Err(error) => return Err(error),
+            };
+            let (kernel, arch) = (kernel.into_owned(), arch.into_owned());
+            builds.push(Build { kernel, arch, file: folder.join(module), is_installed });
+        }
+    }
+    Ok(builds)
+}
+
+/// `amdgpu.ko`, `amdgpu.ko.xz`, `amdgpu.ko.zst`, `amdgpu.ko.gz`.
+pub(super) fn is_module(name: &OsString) -> bool {
+    let rest = name.to_str().and_then(|name| name.strip_prefix("amdgpu.ko"));
+    rest.is_some_and(|rest| matches!(rest, "" | ".xz" | ".zst" | ".gz"))
+}
+
+/// In order; nothing of a folder that is not there, or is none.
+pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
+    match root.stat(folder) {
+        Ok(meta) if meta.kind == Kind::Directory => {}
+        Ok(_) => return Ok(Vec::new()),
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    }
+    root.list(folder)
+}

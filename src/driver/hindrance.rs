@@ -1,0 +1,144 @@
+//! What keeps amdgpu from being loaded: lines in modprobe.d, words on the kernel's command line.
+
+use root::{Error, Root};
+
+/// Where modprobe reads, in its order: a file in an earlier folder hides its namesakes (modprobe.d(5)).
+pub(crate) const FOLDERS: [&str; 5] = [
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+];
+
+const COMMAND_LINE: &str = "/proc/cmdline";
+
+/// One line or word that keeps amdgpu out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hindrance {
+    /// `FILE:LINE`, or the kernel's command line.
+    pub place: String,
+    pub says: String,
+    pub remedy: &'static str,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Hindrances {
+    pub found: Vec<Hindrance>,
+    /// What could not be read, by its path: it may keep amdgpu out, and nobody has looked.
+    pub unread: Vec<(String, Error)>,
+}
+
+impl Hindrances {
+    /// Looks beneath `root`.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let mut hindrances = Self::default();
+        hindrances.look_in_files(root);
+        match root.read_text(COMMAND_LINE, 64 << 10) {
+            Ok(line) => hindrances
+                .found
+                .extend(line.split_whitespace().filter(|word| hinders(word)).map(on_command_line)),
+            Err(error) => hindrances.unread.push((COMMAND_LINE.to_owned(), error)),
+        }
+        hindrances
+    }
+
+    fn look_in_files(&mut self, root: &Root) {
+        let mut seen = Vec::new();
+        for folder in FOLDERS {
+            let names = match root.list(folder) {
+                Ok(names) => names,
+                // A folder that is not there hinders nothing.
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => {
+                    self.unread.push((folder.to_owned(), error));
+                    continue;
+                }
+            };
+            for name in names {
+                if !name.to_string_lossy().ends_with(".conf") || seen.contains(&name) {
+                    continue;
+                }
+                let path = format!("{folder}/{}", name.to_string_lossy());
+                seen.push(name);
+                match root.read(&path, 1 << 20) {
+                    Ok(bytes) => self.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes))),
+                    Err(error) => self.unread.push((path, error)),
+                }
+            }
+        }
+    }
+}
+
+fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| keeps_out(line));
+    lines
+        .map(|(number, line)| Hindrance {
+            place: format!("{path}:{number}"),
+            says: line.trim().to_owned(),
+            remedy: "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu",
+        })
+        .collect()
+}
+
+fn on_command_line(word: &str) -> Hindrance {
+    Hindrance {
+        place: COMMAND_LINE.to_owned(),
+        says: word.to_owned(),
+        remedy: "take it out of the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
+    }
+}
+
+/// `blacklist amdgpu`, or `install amdgpu /bin/false` and its like (modprobe.d(5)).
+fn keeps_out(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("blacklist"), Some("amdgpu"), None) => true,
+        (Some("install"), Some("amdgpu"), Some(command)) => {
+            let program = command.rsplit('/').next();
+            matches!(program, Some("true" | "false" | ":"))
+        }
+        _ => false,
+    }
+}
+
+/// `module_blacklist=` is the kernel's, `modprobe.blacklist=` modprobe's; with `nomodeset` amdgpu refuses to
+/// start (drm_firmware_drivers_only() in amdgpu_drv.c).
+fn hinders(word: &str) -> bool {
+    let listed = word.strip_prefix("modprobe.blacklist=").or_else(|| word.strip_prefix("module_blacklist="));
+    word == "nomodeset" || listed.is_some_and(|names| names.split(',').any(|name| name == "amdgpu"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_words_that_keep_amdgpu_out_are_known_from_those_that_do_not() {
+        for (line, out) in [
+            ("blacklist amdgpu", true),
+            ("  blacklist\tamdgpu  ", true),
+            ("install amdgpu /bin/false", true),
+            ("install amdgpu /usr/bin/true", true),
+            ("#blacklist amdgpu", false),
+            ("blacklist amdgpu_extra", false),
+            ("blacklist radeon", false),
+            ("install amdgpu /sbin/modprobe --ignore-install amdgpu", false),
+            ("options amdgpu ppfeaturemask=0xffffffff", false),
+            ("", false),
+        ] {
+            assert_eq!(keeps_out(line), out, "{line:?}");
+        }
+        for (word, out) in [
+            ("nomodeset", true),
+            ("modprobe.blacklist=nouveau,amdgpu", true),
+            ("module_blacklist=amdgpu", true),
+            ("modprobe.blacklist=amdgpux", false),
+            ("amdgpu.dc=0", false),
+        ] {
+            assert_eq!(hinders(word), out, "{word:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
+
+use std::path::Path;
+
+use reconcile::command::Programs;
+use reconcile::{Note, is_package};
+
+use super::Setup;
+use crate::config;
+use crate::doctor::{Status, tools};
+use crate::driver::{Driver, Offered, Release, Verdict, look, questions};
+use crate::facts::Facts;
+use crate::host::Around;
+use crate::memory::Memory;
+use crate::worker::driver::{ABOUT, Ground};
+use crate::worker::selection::is_off;
+
+fn reboot(wanted: &Release) -> Note {
+    let text = format!(
+        "the driver {wanted} is built, and another build of amdgpu is loaded: reboot, then see what rocworker doctor says"
+    );
+    // Nothing has failed: whoever applies from a hook is not to be stopped by it.
+    Note { about: ABOUT.to_owned(), text, problem: false }
+}
+
+/// What AMD's own tools have against it, where they are installed.
+fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
+    let check =
+        tools::check(Some(programs), facts).into_iter().find(|check| check.status == Status::Warning)?;
+    let tool = check.subject.unwrap_or_default();
+    let text = format!("the driver runs, and {tool} does not agree: {}", check.evidence);
+    Some(Note { about: ABOUT.to_owned(), text, problem: true })
+}
+
+impl Setup<'_> {
+    /// That the reboot which was asked for has not come yet: read, not asked of kmod.
+    pub(super) fn reboot_pending(&self, memory: &Memory) -> Option<Note> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let asked = memory.driver.as_ref()?;
+        let boot_id = self.root.read_text("/proc/sys/kernel/random/boot_id", 64).ok()?;
+        (boot_id.trim() == asked.boot_id).then(|| reboot(wanted))
+    }
+
+    /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
+    /// that needs one. apt is asked only of packages that are missing.
+    pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        if is_off(self.config) || facts.amd().next().is_none() {
+            return None;
+        }
+        let driver = Driver::read(self.root);
+        let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
+        let questions = if is_container { Vec::new() } else { questions(wanted, &driver) };
+        let offered = match self.programs {
+            Some(programs) if !questions.is_empty() => Offered::ask(programs, &questions).map(Some),
+            _ => Ok(None),
+        };
+        Some(Ground { driver, offered })
+    }
+
+    /// What is to be said of the driver once packages have come, and remembered: a reboot is asked for once.
+    /// `changed`: what this apply has changed.
+    pub(super) fn verified<'a>(
+        &self,
+        facts: &Facts,
+        memory: &mut Memory,
+        mut changed: impl Iterator<Item = &'a Path>,
+    ) -> Option<Note> {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let programs = self.programs.filter(|_| changed.any(is_package))?;
+        let looked = look(
+            self.root,
+            programs,
+            &Driver::read(self.root),
+            &facts.machine.amdgpu,
+            memory.driver.as_ref(),
+        );
+        let (text, problem) = match looked {
+            Ok(Verdict::Loaded) => {
+                memory.driver = None;
+                return dissent(programs, facts);
+            }
+            Ok(Verdict::Loadable) => (
+                format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
+                false,
+            ),
+            Ok(Verdict::Reboot(attempt)) => {
+                memory.driver = Some(attempt);
+                return Some(reboot(wanted));
+            }
+            Ok(Verdict::Wrong(stop)) => {
+                (format!("the driver {wanted} is not the one that runs: {stop}"), true)
+            }
+            Err(why) => (format!("whether the driver {wanted} runs cannot be told: {why}"), true),
+        };
+        Some(Note { about: ABOUT.to_owned(), text, problem })
+    }
+}

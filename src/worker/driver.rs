@@ -1,0 +1,75 @@
+//! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
+
+use reconcile::Desired;
+
+use super::concern::Concern;
+use super::packages::knows_driver;
+use crate::config::{self, Config};
+use crate::driver::{Apt, Bring, Driver, Offered, Pairing, Stop, pairing, preflight};
+use crate::facts::Facts;
+use crate::packages::Packages;
+
+/// What notes are about.
+pub const ABOUT: &str = "driver";
+
+/// What decides about the driver, read where the configuration asks for one.
+#[derive(Debug)]
+pub struct Ground {
+    pub driver: Driver,
+    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
+    pub offered: Result<Option<Offered>, String>,
+}
+
+/// The driver's part of what should be.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Packages, for [`super::packages`]: they come through the same key and repositories as AMD's others.
+    pub bring: Vec<Bring>,
+    /// What is said, and where the driver cannot be installed, that what is there of packages stays.
+    pub said: Desired,
+}
+
+/// The driver's packages. What cannot end well is said, and nothing is changed: what is there of an earlier apply stays.
+#[must_use]
+pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Packages) -> Part {
+    let mut part = Part::default();
+    let (config::Driver::AmdgpuDkms(wanted), Some(Ground { driver, offered })) = (&config.driver, ground)
+    else {
+        return part;
+    };
+    let answer = match offered {
+        Ok(offered) => {
+            let has_repository = driver
+                .distribution
+                .as_ref()
+                .is_ok_and(|distribution| knows_driver(config, found, *distribution));
+            let apt = Apt { offered: offered.as_ref(), has_repository };
+            preflight(wanted, facts.virtualization.as_ref(), driver, apt)
+        }
+        Err(why) => Err(Stop::apt(why)),
+    };
+    match answer {
+        Ok(bring) => part.bring = bring,
+        Err(stop) => {
+            part.said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
+            part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+            return part;
+        }
+    }
+    part.said.note(
+        ABOUT,
+        match &driver.rocm {
+            Some(rocm) => Pairing::of(wanted, rocm).to_string(),
+            None => pairing::alone(wanted),
+        },
+    );
+    if let Some(release) = driver.release().filter(|release| release != wanted)
+        && part.bring.iter().all(|bring| bring.version.is_none())
+    {
+        let text = format!(
+            "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: once it has, apply again"
+        );
+        part.said.problem(ABOUT, text);
+    }
+    part
+}

@@ -1,0 +1,17 @@
+//! AMD's own kernel driver: what is read of a machine, what would be brought, and whether the one that runs is the one
+//! that was built.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, runs the program, and writes the configuration that it is given"
+)]
+
+mod doctor;
+mod facts;
+mod in_qemu;
+mod machines;
+mod plan;
+mod preflight;
+mod real;
+mod verified;

@@ -1,0 +1,249 @@
+//! A driver by real apt, dpkg, dkms and kmod: the real program in a copy of this system, with the headers of a kernel of
+//! Debian's. The driver is a trivial module under AMD's name; AMD's own repository is not reached from here.
+
+use std::path::Path;
+
+use lab::headers::Headers;
+use lab::key::Key;
+use lab::machine::Machine;
+use lab::package::Package;
+use lab::repository::Repository;
+use lab::said::Said;
+use lab::server::Server;
+use lab::{standins, systems};
+use reconcile::command::Programs;
+use rocworker::driver::dkms::State;
+use rocworker::driver::{Dkms, module};
+use root::Root;
+use serde_json::Value;
+
+const PROGRAM: &str = "/usr/bin/rocworker";
+const DRIVER: &str = "1:6.16.13.30300300-2327507.22.04";
+const SOURCE: &str = "6.16.13-2327507.22.04";
+
+/// A machine that runs the kernel whose headers are to be had, if they are to be had.
+struct Worker {
+    machine: Machine,
+    release: String,
+    /// Where the driver is: apt is not told of it yet.
+    amd: Served,
+}
+
+/// A repository on a server.
+struct Served {
+    key: Key,
+    repository: Repository,
+    server: Server,
+}
+
+impl Served {
+    fn new(mut repository: Repository) -> Self {
+        let key = Key::generate("Laboratory");
+        let folder = repository.release(&key);
+        std::fs::write(folder.join("key.asc"), key.armored()).unwrap();
+        let server = Server::start(&folder);
+        Self { key, repository, server }
+    }
+
+    fn tell(&self, machine: &Machine) {
+        machine.add_source(&self.repository, &self.server.url(), &self.key);
+        machine.apt_get(&["update"]).well();
+    }
+}
+
+impl Worker {
+    /// `offers_headers`: whether the distribution has them.
+    fn new(machine: Machine, headers: &Headers, offers_headers: bool) -> (Self, Served) {
+        let release = headers.release().to_owned();
+        machine.seem_to_run(&release);
+        // The one that this system may have is the test's own, not the machine's.
+        machine.call(&["rm", "-f", "/.dockerenv"]).well();
+        machine.put_program(env!("CARGO_BIN_EXE_rocworker").as_ref(), PROGRAM);
+        machine.put_script("/usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+        let setuptools = Package::new("python3-setuptools", "66.1.1-1");
+        let mut debian = Repository::new("Debian", "bookworm", "main").with([setuptools]);
+        if offers_headers {
+            headers.offer_in(&mut debian);
+        }
+        let debian = Served::new(debian);
+        debian.tell(&machine);
+        let driver = [standins::amdgpu_dkms(DRIVER)];
+        let amd = Served::new(Repository::new(standins::ORIGIN, "jammy", "main").with(driver));
+        // What is served goes with its value.
+        (Self { machine, release, amd }, debian)
+    }
+
+    /// The driver that is asked for; engines are left alone.
+    fn configure(&self) {
+        let (url, fingerprint) = (self.amd.server.url(), self.amd.key.fingerprint());
+        let off =
+            "containerd: {configure: never}\ndocker: {configure: never}\nconcourse: {configure: never}\n";
+        let text = format!(
+            "{off}driver: {{install: amdgpu-dkms, version: 30.30.3}}\nrepositories:\n  key: {url}/key.asc\n  \
+             fingerprints: [{fingerprint}]\n  amdgpu: {{url: {url}}}\n"
+        );
+        self.machine.put("/etc/rocworker/config.yaml", text);
+    }
+
+    /// AMD's repository beside the distribution's.
+    fn tell_of_amd(&self) {
+        let keyring = Path::new("/etc/apt/keyrings/amd.gpg");
+        self.machine.put("/etc/apt/keyrings/amd.gpg", self.amd.key.binary());
+        let source = self.amd.repository.source(&self.amd.server.url(), keyring);
+        self.machine.put("/etc/apt/sources.list.d/amd.list", source);
+        self.machine.apt_get(&["update"]).well();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Said {
+        self.machine.call(&[&[PROGRAM], arguments].concat())
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.run(&[arguments, &["--output", "json"]].concat());
+        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+    }
+
+    /// Status, evidence and remedy of a check of doctor's.
+    #[track_caller]
+    fn check(&self, subject: &str) -> [String; 3] {
+        let answer = self.json(&["doctor"]);
+        let checks = answer["checks"].as_array().unwrap().iter();
+        let mut checks = checks.filter(|check| check["name"] == "dkms" && check["subject"] == subject);
+        let check = checks.next().unwrap_or_else(|| panic!("no {subject}: {answer:#}"));
+        ["status", "evidence", "remedy"].map(|key| check[key].as_str().unwrap_or("").to_owned())
+    }
+
+    /// What the library reads of dkms' tree, in dkms' words.
+    fn state(&self) -> String {
+        let root = Root::open(&self.machine.outside("/")).unwrap();
+        let dkms = Dkms::read(&root).unwrap();
+        let release = &self.release;
+        match dkms.state(release) {
+            State::Unknown => String::new(),
+            State::Added(version) => format!("amdgpu/{}: added\n", version.name),
+            State::Built(version, build) => {
+                format!("amdgpu/{}, {release}, {}: built\n", version.name, build.arch)
+            }
+            State::Installed(version, build) => {
+                format!("amdgpu/{}, {release}, {}: installed\n", version.name, build.arch)
+            }
+        }
+    }
+}
+
+#[test]
+fn real_dkms_and_its_tree_say_the_same_of_each_state() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    worker.tell_of_amd();
+    let machine = &worker.machine;
+    let source = format!("amdgpu/{SOURCE}");
+    machine.apt_get(&["install", "--no-install-recommends", "amdgpu-dkms"]).well();
+    let agree = |state: &str| {
+        let status = machine.call(&["dkms", "status"]).well();
+        assert!(status.ends_with(&format!("{state}\n")), "{status}");
+        assert_eq!(worker.state(), status);
+    };
+    agree(": added");
+    machine.apt_get(&["install", "--no-install-recommends", &headers.package()]).well();
+    agree(": installed");
+    machine.call(&["dkms", "uninstall", &source, "-k", &worker.release]).well();
+    agree(": built");
+    machine.call(&["dkms", "unbuild", &source, "-k", &worker.release]).well();
+    agree(": added");
+    machine.call(&["dkms", "install", &source, "-k", &worker.release]).well();
+    agree(": installed");
+    machine.apt_get(&["purge", "amdgpu-dkms"]).well();
+    assert_eq!((worker.state(), machine.call(&["dkms", "status"]).well()), (String::new(), String::new()));
+}
+
+#[test]
+fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    let before = worker.machine.packages();
+    worker.configure();
+
+    let plan = worker.json(&["plan"]);
+    let changes: Vec<&str> =
+        plan["changes"].as_array().unwrap().iter().filter_map(|change| change["path"].as_str()).collect();
+    let packages = changes.iter().filter_map(|path| path.strip_prefix("package:"));
+    // What this system has already is not listed: setuptools.
+    let expected = [headers.package(), "amdgpu-dkms".to_owned()];
+    assert_eq!(packages.filter(|name| !name.starts_with("python3")).collect::<Vec<_>>(), expected);
+    assert!(changes.contains(&"/etc/apt/sources.list.d/rocworker-amdgpu.sources"), "{changes:?}");
+
+    let applied = worker.json(&["apply"]);
+    assert_eq!(applied["failed"], serde_json::json!([]), "{applied:#}");
+    assert_eq!(worker.state(), format!("amdgpu/{SOURCE}, {}, x86_64: installed\n", worker.release));
+    // The laid-out machine has another build loaded, which no new package changes.
+    let said = applied["notes"].to_string();
+    assert!(
+        said.contains("the driver 30.30.3 is built, and another build of amdgpu is loaded: reboot"),
+        "{said}"
+    );
+    let [status, evidence, remedy] = worker.check("amdgpu");
+    assert_eq!(
+        (status.as_str(), evidence.as_str()),
+        ("warning", "the module that runs is another one than dkms has built")
+    );
+    assert!(remedy.starts_with("reboot"), "{remedy}");
+    assert_eq!(worker.check("driver.install")[..2], ["ok", "the driver 30.30.3 is installed"]);
+    assert!(worker.json(&["status"])["notes"].to_string().contains("reboot"));
+
+    // Booted anew, and still another module: no second reboot.
+    let memory = worker.machine.text("/var/lib/rocworker/memory.json").unwrap();
+    let asked: Value = serde_json::from_str(&memory).unwrap();
+    let boot = asked["driver"]["boot_id"].as_str().unwrap();
+    worker.machine.put("/var/lib/rocworker/memory.json", memory.replace(boot, "an-earlier-boot"));
+    let [status, evidence, remedy] = worker.check("amdgpu");
+    assert_eq!(status, "warning");
+    assert!(
+        evidence.contains("was rebooted for amdgpu") && remedy.contains("update-initramfs"),
+        "{evidence}: {remedy}"
+    );
+    worker.machine.put("/var/lib/rocworker/memory.json", memory);
+
+    let again = worker.run(&["apply"]);
+    assert!(again.stdout.contains("nothing was changed"), "{again:?}");
+    worker.run(&["undo"]);
+    assert_eq!(worker.machine.packages(), before);
+    assert_eq!(worker.state(), "");
+}
+
+#[test]
+fn real_a_kernel_whose_headers_are_gone_from_the_mirror_stops_it_before_anything_is_touched() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, false);
+    worker.configure();
+    let (packages, sources) = (worker.machine.packages(), || worker.machine.tree(&["etc/apt", "usr/src"]));
+    let before = sources();
+    let applied = worker.json(&["apply"]);
+    let said = applied["notes"].to_string();
+    assert!(said.contains(&format!("apt has no {}", headers.package())), "{said}");
+    assert_eq!(worker.machine.packages(), packages);
+    assert_eq!(sources().differences(&[&before]), Vec::<String>::new());
+    let [status, evidence, _] = worker.check("driver.install");
+    assert_eq!(status, "failed");
+    assert!(evidence.contains(&headers.package()), "{evidence}");
+}
+
+#[test]
+fn real_kmods_word_on_a_built_module_is_understood() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    worker.tell_of_amd();
+    let install = ["install", "--no-install-recommends", "amdgpu-dkms", &headers.package()];
+    worker.machine.apt_get(&install).well();
+    let file = format!("/lib/modules/{}/updates/dkms/amdgpu.ko", worker.release);
+    let field =
+        |name: &str| worker.machine.call(&["modinfo", "--field", name, &file]).well().trim().to_owned();
+    let outside = worker.machine.outside(&file);
+    let programs = Programs::in_folders("/usr/sbin:/usr/bin:/sbin:/bin");
+    let read = module::in_file(&programs, &outside).unwrap().unwrap();
+    assert_eq!(read.path, outside);
+    assert_eq!(read.srcversion, Some(field("srcversion")));
+    assert_eq!((read.version, read.signer), (Some(field("version")), Some(field("signer"))));
+    assert_eq!(module::in_file(&programs, Path::new("/nowhere/amdgpu.ko")).ok().flatten(), None);
+}
