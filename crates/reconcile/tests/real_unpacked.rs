@@ -59,7 +59,7 @@ impl Place {
     }
 
     fn tree(&self) -> Tree {
-        self.worker.machine.tree(&["opt", "etc", "var/lib/rocworker", "var/cache", "usr/local"])
+        self.worker.machine.tree(&["opt", "etc", "var/lib/rocworker", "var/cache"])
     }
 
     /// Nothing of it is left anywhere.
@@ -69,6 +69,7 @@ impl Place {
         // The lock of our own state stays.
         let off: Vec<&String> = off.iter().filter(|line| !line.contains("var/lib/rocworker")).collect();
         assert!(off.is_empty(), "{off:#?}");
+        assert!(!self.worker.machine.outside("/var/lib/rocworker/unpacked").exists());
     }
 }
 

@@ -1,0 +1,79 @@
+//! A restart of the machine that is owed until the kernel names another boot.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+mod machine;
+
+use std::time::Duration;
+
+use machine::{Machine, NOW, desired, owned};
+use reconcile::command::Programs;
+use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Work};
+
+const BOOT: &str = "proc/sys/kernel/random/boot_id";
+const REQUIRED: &str = "run/reboot-required";
+const PACKAGES: &str = "run/reboot-required.pkgs";
+
+fn wanted() -> Desired {
+    let reason = "the module that runs is an old one".to_owned();
+    desired([owned("/etc/ours", "1\n").with(Effect::Reboot { reason })])
+}
+
+fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
+    let root = machine.root();
+    let mut work = Work::begin(&root).unwrap();
+    let plan = work.plan(desired, None, false, NOW).unwrap();
+    work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    let programs = Programs::in_folders("/nowhere");
+    let (restarts, drain) = (Restarts::Now, Duration::ZERO);
+    let services = Services { programs: Some(&programs), restarts, drain, waiter: None };
+    work.settle(&root, &services, |_| true).unwrap()
+}
+
+fn booted(boot: &str) -> Machine {
+    let machine = Machine::new();
+    machine.put(BOOT, &format!("{boot}\n"));
+    std::fs::create_dir_all(machine.path("run")).unwrap();
+    machine
+}
+
+#[test]
+fn it_is_owed_and_told_until_the_boot_is_another() {
+    let machine = booted("first");
+    for _ in 0..2 {
+        let settled = apply(&machine, &wanted());
+        assert_eq!(settled[0].outcome, Outcome::Pending);
+        assert_eq!(settled[0].text, "the module that runs is an old one: restart the machine when it may");
+        assert_eq!(machine.text(REQUIRED), "*** System restart required ***\n");
+        assert_eq!(machine.text(PACKAGES), "rocworker\n");
+    }
+    machine.put(BOOT, "second\n");
+    let settled = apply(&machine, &wanted());
+    assert_eq!(settled[0].outcome, Outcome::Done);
+    assert!(apply(&machine, &wanted()).is_empty());
+}
+
+/// What arose again in this boot is not settled by the boot before it.
+#[test]
+fn a_change_in_the_next_boot_owes_it_anew() {
+    let machine = booted("first");
+    apply(&machine, &wanted());
+    machine.put(BOOT, "second\n");
+    machine.put("etc/ours", "somebody's\n");
+    assert_eq!(apply(&machine, &wanted())[0].outcome, Outcome::Pending);
+    machine.put(BOOT, "third\n");
+    assert_eq!(apply(&machine, &wanted())[0].outcome, Outcome::Done);
+}
+
+#[test]
+fn what_others_have_said_of_a_restart_stays() {
+    let machine = booted("first");
+    machine.put(REQUIRED, "theirs\n");
+    machine.put(PACKAGES, "linux-base\nlibc6");
+    apply(&machine, &wanted());
+    assert_eq!(machine.text(REQUIRED), "theirs\n");
+    assert_eq!(machine.text(PACKAGES), "linux-base\nlibc6\nrocworker\n");
+}
