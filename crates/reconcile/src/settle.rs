@@ -40,7 +40,9 @@ impl Work<'_> {
         only: impl Fn(&Effect) -> bool,
     ) -> Result<Vec<Settled>, Error> {
         let mut settled = Vec::new();
-        for pending in self.receipt().pending.clone().into_iter().filter(|it| only(&it.effect)) {
+        let failed = self.failed();
+        let is_due = |effect: &Effect| only(effect) && !failed.contains(effect);
+        for pending in self.receipt().pending.clone().into_iter().filter(|it| is_due(&it.effect)) {
             let mut came = services.run(root, &pending);
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
             // ended for nobody to start.

@@ -9,7 +9,7 @@ use crate::apt::Hands;
 use crate::package::is_package;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
-use crate::settle::Settled;
+use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::{Desired, Effect, Error, Progress, Stage};
@@ -99,6 +99,7 @@ impl<'a> Work<'a> {
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Carried, Error> {
         let mut carried = Carried::default();
+        let told_of = self.settled.len();
         for path in &plan.gone {
             if !is_package(path) {
                 self.root.sweep(path);
@@ -136,7 +137,7 @@ impl<'a> Work<'a> {
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
         }
-        carried.effects = std::mem::take(&mut self.settled);
+        carried.effects.extend(self.settled.iter().skip(told_of).cloned());
         Ok(carried)
     }
 
@@ -270,6 +271,12 @@ impl<'a> Work<'a> {
 
     pub(crate) fn hands(&self) -> Option<&Hands> {
         self.hands.as_ref()
+    }
+
+    /// What was tried in this run and failed: it is not tried again at its end.
+    pub(crate) fn failed(&self) -> Vec<Effect> {
+        let failed = self.settled.iter().filter(|it| it.outcome == Outcome::Failed);
+        failed.map(|it| it.effect.clone()).collect()
     }
 
     pub(crate) fn settled(&self) -> &[Settled] {
