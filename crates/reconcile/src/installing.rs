@@ -187,6 +187,7 @@ impl Work<'_> {
             }
         }
         let until_now = self.receipt().clone();
+        self.hand_over(change, &database, &names);
         self.begin_package(change, Vec::new(), now)?;
         let mut ran = Ok(());
         let mut steps = vec![(&names, false)];
@@ -217,7 +218,6 @@ impl Work<'_> {
         }
         Ok(match ran {
             Ok(()) if left.is_empty() => {
-                self.hand_over(change, &after);
                 self.end_change(change, now);
                 Ok(())
             }
@@ -226,16 +226,17 @@ impl Work<'_> {
         })
     }
 
-    /// What stays because something else of ours needs it goes with that from now on.
-    fn hand_over(&mut self, change: &Change, after: &Database) {
+    /// What stays because something else of ours needs it goes with that from now on. What goes is kept apart from what
+    /// stays: apt forgets what came for the sake of others before dpkg has removed it.
+    fn hand_over(&mut self, change: &Change, database: &Database, names: &[String]) {
         if !matches!(change.after, After::Dropped) {
             return;
         }
-        let there = after.names();
-        let stays: Vec<Came> =
-            self.receipt().came(&change.path).iter().filter(|it| there.contains(&it.name)).cloned().collect();
+        let (goes, stays): (Vec<Came>, Vec<Came>) =
+            self.receipt().came(&change.path).iter().cloned().partition(|it| names.contains(&it.name));
         for came in stays {
-            let needed = after.needed(&[came.name.clone()].into());
+            let going = names.iter().chain([&came.name]).cloned().collect();
+            let needed = database.needed(&going);
             let Some(by) = needed.get(&came.name) else { continue };
             let others = self.receipt_mut().entries.iter_mut().filter(|entry| entry.path != change.path);
             for entry in others {
@@ -246,6 +247,12 @@ impl Work<'_> {
                     theirs.push(came.clone());
                 }
             }
+        }
+        let entry = self.receipt_mut().entries.iter_mut().find(|entry| entry.path == change.path);
+        if let Some(Ours::Package { came, begun }) = entry.map(|entry| &mut entry.ours)
+            && !came.is_empty()
+        {
+            (*came, *begun) = (goes, true);
         }
     }
 

@@ -54,7 +54,9 @@ impl Work<'_> {
         tell: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Settled>, Error> {
         let mut settled: Vec<Settled> = Vec::new();
-        for pending in self.receipt().pending.clone().into_iter().filter(|it| only(&it.effect)) {
+        let failed = self.failed();
+        let is_due = |effect: &Effect| only(effect) && !failed.contains(effect);
+        for pending in self.receipt().pending.clone().into_iter().filter(|it| is_due(&it.effect)) {
             tell(Progress::Settles(&pending.effect));
             let mut came = match stale_units(&settled, &pending.effect) {
                 Some(text) => Came::Ended(Outcome::Pending, text),

@@ -8,7 +8,7 @@ use root::{Attributes, Lock, Root};
 use crate::apt::Hands;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::{Entry, Ours, Receipt};
-use crate::settle::Settled;
+use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
@@ -114,6 +114,7 @@ impl<'a> Work<'a> {
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Carried, Error> {
         let mut carried = Carried::default();
+        let told_of = self.settled.len();
         for path in &plan.gone {
             if path.is_absolute() {
                 self.root.sweep(path);
@@ -169,7 +170,7 @@ impl<'a> Work<'a> {
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
         }
-        carried.effects = std::mem::take(&mut self.settled);
+        carried.effects.extend(self.settled.iter().skip(told_of).cloned());
         Ok(carried)
     }
 
@@ -322,6 +323,12 @@ impl<'a> Work<'a> {
 
     pub(crate) fn hands(&self) -> Option<&Hands> {
         self.hands.as_ref()
+    }
+
+    /// What was tried in this run and failed: it is not tried again at its end.
+    pub(crate) fn failed(&self) -> Vec<Effect> {
+        let failed = self.settled.iter().filter(|it| it.outcome == Outcome::Failed);
+        failed.map(|it| it.effect.clone()).collect()
     }
 
     pub(crate) fn settled(&self) -> &[Settled] {

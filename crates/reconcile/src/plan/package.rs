@@ -197,13 +197,20 @@ pub(crate) fn revert(
     let automatic = automatic(root)?;
     let mut ours: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
+    let mut is_kept = false;
     for Came { name: it, had_configuration, .. } in came {
         let is_somebodys = it != name && !begun && !automatic.contains(bare(it)) && !force;
-        match database.there(it)?.map(|there| there.status) {
+        let there = database.there(it)?;
+        let is_held = there.as_ref().is_some_and(|there| there.is_held);
+        match there.map(|there| there.status) {
             None => {}
             Some(Status::ConfigFiles) if *had_configuration => {}
             Some(Status::ConfigFiles) => {
                 ours.insert(it.clone());
+            }
+            Some(_) if is_held => {
+                is_kept |= it == name;
+                left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
             Some(_) if is_somebodys => {
                 left.push(format!(
@@ -217,6 +224,7 @@ pub(crate) fn revert(
     }
     let all = ours.union(going).cloned().collect();
     let needed = database.needed(&all);
+    is_kept |= needed.contains_key(name);
     for (it, by) in &needed {
         if ours.remove(it) {
             left.push(format!("{it} stays, which {by} needs"));
@@ -224,13 +232,9 @@ pub(crate) fn revert(
     }
     // A run that was killed may have left an apt that has not come to its end: that is waited for before it is believed.
     if ours.is_empty() && !begun {
-        return Ok(if left.is_empty() {
-            Verdict::Gone
-        } else {
-            stays(name, left, needed.contains_key(name))
-        });
+        return Ok(if left.is_empty() { Verdict::Gone } else { stays(name, left, is_kept) });
     }
-    if needed.contains_key(name) {
+    if is_kept {
         return Ok(stays(name, left, true));
     }
     let had: BTreeSet<&str> =
@@ -255,7 +259,7 @@ pub(crate) fn revert(
 fn stays(name: &str, left: Vec<String>, is_needed: bool) -> Verdict {
     let text = left.join("; ");
     if is_needed {
-        Verdict::Left(format!("{text}: remove that first, then run this again"))
+        Verdict::Left(format!("{text}: that first, then run this again"))
     } else {
         // It has gone itself, and what came with it is somebody else's by now.
         Verdict::GoneBut(format!("{name} has gone; {text}"))
