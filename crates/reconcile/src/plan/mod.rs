@@ -221,7 +221,8 @@ impl Repairs {
         if self.count >= REPAIRS {
             return None;
         }
-        let recent = if now.saturating_sub(self.last) > FORGIVEN_S { 0 } else { self.count };
+        // Later than now: the clock was wrong when it was kept.
+        let recent = if now.abs_diff(self.last) > FORGIVEN_S { 0 } else { self.count };
         Some(Self { count: recent + 1, last: now })
     }
 }
