@@ -339,3 +339,25 @@ fn repairs_of_a_day_that_is_still_to_come_are_forgiven_like_those_of_long_ago() 
         machine.put(RECEIPT, &receipt.replace(&NOW.to_string(), &later));
     }
 }
+
+#[test]
+fn a_path_whose_folder_is_no_folder_any_more_is_let_go_of_by_force() {
+    for link in [false, true] {
+        let machine = Machine::new();
+        machine.apply(&desired([owned("/etc/ours/one", "1"), owned("/etc/two", "2")]));
+        fs::rename(machine.path("etc/ours"), machine.path("etc/aside")).unwrap();
+        if link {
+            symlink("/etc/aside", machine.path("etc/ours")).unwrap();
+        } else {
+            machine.put("etc/ours", "a file\n");
+        }
+        let ran = machine.undo();
+        assert!(ran.left.len() == 1 && !machine.is_bare(), "{ran:?}");
+        let ran = machine.undo_by_force();
+        assert!(texts(&ran)[0].ends_with("it counts as rocworker's no longer"), "{ran:?}");
+        assert!(ran.carried.failed.is_empty() && machine.is_bare(), "{ran:?}");
+        assert!(machine.path("etc/aside/one").exists());
+        assert!(fs::symlink_metadata(machine.path("etc/ours")).is_ok());
+        assert!(machine.undo().left.is_empty());
+    }
+}

@@ -21,7 +21,7 @@ pub(crate) use named::Standing;
 pub use used::Use;
 
 use crate::receipt::{Entry, Repairs};
-use crate::state::Found;
+use crate::state::{Found, Unseen};
 use crate::store::Store;
 use crate::{Action, Desired, Error, Kind, Receipt, Stage};
 
@@ -106,6 +106,10 @@ impl Plan {
                         (verdict, _) => verdict,
                     };
                     standing.unless_named(root, &entry.path, &found, verdict, force)
+                }
+                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
+                Err(error @ Unseen::Root(root::Error::Folder { .. })) if force => {
+                    Verdict::GoneBut(format!("{error}; it counts as rocworker's no longer"))
                 }
                 Err(error) => Verdict::Left(error.to_string()),
             };
