@@ -1,7 +1,9 @@
 //! What was done and what was there before: enough to take all of it back.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
@@ -23,6 +25,10 @@ pub struct Receipt {
     /// that ends by itself leaves none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<PathBuf>,
+    /// Folders at which a file system was mounted when something was written beneath it: of another mount nobody knows
+    /// what it hides.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub mounts: BTreeSet<PathBuf>,
 }
 
 /// One path.
@@ -115,6 +121,7 @@ impl Default for Receipt {
             folders: Vec::new(),
             pending: Vec::new(),
             writing: None,
+            mounts: BTreeSet::new(),
         }
     }
 }
@@ -128,7 +135,14 @@ impl Receipt {
     /// Whether there is nothing to take back and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self == &Self::default()
+        let Self { schema_version: _, entries, folders, pending, writing, mounts: _ } = self;
+        entries.is_empty() && folders.is_empty() && pending.is_empty() && writing.is_none()
+    }
+
+    /// Whether something may hide what was written: a file system is mounted on the way to it by now.
+    pub(crate) fn is_hidden(&self, root: &Root, entry: &Entry) -> bool {
+        let is_file = matches!(entry.ours, Ours::Owned { .. } | Ours::Edited { .. });
+        is_file && root.mount_of(&entry.path).is_some_and(|mount| !self.mounts.contains(&mount))
     }
 
     /// Whether a run was killed in the middle, or has left something to be done.

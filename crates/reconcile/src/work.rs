@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        self.remove_folders()?;
+        carried.failed.extend(self.remove_folders());
         self.unsaved |= self.receipt.writing.take().is_some();
         self.save()?;
         if !plan.is_empty() {
@@ -203,6 +203,9 @@ impl<'a> Work<'a> {
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
             self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
             self.receipt.put((**entry).clone());
+            if !is_package(&change.path) {
+                self.receipt.mounts.extend(self.root.mount_of(&change.path));
+            }
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
         self.receipt.writing = Some(change.path.clone());
@@ -251,34 +254,41 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Takes away the folders that we made and that nothing is in any more, the deepest first.
-    fn remove_folders(&mut self) -> Result<(), Error> {
+    /// Takes away the folders that we made and that nothing is in any more, the deepest first. What could not go is
+    /// told, and stays in the receipt.
+    fn remove_folders(&mut self) -> Vec<Finding> {
         if self.receipt.folders.is_empty() {
-            return Ok(());
+            return Vec::new();
         }
         let is_needed =
             |folder: &Path| self.receipt.entries.iter().any(|entry| entry.path.starts_with(folder));
         let mut folders = self.receipt.folders.clone();
         folders.sort();
-        let mut kept = Vec::new();
+        let (mut kept, mut failed) = (Vec::new(), Vec::<Finding>::new());
         for folder in folders.into_iter().rev() {
-            // What cannot be looked into is not taken away, and stays in the receipt.
-            let gone = !is_needed(&folder) && self.root.remove_empty_folder(&folder).unwrap_or(false);
-            // Our own state stands in its folder until the last entry has gone.
-            if !gone {
+            let holds_failed = failed.iter().any(|finding| finding.path.starts_with(&folder));
+            if is_needed(&folder) || holds_failed {
                 kept.push(folder);
+                continue;
+            }
+            match self.root.remove_empty_folder(&folder) {
+                Ok(true) => {}
+                // Somebody else's files are in it: it is theirs once nothing of ours is.
+                Ok(false) if self.receipt.entries.is_empty() => {}
+                // Our own state stands in its folder until the last entry has gone.
+                Ok(false) => kept.push(folder),
+                Err(error) => {
+                    failed.push(Finding { path: folder.clone(), text: error.to_string() });
+                    kept.push(folder);
+                }
             }
         }
         kept.reverse();
-        // Somebody else's files are in what is left: it is theirs once nothing of ours is.
-        if self.receipt.entries.is_empty() {
-            kept.clear();
-        }
         if kept != self.receipt.folders {
             self.receipt.folders = kept;
             self.unsaved = true;
         }
-        Ok(())
+        failed
     }
 
     /// What is still to be done after earlier changes.

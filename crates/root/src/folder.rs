@@ -56,7 +56,7 @@ impl Root {
         match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
             Ok(()) => fsync(&above).map(|()| true).map_err(failed),
             Err(Errno::ENOENT) => Ok(true),
-            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::EBUSY | Errno::ENOTDIR) => Ok(false),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR) => Ok(false),
             Err(errno) => Err(failed(errno)),
         }
     }

@@ -99,6 +99,9 @@ impl Plan {
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
+                Ok(found) if found.is_absent() && !force && receipt.is_hidden(root, entry) => {
+                    Verdict::Left(hidden(root, entry))
+                }
                 Ok(found) => {
                     let used = used::standing(root, &entry.uses).filter(|_| !force);
                     let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
@@ -187,6 +190,16 @@ impl Plan {
             Err(text) => self.blocked.push(Finding { path, text }),
         }
     }
+}
+
+/// Why an entry whose path holds nothing is not taken for gone.
+fn hidden(root: &Root, entry: &Entry) -> String {
+    let mount = root.mount_of(&entry.path).map(|folder| root.shown(folder).display().to_string());
+    let mount = mount.unwrap_or_default();
+    format!(
+        "it is not there, and something is mounted at {mount} that was not when it was written, and may hide it: umount \
+         {mount}, then undo again; rocworker undo --force forgets it"
+    )
 }
 
 /// The outer error ends the plan; the inner one keeps this action alone from being brought about.
