@@ -7,7 +7,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
-use super::planned::{Saved, skipped};
+use super::planned::{Saved, told_of};
 use super::{Error, Planned, Setup};
 use crate::engines::Known;
 use crate::memory::Memory;
@@ -116,7 +116,7 @@ impl Setup<'_> {
     ) -> Result<(), Error> {
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         applied.failed.extend(failed);
-        applied.notes.extend(skipped(&plan));
+        applied.notes.extend(told_of(&plan));
         applied.effects.extend(effects);
         applied.contested.extend(plan.contested);
         applied.blocked.extend(plan.blocked);

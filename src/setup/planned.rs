@@ -91,14 +91,15 @@ impl Saved {
     }
 }
 
-/// What is not done beneath another Root than `/`, as notes of a plan and of an apply.
-pub(super) fn skipped(plan: &Plan) -> Vec<Note> {
+/// What is not done beneath another Root than `/`, and whose file is parted from its other names, as notes of a plan
+/// and of an apply.
+pub(super) fn told_of(plan: &Plan) -> Vec<Note> {
     let note = |finding: &Finding| Note {
         about: finding.path.display().to_string(),
         text: finding.text.clone(),
         problem: false,
     };
-    plan.skipped.iter().map(note).collect()
+    plan.skipped.iter().chain(&plan.linked).map(note).collect()
 }
 
 impl Setup<'_> {
@@ -133,7 +134,7 @@ impl Setup<'_> {
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
-        desired.notes.extend(skipped(&plan));
+        desired.notes.extend(told_of(&plan));
         let services = self.services();
         Ok(Planned {
             schema_version: VERSION,

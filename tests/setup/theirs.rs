@@ -92,3 +92,18 @@ fn our_file_of_modules_is_known_again_whatever_a_template_makes_of_it() {
     assert_eq!(said, "# Written by rocworker.\namdgpu\nsnd-hda-intel\n");
     assert_eq!(laid.json(&["apply"])["changes"], json!([]));
 }
+
+#[test]
+fn that_a_file_has_other_names_is_told_before_it_is_parted_from_them() {
+    let laid = Laid::demo("");
+    laid.put("etc/cdi/amd.json", "{\"cdiVersion\":\"0.3.0\",\"kind\":\"amd.com/gpu\",\"devices\":[]}");
+    fs::hard_link(laid.path("etc/cdi/amd.json"), laid.path("etc/amd.copy")).unwrap();
+    let told =
+        "/etc/cdi/amd.json: it has 1 more name by hard links, and what stands there keeps the old file";
+    for command in ["plan", "apply"] {
+        let (code, said) = laid.fails(&[command]);
+        assert!(code == 0 && said.contains(told), "{command}: {said}");
+    }
+    assert!(!laid.fails(&["apply"]).1.contains("hard links"));
+    assert!(laid.text("etc/amd.copy").contains("0.3.0"));
+}

@@ -23,7 +23,7 @@ pub use used::Use;
 use crate::receipt::{Entry, Repairs};
 use crate::state::{Found, Unseen};
 use crate::store::Store;
-use crate::{Action, Desired, Error, Kind, Receipt, Stage};
+use crate::{Action, Desired, Error, Kind, Receipt, Stage, State};
 
 /// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
 const REPAIRS: u32 = 3;
@@ -47,6 +47,9 @@ pub struct Plan {
     /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
     /// machine only.
     pub skipped: Vec<Finding>,
+    /// Files that are replaced and that have other names beside this one, which keep the old file.
+    #[serde(skip)]
+    pub linked: Vec<Finding>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
@@ -172,7 +175,12 @@ impl Plan {
                 );
                 self.skipped.push(Finding { path, text });
             }
-            verdict => self.add(path, verdict),
+            verdict => {
+                if let Ok(Verdict::Change(change)) = &verdict {
+                    self.linked.extend(other_names(root, change));
+                }
+                self.add(path, verdict);
+            }
         }
     }
 
@@ -200,6 +208,17 @@ fn hidden(root: &Root, entry: &Entry) -> String {
         "it is not there, and something is mounted at {mount} that was not when it was written, and may hide it: umount \
          {mount}, then undo again; rocworker undo --force forgets it"
     )
+}
+
+/// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.
+fn other_names(root: &Root, change: &Change) -> Option<Finding> {
+    let is_replaced = matches!((&change.from, &change.target), (State::File { .. }, Target::File { .. }));
+    let others = root.hard_links(&change.path).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
+    let text = format!(
+        "it has {others} more {} by hard links, and what stands there keeps the old file: find them with find -samefile",
+        if others == 1 { "name" } else { "names" }
+    );
+    Some(Finding { path: change.path.clone(), text })
 }
 
 /// The outer error ends the plan; the inner one keeps this action alone from being brought about.
