@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
 use reconcile::{
-    Carried, Change, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+    Carried, Change, Desired, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
 };
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use super::planned::{Saved, told_of};
 use super::{Error, Planned, Setup};
 use crate::engines::Known;
 use crate::memory::Memory;
+use crate::premises::Premises;
 use crate::worker::desired::desired;
 
 /// What an apply did. `apply --output json`, documented in docs/json.md.
@@ -85,10 +86,24 @@ impl Setup<'_> {
             saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
         }
         memory.write(self.root)?;
+        let ran = self.stages(&mut work, &remembered, &memory, (premises, wanted), told);
+        let note = self.remember("apply", work.made());
+        let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
+        applied.notes.extend(note);
+        Ok(applied)
+    }
 
+    fn stages(
+        &self,
+        work: &mut Work<'_>,
+        remembered: &Memory,
+        memory: &Memory,
+        (premises, wanted): (Premises, Desired),
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Applied, Error> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
-        self.carry_out(&mut work, plan, &mut applied, told)?;
+        self.carry_out(work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
         // has been installed of, is read now too.
         let first = |effect: &Effect| matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
@@ -96,14 +111,13 @@ impl Setup<'_> {
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
-        let premises = if is_as_before { premises } else { self.premises(&memory) };
+        let premises = if is_as_before { premises } else { self.premises(memory) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
-        self.carry_out(&mut work, plan, &mut applied, told)?;
+        self.carry_out(work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle(self.root, &self.services(), |effect| !first(effect))?);
         applied.notes.extend(wanted.notes);
-        applied.notes.extend(self.stale(&remembered, &premises));
-        applied.notes.extend(self.remember("apply", &applied.changes));
+        applied.notes.extend(self.stale(remembered, &premises));
         Ok(applied)
     }
 
@@ -126,18 +140,17 @@ impl Setup<'_> {
     }
 
     /// Writes what was changed into the history. That this fails takes nothing back: it is told.
-    pub(super) fn remember(&self, command: &str, changes: &[Change]) -> Option<Note> {
-        if changes.is_empty() {
+    pub(super) fn remember(&self, command: &str, changed: &[Changed]) -> Option<Note> {
+        if changed.is_empty() {
             return None;
         }
-        let changed = |change: &Change| Changed { path: change.path.clone(), change: change.change };
         let event = Event {
             at: self.now.seconds(),
             command: command.to_owned(),
             caller: self.caller.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
-            changed: changes.iter().map(changed).collect(),
+            changed: changed.to_vec(),
         };
         let error = history::add(self.root, event).err()?;
         let text = format!("the changes are made, and the history lacks them: {error}");

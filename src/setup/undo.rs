@@ -36,16 +36,32 @@ impl Setup<'_> {
             return Ok(undone);
         }
         let mut work = Work::begin(self.root)?.by(self.hands());
+        let ran = self.take_back(&mut work, force, &mut undone, told);
+        let note = self.remember("undo", work.made());
+        ran.map_err(|error| error.after(work.made().len()))?;
+        undone.notes.extend(note);
+        if let Err(error) = Memory::default().write(self.root) {
+            let text = format!("what was remembered stays: {error}");
+            undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
+        }
+        Ok(undone)
+    }
+
+    fn take_back(
+        &self,
+        work: &mut Work<'_>,
+        force: bool,
+        undone: &mut Undone,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Error> {
         let plan = work.plan(&Desired::default(), None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
-        undone.effects = effects;
-        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
-        Memory::default().write(self.root)?;
         undone.failed = failed;
+        undone.effects = effects;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        undone.notes.extend(self.remember("undo", &undone.changes));
-        Ok(undone)
+        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
+        Ok(())
     }
 }
 

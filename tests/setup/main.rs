@@ -17,5 +17,6 @@ mod real_disks;
 mod real_kills;
 mod real_order;
 mod receipts;
+mod runs;
 mod starts;
 mod theirs;

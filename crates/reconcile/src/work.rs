@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use root::{Attributes, Lock, Root};
 
 use crate::apt::Hands;
+use crate::history::Changed;
 use crate::package::is_package;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::Receipt;
@@ -27,6 +28,8 @@ pub struct Work<'a> {
     hands: Option<Hands>,
     /// What was necessary before a change of this run could be made, and what came of it.
     settled: Vec<Settled>,
+    /// What this run has changed until now.
+    made: Vec<Changed>,
     _lock: Lock,
 }
 
@@ -61,13 +64,28 @@ impl<'a> Work<'a> {
         }
         store.sweep_own();
         let unsaved = killed_at.is_some();
-        Ok(Self { root, store, receipt, unsaved, hands: None, settled: Vec::new(), _lock: lock })
+        Ok(Self {
+            root,
+            store,
+            receipt,
+            unsaved,
+            hands: None,
+            settled: Vec::new(),
+            made: Vec::new(),
+            _lock: lock,
+        })
     }
 
     /// The same with somebody who installs packages.
     #[must_use]
     pub fn by(self, hands: Option<Hands>) -> Self {
         Self { hands, ..self }
+    }
+
+    /// What was changed until now, also by a run that came to no good end.
+    #[must_use]
+    pub fn made(&self) -> &[Changed] {
+        &self.made
     }
 
     #[must_use]
@@ -130,7 +148,10 @@ impl<'a> Work<'a> {
                 },
             };
             match made {
-                Ok(()) => carried.done.push(change.path.clone()),
+                Ok(()) => {
+                    self.made.push(Changed { path: change.path.clone(), change: change.change });
+                    carried.done.push(change.path.clone());
+                }
                 Err(text) => {
                     if let Ok(found) = Found::look(self.root, &change.path) {
                         standing.add(&change.path, found.bytes().to_vec());
