@@ -56,7 +56,8 @@ impl Setup<'_> {
         if let Some(saved) = saved {
             saved.expect(&plan)?;
         }
-        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered {
+        let knows_restarts = receipt.is_empty() || receipt.restart == Some(self.services().restarts);
+        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered && knows_restarts {
             return Ok(Applied {
                 schema_version: 1,
                 contested: plan.contested,
@@ -86,6 +87,7 @@ impl Setup<'_> {
             saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
         }
         memory.write(self.root)?;
+        work.restart_by(self.services().restarts);
         let ran = self.stages(&mut work, &remembered, &memory, (premises, wanted), told);
         let note = self.remember("apply", work.made());
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;

@@ -1,4 +1,6 @@
-use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Progress, Settled, Work};
+use reconcile::{
+    Carried, Change, Desired, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled, Work,
+};
 use serde::Serialize;
 
 use super::{Error, Setup};
@@ -54,14 +56,22 @@ impl Setup<'_> {
         undone: &mut Undone,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
+        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
         let plan = work.plan(&Desired::default(), None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.failed = failed;
         undone.effects = effects;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
+        undone.effects.extend(work.settle(self.root, &services, |_| true)?);
         Ok(())
+    }
+
+    /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
+    /// applied (`--config`), the rule of the last apply.
+    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+        let says_nothing = self.config.text().trim().is_empty();
+        receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs that end in the middle, that are told nothing of restarts, or that find what they did not leave.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use reconcile::command::Programs;
@@ -11,8 +12,31 @@ use root::Root;
 
 use crate::laid::Laid;
 
+const CONFIG: &str = "etc/rocworker/config.yaml";
 const MEMORY: &str = "var/lib/rocworker/memory.json";
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+
+/// Stands in for systemctl: every unit has run for as long as anybody remembers. What it is called for is in `calls`.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+case $* in
+  show*) printf 'ActiveState=active\nActiveEnterTimestampMonotonic=1000\nInvocationID=first\nMainPID=1\n'; exit ;;
+esac
+echo "$*" >> "$(dirname "$0")/calls"
+"#;
+
+fn with_containerd(config: &str) -> Laid {
+    let laid = Laid::demo(config);
+    laid.put("var/lib/dpkg/status", "Package: containerd\nStatus: install ok installed\nVersion: 2.1.9-1\n");
+    laid.put("usr/bin/containerd", "");
+    laid.put("usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
+    laid.put("etc/containerd/config.toml", "version = 3\n");
+    laid.put("stand-ins/systemctl", SYSTEMCTL);
+    for program in ["usr/bin/containerd", "stand-ins/systemctl"] {
+        fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::create_dir_all(laid.path("run/systemd/system")).unwrap();
+    laid
+}
 
 /// A run by the library: by this configuration, with systemctl's stand-in where units are to be restarted.
 fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Setup<'_>) -> T) -> T {
@@ -27,6 +51,45 @@ fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Setu
         caller: "a test".to_owned(),
         waiter: None,
     })
+}
+
+fn calls(laid: &Laid) -> Vec<String> {
+    let calls = fs::read_to_string(laid.path("stand-ins/calls")).unwrap_or_default();
+    calls.lines().filter(|call| call.contains("restart")).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_undo_that_is_told_nothing_of_restarts_holds_to_what_the_apply_was_told() {
+    let waits =
+        "containerd.service still runs with its old configuration: systemctl restart containerd.service";
+    let restarts = ["try-restart containerd.service"];
+    for (applied, undone, restarted) in [
+        ("restart: never\n", "", false),
+        ("restart: now\n", "", true),
+        ("restart: now\n", "restart: never\n", false),
+        ("restart: never\n", "restart: now\n", true),
+    ] {
+        let laid = with_containerd("");
+        let before = laid.tree();
+        // By --config, another file than the one that an undo reads.
+        with_setup(&laid, applied, false, |setup| setup.apply(None, &mut |_| {}).unwrap());
+        let undone = with_setup(&laid, undone, true, |setup| setup.undo(false, &mut |_| {}).unwrap());
+        let said: Vec<_> = undone.effects.iter().map(|settled| settled.text.as_str()).collect();
+        assert_eq!(said.contains(&waits), !restarted, "{applied}{said:?}");
+        assert_eq!(laid.path(RECEIPT).exists(), !restarted, "it is owed until somebody has done it");
+        assert_eq!(calls(&laid), if restarted { &restarts[..] } else { &[] }, "{applied}{said:?}");
+        fs::remove_file(laid.path("stand-ins/calls")).ok();
+        assert_eq!(laid.tree(), before);
+    }
+}
+
+#[test]
+fn an_undo_without_a_configuration_that_can_be_read_says_that_it_restarts_nothing() {
+    let laid = with_containerd("restart: now\n");
+    laid.run(&["apply"]).success();
+    laid.put(CONFIG, "restart: [\n");
+    let (code, said) = laid.fails(&["undo"]);
+    assert!(code == 0 && said.contains("undo goes on without it, and restarts nothing"), "{said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Came, Edit, Effect, Stage, State, Use};
+use crate::{Came, Edit, Effect, Restarts, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -29,6 +29,9 @@ pub struct Receipt {
     /// what it hides.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub mounts: BTreeSet<PathBuf>,
+    /// By which rule units were restarted for the last apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restarts>,
 }
 
 /// One path.
@@ -122,6 +125,7 @@ impl Default for Receipt {
             pending: Vec::new(),
             writing: None,
             mounts: BTreeSet::new(),
+            restart: None,
         }
     }
 }
@@ -135,7 +139,7 @@ impl Receipt {
     /// Whether there is nothing to take back and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { schema_version: _, entries, folders, pending, writing, mounts: _ } = self;
+        let Self { schema_version: _, entries, folders, pending, writing, mounts: _, restart: _ } = self;
         entries.is_empty() && folders.is_empty() && pending.is_empty() && writing.is_none()
     }
 

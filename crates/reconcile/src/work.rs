@@ -14,7 +14,7 @@ use crate::settle::Settled;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Check, Desired, Effect, Error, Progress, Stage};
+use crate::{Check, Desired, Effect, Error, Progress, Restarts, Stage};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -80,6 +80,13 @@ impl<'a> Work<'a> {
     #[must_use]
     pub fn by(self, hands: Option<Hands>) -> Self {
         Self { hands, ..self }
+    }
+
+    /// Keeps by which rule units are restarted, for an undo that is told none.
+    pub fn restart_by(&mut self, restarts: Restarts) {
+        if self.receipt.restart != Some(restarts) {
+            self.receipt_mut().restart = Some(restarts);
+        }
     }
 
     /// What was changed until now, also by a run that came to no good end.
