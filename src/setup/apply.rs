@@ -31,12 +31,12 @@ pub struct Applied {
 /// The machine is not the one that a plan was made for.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the machine has moved since the plan was made, and nothing is changed: other changes would be made now at {}; make \
-     the plan again",
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
+    other.join("; ")
 )]
 pub struct Moved {
-    pub paths: Vec<PathBuf>,
+    /// What is not as the plan has it, in sentences.
+    pub other: Vec<String>,
 }
 
 impl Setup<'_> {
@@ -52,10 +52,11 @@ impl Setup<'_> {
         let premises = self.premises(&remembered);
         let memory = self.memory(&remembered, &premises)?;
         let receipt = Store::new(self.root).receipt()?;
-        let Planned { plan, notes, .. } = self.planned(&remembered, &premises, &receipt)?;
+        let planned = self.planned(&remembered, &premises, &receipt)?;
         if let Some(saved) = saved {
-            saved.expect(&plan)?;
+            saved.expect(&planned)?;
         }
+        let Planned { plan, notes, .. } = planned;
         let knows_restarts = receipt.is_empty() || receipt.restart == Some(self.services().restarts);
         if plan.is_empty() && !receipt.is_unfinished() && memory == remembered && knows_restarts {
             return Ok(Applied {
@@ -84,7 +85,8 @@ impl Setup<'_> {
         let memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
         if let Some(saved) = saved {
-            saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
+            let plan = work.plan(&wanted, None, false, self.now.seconds())?;
+            saved.expect(&self.announced(plan, work.receipt()))?;
         }
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);

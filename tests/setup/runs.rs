@@ -93,6 +93,40 @@ fn an_undo_without_a_configuration_that_can_be_read_says_that_it_restarts_nothin
 }
 
 #[test]
+fn a_kept_plan_holds_to_its_restarts_its_effects_and_its_configuration() {
+    let laid = with_containerd("restart: never\n");
+    let plan = laid.path("plan.json");
+    let plan = plan.to_str().unwrap();
+    laid.run(&["plan", "--out", plan]).success();
+    laid.run(&["apply", plan, "--dry-run"]).success();
+    let before = laid.tree();
+    for (config, parts) in [
+        (
+            "restart: now\n",
+            &["units would be restarted by another rule", "the configuration is another one"][..],
+        ),
+        ("restart: never\n# since\n", &["and nothing is changed: the configuration is another one;"][..]),
+    ] {
+        laid.put(CONFIG, config);
+        for arguments in [&["apply", plan][..], &["apply", plan, "--dry-run"][..]] {
+            let (code, said) = laid.fails(arguments);
+            assert_eq!(code, 1, "{said}");
+            assert!(said.contains("the machine has moved since the plan was made"), "{said}");
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+    laid.put(CONFIG, "restart: never\n");
+    assert_eq!(laid.tree(), before);
+    let text = laid.text("plan.json");
+    let other = text.rsplit_once("containerd.service").unwrap();
+    laid.put("plan.json", &format!("{}docker.service{}", other.0, other.1));
+    let (code, said) = laid.fails(&["apply", plan]);
+    assert!(code == 1 && said.contains("something else would be done at the end: "), "{said}");
+    laid.put("plan.json", &text);
+    laid.run(&["apply", plan]).success();
+}
+
+#[test]
 fn a_run_that_ends_in_the_middle_tells_how_far_it_came_and_so_does_its_history() {
     let laid = Laid::demo("");
     let before = laid.tree();
