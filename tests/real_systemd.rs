@@ -129,6 +129,36 @@ cat /run/worker
     );
 }
 
+/// Nobody knows what it says of restarts.
+#[test]
+fn real_an_undo_without_a_configuration_that_can_be_read_lands_no_worker() {
+    let Some(out) = boot(&format!(
+        r"
+touch /run/built
+mkdir -p /etc/rocworker
+echo 'restart: now' > /etc/rocworker/config.yaml
+{PROGRAM} apply > /dev/null
+until_true '[ $(grep -c started /run/worker) = 2 ]'
+cp /run/worker /run/before
+chmod 666 /etc/rocworker/config.yaml
+{PROGRAM} undo 2>&1 | grep -e 'concourse-worker.service still' -e 'goes on without it' | sed 's/.*; undo/undo/'
+cmp /run/worker /run/before
+systemctl restart concourse-worker
+{PROGRAM} undo 2>&1 | grep since
+ls /var/lib/rocworker/receipt.json 2>&1 || true
+"
+    )) else {
+        return;
+    };
+    assert_eq!(
+        out,
+        "undo goes on without it, and restarts nothing\n\
+         … concourse-worker.service still runs with its old configuration: systemctl restart concourse-worker.service\n\
+         ✓ concourse-worker.service was restarted by somebody since\n\
+         ls: cannot access '/var/lib/rocworker/receipt.json': No such file or directory\n"
+    );
+}
+
 #[test]
 fn real_a_restart_by_hand_is_recognised_and_one_before_the_change_is_not() {
     let Some(out) = boot(&format!(

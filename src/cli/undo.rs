@@ -7,8 +7,8 @@ use crate::setup::Undone;
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     // A configuration that cannot be read must not keep anybody from taking things back.
     let config = session.config().or_else(|error| {
-        tracing::warn!("{error:#}; undo does not need it");
-        session.default_config()
+        tracing::warn!("{error:#}; undo goes on without it, and restarts nothing");
+        session.config_without_restarts()
     })?;
     let mut shown_so_far = Shown::new(session);
     let undone = session

@@ -1,6 +1,7 @@
 //! templates/ -> text. What is rendered is parsed again and checked by whoever asked for it, before it may be
 //! written: a template is a place for mistakes.
 
+mod bounds;
 mod overrides;
 mod stale;
 
@@ -9,6 +10,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 
+use bounds::Rendered;
 pub use overrides::{FOLDER, Templates};
 pub use stale::{Stale, Sums, judge};
 
@@ -92,14 +94,13 @@ impl Templates {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         // A hundred times what 64 partitions take: an override that loops for ever ends with a sentence.
         environment.set_fuel(Some(FUEL));
-        environment.set_syntax(
-            SyntaxConfig::builder()
-                .keep_trailing_newline(true)
-                .trim_blocks(true)
-                .lstrip_blocks(true)
-                .build()
-                .map_err(failed)?,
-        );
+        let syntax = SyntaxConfig::builder()
+            .keep_trailing_newline(true)
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .map_err(failed)?;
+        environment.set_syntax(syntax.clone());
         environment.set_auto_escape_callback(|name| {
             if name.ends_with(".json") || name.ends_with(".toml") {
                 AutoEscape::Json
@@ -107,11 +108,20 @@ impl Templates {
                 AutoEscape::None
             }
         });
+        bounds::check(text, syntax).map_err(|(line, problem)| {
+            let at = format!("{}:{line}", self.place(name));
+            Error::Template { at, problem }
+        })?;
         environment.add_template(name, text).map_err(failed)?;
-        environment
+        let mut rendered = Rendered::default();
+        let ended = environment
             .get_template(name)
-            .and_then(|template| template.render(Value::from(Serde(context))))
-            .map_err(failed)
+            .and_then(|template| template.render_captured_to(Value::from(Serde(context)), &mut rendered));
+        let ended = ended.map(drop).map_err(failed);
+        match rendered.text() {
+            Ok(text) => ended.map(|()| text),
+            Err(problem) => Err(Error::Template { at: self.place(name), problem }),
+        }
     }
 
     fn failed(&self, name: &str, cause: &minijinja::Error) -> Error {

@@ -9,8 +9,8 @@ use super::{BUILT_IN, Error};
 /// Where an operator's templates lie, by the names of those that they override.
 pub const FOLDER: &str = "/etc/rocworker/templates";
 
-/// A hundred times the longest of ours.
-const LIMIT: usize = 256 << 10;
+/// Eighty times the longest of ours.
+const LIMIT: usize = 64 << 10;
 
 /// Folders beneath [`FOLDER`] are no deeper than this.
 const DEPTH: usize = 3;

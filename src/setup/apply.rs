@@ -3,14 +3,15 @@ use std::path::PathBuf;
 
 use reconcile::history::{self, Changed, Event};
 use reconcile::{
-    Carried, Change, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+    Carried, Change, Desired, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
 };
 use serde::Serialize;
 
-use super::planned::{Saved, skipped};
+use super::planned::{Saved, told_of};
 use super::{Error, Planned, Setup};
 use crate::engines::Known;
 use crate::memory::Memory;
+use crate::premises::Premises;
 use crate::worker::desired::desired;
 
 /// What an apply did. `apply --output json`, documented in docs/json.md.
@@ -30,12 +31,12 @@ pub struct Applied {
 /// The machine is not the one that a plan was made for.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the machine has moved since the plan was made, and nothing is changed: other changes would be made now at {}; make \
-     the plan again",
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
+    other.join("; ")
 )]
 pub struct Moved {
-    pub paths: Vec<PathBuf>,
+    /// What is not as the plan has it, in sentences.
+    pub other: Vec<String>,
 }
 
 impl Setup<'_> {
@@ -51,11 +52,13 @@ impl Setup<'_> {
         let premises = self.premises(&remembered);
         let memory = self.memory(&remembered, &premises)?;
         let receipt = Store::new(self.root).receipt()?;
-        let Planned { plan, notes, .. } = self.planned(&remembered, &premises, &receipt)?;
+        let planned = self.planned(&remembered, &premises, &receipt)?;
         if let Some(saved) = saved {
-            saved.expect(&plan)?;
+            saved.expect(&planned)?;
         }
-        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered {
+        let Planned { plan, notes, .. } = planned;
+        let knows_restarts = receipt.is_empty() || receipt.restart == Some(self.services().restarts);
+        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered && knows_restarts {
             return Ok(Applied {
                 schema_version: 1,
                 contested: plan.contested,
@@ -82,13 +85,29 @@ impl Setup<'_> {
         let mut memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
         if let Some(saved) = saved {
-            saved.expect(&work.plan(&wanted, None, false, self.now.seconds())?)?;
+            let plan = work.plan(&wanted, None, false, self.now.seconds())?;
+            saved.expect(&self.announced(plan, work.receipt()))?;
         }
         memory.write(self.root)?;
+        work.restart_by(self.services().restarts);
+        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), told);
+        let note = self.remember("apply", work.made());
+        let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
+        applied.notes.extend(note);
+        Ok(applied)
+    }
 
+    fn stages(
+        &self,
+        work: &mut Work<'_>,
+        remembered: &Memory,
+        memory: &mut Memory,
+        (premises, wanted): (Premises, Desired),
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Applied, Error> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
-        self.carry_out(&mut work, plan, &mut applied, told)?;
+        self.carry_out(work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
         // has been installed of, is read now too.
         let first = |effect: &Effect| matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
@@ -96,14 +115,14 @@ impl Setup<'_> {
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
-        let premises = if is_as_before { premises } else { self.premises(&memory) };
+        let premises = if is_as_before { premises } else { self.premises(memory) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let changed = applied.changes.iter().map(|change| change.path.as_path());
-        let note = self.verified(&premises.facts, &mut memory, changed);
-        applied.notes.extend(note.or_else(|| self.reboot_pending(&memory)));
+        let note = self.verified(&premises.facts, memory, changed);
+        applied.notes.extend(note.or_else(|| self.reboot_pending(memory)));
         memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
-        self.carry_out(&mut work, plan, &mut applied, told)?;
+        self.carry_out(work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle_told(
             self.root,
             &self.services(),
@@ -111,8 +130,7 @@ impl Setup<'_> {
             told,
         )?);
         applied.notes.extend(wanted.notes);
-        applied.notes.extend(self.stale(&remembered, &premises));
-        applied.notes.extend(self.remember("apply", &applied.changes));
+        applied.notes.extend(self.stale(remembered, &premises));
         Ok(applied)
     }
 
@@ -125,7 +143,7 @@ impl Setup<'_> {
     ) -> Result<(), Error> {
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         applied.failed.extend(failed);
-        applied.notes.extend(skipped(&plan));
+        applied.notes.extend(told_of(&plan));
         applied.effects.extend(effects);
         applied.contested.extend(plan.contested);
         applied.blocked.extend(plan.blocked);
@@ -135,18 +153,17 @@ impl Setup<'_> {
     }
 
     /// Writes what was changed into the history. That this fails takes nothing back: it is told.
-    pub(super) fn remember(&self, command: &str, changes: &[Change]) -> Option<Note> {
-        if changes.is_empty() {
+    pub(super) fn remember(&self, command: &str, changed: &[Changed]) -> Option<Note> {
+        if changed.is_empty() {
             return None;
         }
-        let changed = |change: &Change| Changed { path: change.path.clone(), change: change.change };
         let event = Event {
             at: self.now.seconds(),
             command: command.to_owned(),
             caller: self.caller.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
-            changed: changes.iter().map(changed).collect(),
+            changed: changed.to_vec(),
         };
         let error = history::add(self.root, event).err()?;
         let text = format!("the changes are made, and the history lacks them: {error}");

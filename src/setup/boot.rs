@@ -135,7 +135,7 @@ impl Setup<'_> {
         }
         let changes: Vec<_> =
             plan.changes.iter().filter(|change| done.contains(&change.path)).cloned().collect();
-        if let Some(note) = self.remember("boot", &changes) {
+        if let Some(note) = self.remember("boot", work.made()) {
             tracing::warn!("{}", note.text);
         }
         booted.failed.extend(failed);

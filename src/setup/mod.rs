@@ -72,6 +72,18 @@ pub enum Error {
     Refused(#[from] Refused),
     #[error("cannot wait for {unit}: {reason}")]
     Unit { unit: String, reason: String },
+    #[error(
+        "{cause}; until then {changes} {} made: rocworker history lists them, rocworker undo takes them back",
+        if *changes == 1 { "change was" } else { "changes were" }
+    )]
+    Midway { changes: usize, cause: Box<Error> },
+}
+
+impl Error {
+    /// The same, of a run that had made so many changes by then.
+    fn after(self, changes: usize) -> Self {
+        if changes == 0 { self } else { Self::Midway { changes, cause: Box::new(self) } }
+    }
 }
 
 impl From<config::Error> for Error {

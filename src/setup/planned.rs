@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Effect, Finding, Note, Plan, Receipt, Rehearsal, Stage, State, Store, Verb};
+use reconcile::{
+    Change, Digest, Effect, Finding, Note, Plan, Receipt, Rehearsal, Restarts, Stage, State, Store, Verb,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Moved, Setup};
@@ -19,6 +21,10 @@ pub struct Planned {
     pub plan: Plan,
     /// What the changes make necessary, and what is owed of earlier ones.
     pub effects: Vec<Effect>,
+    /// By which rule units are restarted.
+    pub restart: Option<Restarts>,
+    /// SHA-256 of the configuration.
+    pub config_sha256: String,
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
     pub skipped: Option<&'static str>,
@@ -35,6 +41,9 @@ pub struct Planned {
 pub struct Saved {
     pub schema_version: u32,
     pub changes: Vec<SavedChange>,
+    pub effects: Vec<Effect>,
+    pub restart: Option<Restarts>,
+    pub config_sha256: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -76,9 +85,27 @@ impl Saved {
     }
 
     /// Whether this is what a plan says now.
-    pub(super) fn expect(&self, plan: &Plan) -> Result<(), Moved> {
-        let paths = self.differences(plan);
-        if paths.is_empty() { Ok(()) } else { Err(Moved { paths }) }
+    pub(super) fn expect(&self, now: &Planned) -> Result<(), Moved> {
+        let mut other = Vec::new();
+        let paths = self.differences(&now.plan);
+        if !paths.is_empty() {
+            let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+            other.push(format!("other changes would be made now at {}", paths.join(", ")));
+        }
+        if self.restart != now.restart {
+            other.push("units would be restarted by another rule (restart)".to_owned());
+        }
+        if self.effects != now.effects {
+            let only = |these: &[Effect], those: &[Effect]| -> Vec<String> {
+                these.iter().filter(|it| !those.contains(it)).map(ToString::to_string).collect()
+            };
+            let off = [only(&self.effects, &now.effects), only(&now.effects, &self.effects)].concat();
+            other.push(format!("something else would be done at the end: {}", off.join(", ")));
+        }
+        if self.config_sha256 != now.config_sha256 {
+            other.push("the configuration is another one".to_owned());
+        }
+        if other.is_empty() { Ok(()) } else { Err(Moved { other }) }
     }
 
     /// The paths of which this plan and the other say different things.
@@ -94,14 +121,15 @@ impl Saved {
     }
 }
 
-/// What is not done beneath another Root than `/`, as notes of a plan and of an apply.
-pub(super) fn skipped(plan: &Plan) -> Vec<Note> {
+/// What is not done beneath another Root than `/`, and whose file is parted from its other names, as notes of a plan
+/// and of an apply.
+pub(super) fn told_of(plan: &Plan) -> Vec<Note> {
     let note = |finding: &Finding| Note {
         about: finding.path.display().to_string(),
         text: finding.text.clone(),
         problem: false,
     };
-    plan.skipped.iter().map(note).collect()
+    plan.skipped.iter().chain(&plan.linked).map(note).collect()
 }
 
 impl Setup<'_> {
@@ -112,7 +140,7 @@ impl Setup<'_> {
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let planned = self.plan_now()?;
         if let Some(saved) = saved {
-            saved.expect(&planned.plan)?;
+            saved.expect(&planned)?;
         }
         Ok(planned)
     }
@@ -139,24 +167,31 @@ impl Setup<'_> {
         receipt: &Receipt,
     ) -> Result<Planned, Error> {
         let mut desired = desired(self.config, premises)?;
-        desired.notes.extend(self.stale(memory, premises));
         desired.notes.extend(self.reboot_pending(memory));
         let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
+        desired.notes.extend(self.stale(memory, premises));
+        desired.notes.extend(told_of(&plan));
+        Ok(Planned { notes: desired.notes, ..self.announced(plan, receipt) })
+    }
+
+    /// A plan with what it makes necessary, and by which rules.
+    pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
-        desired.notes.extend(skipped(&plan));
         let services = self.services();
-        Ok(Planned {
+        Planned {
             schema_version: VERSION,
             plan,
             announced: effects.iter().map(|effect| services.announce(effect)).collect(),
             effects,
-            notes: desired.notes,
+            restart: Some(services.restarts),
+            config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
+            notes: Vec::new(),
             rehearsal: None,
             skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
-        })
+        }
     }
 }

@@ -32,7 +32,7 @@ impl Setup<'_> {
         if let Some(failed) = carried.failed.first() {
             return Err(self.refused(failed).into());
         }
-        if let Some(note) = self.remember(command, &plan.changes) {
+        if let Some(note) = self.remember(command, work.made()) {
             tracing::warn!("{}", note.text);
         }
         Ok(if plan.changes.is_empty() { Written::Unchanged } else { Written::Changed })

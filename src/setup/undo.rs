@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
-use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Progress, Settled, WayBack, Work};
+use reconcile::{
+    Carried, Change, Desired, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
+    WayBack, Work,
+};
 use serde::Serialize;
 
 use super::{Error, Setup};
@@ -40,17 +43,41 @@ impl Setup<'_> {
             return Ok(undone);
         }
         let mut work = Work::begin_told(self.root, told)?.by(self.hands());
+        let ran = self.take_back(&mut work, force, &mut undone, told);
+        let note = self.remember("undo", work.made());
+        ran.map_err(|error| error.after(work.made().len()))?;
+        undone.notes.extend(note);
+        if let Err(error) = Memory::default().write(self.root) {
+            let text = format!("what was remembered stays: {error}");
+            undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
+        }
+        Ok(undone)
+    }
+
+    fn take_back(
+        &self,
+        work: &mut Work<'_>,
+        force: bool,
+        undone: &mut Undone,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Error> {
+        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
         let wanted = Desired { way_back: self.way_back(), ..Desired::default() };
         let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
-        undone.effects = effects;
-        undone.effects.extend(work.settle_told(self.root, &self.services(), |_| true, told)?);
-        Memory::default().write(self.root)?;
         undone.failed = failed;
+        undone.effects = effects;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        undone.notes.extend(self.remember("undo", &undone.changes));
-        Ok(undone)
+        undone.effects.extend(work.settle_told(self.root, &services, |_| true, told)?);
+        Ok(())
+    }
+
+    /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
+    /// applied (`--config`), the rule of the last apply.
+    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+        let says_nothing = self.config.text().trim().is_empty();
+        receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
     }
 
     /// How the engines are configured now. None of their programs is run.

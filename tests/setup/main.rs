@@ -20,6 +20,7 @@ mod real_disks;
 mod real_kills;
 mod real_order;
 mod receipts;
+mod runs;
 mod starts;
 mod theirs;
 mod way_back;

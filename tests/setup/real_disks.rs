@@ -235,3 +235,39 @@ fn real_unprivileged_caller_changes_nothing_and_is_told_what_he_lacks() {
     assert!(said.contains("/var/lib/rocworker/lock: Permission denied"), "{said}");
     assert_eq!(laid.all(), applied);
 }
+
+#[test]
+fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    // An empty folder over that of the specs, and the folder over itself, which shows all and cannot be removed.
+    for (mount, part, again) in [
+        (
+            "mkdir \"$top/empty\"; mount --bind \"$top/empty\" \"$top/etc/cdi\"",
+            "/etc/cdi that was not when it was written",
+            1,
+        ),
+        ("mount --bind \"$top/etc/cdi\" \"$top/etc/cdi\"", "/etc/cdi: failed: cannot remove the folder ", 0),
+    ] {
+        let (laid, program) = (starts::machine(), Program::new());
+        let before = laid.tree();
+        let script = r#"
+            rw "$@" apply > /dev/null
+            MOUNT
+            rw "$@" undo; rw "$@" undo; echo; ls "$top/var/lib/rocworker/receipt.json"
+            umount "$top/etc/cdi"; rm -fd "$top/empty"
+            echo unmounted
+            rw "$@" undo
+            "#;
+        let said = inside(&laid, &program, &script.replace("MOUNT", mount));
+        let (hidden, seen) = said.split_once("unmounted\n").unwrap();
+        assert_eq!(hidden.matches(part).count(), 2, "{said}");
+        assert_eq!(hidden.matches("code 1").count(), 2, "{said}");
+        assert!(hidden.ends_with("receipt.json\n"), "{said}");
+        assert!(!seen.contains("code") && seen.contains("taken back") == (again == 1), "{said}");
+        let off = laid.tree().differences(&[&before]);
+        assert!(off.is_empty(), "{said}\n{}", off.join("\n"));
+        assert!(!laid.path("var/lib/rocworker/receipt.json").exists());
+    }
+}

@@ -137,3 +137,18 @@ fn a_unit_of_containerd_that_cannot_be_read_is_not_one_that_is_not_there() {
     assert!(effects(&applied, "containerd.service").is_empty(), "{applied:#}");
     assert!(laid.path("etc/containerd/conf.d/rocworker.toml").exists());
 }
+
+#[test]
+fn that_a_file_has_other_names_is_told_before_it_is_parted_from_them() {
+    let laid = Laid::demo("");
+    laid.put("etc/cdi/amd.json", "{\"cdiVersion\":\"0.3.0\",\"kind\":\"amd.com/gpu\",\"devices\":[]}");
+    fs::hard_link(laid.path("etc/cdi/amd.json"), laid.path("etc/amd.copy")).unwrap();
+    let told =
+        "/etc/cdi/amd.json: it has 1 more name by hard links, and what stands there keeps the old file";
+    for command in ["plan", "apply"] {
+        let (code, said) = laid.fails(&[command]);
+        assert!(code == 0 && said.contains(told), "{command}: {said}");
+    }
+    assert!(!laid.fails(&["apply"]).1.contains("hard links"));
+    assert!(laid.text("etc/amd.copy").contains("0.3.0"));
+}

@@ -1,11 +1,13 @@
 //! What was done and what was there before: enough to take all of it back.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Action, Came, Digest, Edit, Effect, Stage, State, Use};
+use crate::{Action, Came, Digest, Edit, Effect, Restarts, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -23,6 +25,13 @@ pub struct Receipt {
     /// that ends by itself leaves none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<PathBuf>,
+    /// Folders at which a file system was mounted when something was written beneath it: of another mount nobody knows
+    /// what it hides.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub mounts: BTreeSet<PathBuf>,
+    /// By which rule units were restarted for the last apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restarts>,
 }
 
 /// One path.
@@ -133,6 +142,8 @@ impl Default for Receipt {
             folders: Vec::new(),
             pending: Vec::new(),
             writing: None,
+            mounts: BTreeSet::new(),
+            restart: None,
         }
     }
 }
@@ -146,7 +157,14 @@ impl Receipt {
     /// Whether there is nothing to take back and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self == &Self::default()
+        let Self { schema_version: _, entries, folders, pending, writing, mounts: _, restart: _ } = self;
+        entries.is_empty() && folders.is_empty() && pending.is_empty() && writing.is_none()
+    }
+
+    /// Whether something may hide what was written: a file system is mounted on the way to it by now.
+    pub(crate) fn is_hidden(&self, root: &Root, entry: &Entry) -> bool {
+        let is_file = matches!(entry.ours, Ours::Owned { .. } | Ours::Edited { .. });
+        is_file && root.mount_of(&entry.path).is_some_and(|mount| !self.mounts.contains(&mount))
     }
 
     /// Whether a run was killed in the middle, or has left something to be done.

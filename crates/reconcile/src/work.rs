@@ -6,13 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use root::{Attributes, Lock, Root};
 
 use crate::apt::Hands;
+use crate::history::Changed;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::{Entry, Ours, Receipt};
 use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Check, Desired, Effect, Error, Progress, Stage, unpack};
+use crate::{Check, Desired, Effect, Error, Progress, Restarts, Stage, unpack};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Work<'a> {
     hands: Option<Hands>,
     /// What was necessary before a change of this run could be made, and what came of it.
     settled: Vec<Settled>,
+    /// What this run has changed until now.
+    made: Vec<Changed>,
     _lock: Lock,
 }
 
@@ -75,13 +78,35 @@ impl<'a> Work<'a> {
         }
         store.sweep_own();
         let unsaved = killed_at.is_some();
-        Ok(Self { root, store, receipt, unsaved, hands: None, settled: Vec::new(), _lock: lock })
+        Ok(Self {
+            root,
+            store,
+            receipt,
+            unsaved,
+            hands: None,
+            settled: Vec::new(),
+            made: Vec::new(),
+            _lock: lock,
+        })
     }
 
     /// The same with somebody who installs packages.
     #[must_use]
     pub fn by(self, hands: Option<Hands>) -> Self {
         Self { hands, ..self }
+    }
+
+    /// Keeps by which rule units are restarted, for an undo that is told none.
+    pub fn restart_by(&mut self, restarts: Restarts) {
+        if self.receipt.restart != Some(restarts) {
+            self.receipt_mut().restart = Some(restarts);
+        }
+    }
+
+    /// What was changed until now, also by a run that came to no good end.
+    #[must_use]
+    pub fn made(&self) -> &[Changed] {
+        &self.made
     }
 
     #[must_use]
@@ -155,7 +180,10 @@ impl<'a> Work<'a> {
                 },
             };
             match made {
-                Ok(()) => carried.done.push(change.path.clone()),
+                Ok(()) => {
+                    self.made.push(Changed { path: change.path.clone(), change: change.change });
+                    carried.done.push(change.path.clone());
+                }
                 Err(text) => {
                     if let Ok(found) = Found::look(self.root, &change.path) {
                         standing.add(&change.path, found.bytes().to_vec());
@@ -164,7 +192,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        self.remove_folders()?;
+        carried.failed.extend(self.remove_folders());
         self.unsaved |= self.receipt.writing.take().is_some();
         self.save()?;
         if !plan.is_empty() {
@@ -228,6 +256,9 @@ impl<'a> Work<'a> {
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
             self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
             self.receipt.put((**entry).clone());
+            if change.path.is_absolute() {
+                self.receipt.mounts.extend(self.root.mount_of(&change.path));
+            }
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
         self.receipt.writing = Some(change.path.clone());
@@ -281,34 +312,41 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Takes away the folders that we made and that nothing is in any more, the deepest first.
-    fn remove_folders(&mut self) -> Result<(), Error> {
+    /// Takes away the folders that we made and that nothing is in any more, the deepest first. What could not go is
+    /// told, and stays in the receipt.
+    fn remove_folders(&mut self) -> Vec<Finding> {
         if self.receipt.folders.is_empty() {
-            return Ok(());
+            return Vec::new();
         }
         let is_needed =
             |folder: &Path| self.receipt.entries.iter().any(|entry| entry.path.starts_with(folder));
         let mut folders = self.receipt.folders.clone();
         folders.sort();
-        let mut kept = Vec::new();
+        let (mut kept, mut failed) = (Vec::new(), Vec::<Finding>::new());
         for folder in folders.into_iter().rev() {
-            // What cannot be looked into is not taken away, and stays in the receipt.
-            let gone = !is_needed(&folder) && self.root.remove_empty_folder(&folder).unwrap_or(false);
-            // Our own state stands in its folder until the last entry has gone.
-            if !gone {
+            let holds_failed = failed.iter().any(|finding| finding.path.starts_with(&folder));
+            if is_needed(&folder) || holds_failed {
                 kept.push(folder);
+                continue;
+            }
+            match self.root.remove_empty_folder(&folder) {
+                Ok(true) => {}
+                // Somebody else's files are in it: it is theirs once nothing of ours is.
+                Ok(false) if self.receipt.entries.is_empty() => {}
+                // Our own state stands in its folder until the last entry has gone.
+                Ok(false) => kept.push(folder),
+                Err(error) => {
+                    failed.push(Finding { path: folder.clone(), text: error.to_string() });
+                    kept.push(folder);
+                }
             }
         }
         kept.reverse();
-        // Somebody else's files are in what is left: it is theirs once nothing of ours is.
-        if self.receipt.entries.is_empty() {
-            kept.clear();
-        }
         if kept != self.receipt.folders {
             self.receipt.folders = kept;
             self.unsaved = true;
         }
-        Ok(())
+        failed
     }
 
     /// What is still to be done after earlier changes.

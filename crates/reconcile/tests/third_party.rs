@@ -10,7 +10,7 @@ mod machine;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use machine::{Machine, Ran, desired, edited, owned};
+use machine::{Machine, NOW, Ran, desired, edited, owned};
 use reconcile::Desired;
 use reconcile::edit::Format;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 const FILE: &str = "/etc/docker/daemon.json";
 const THEIRS: &str = "{\n  \"log-driver\": \"journald\",\n  \"features\": {\"buildkit\": true}\n}\n";
 const WRAPPER: &str = "/usr/local/lib/wrapper";
+const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 
 fn runtime() -> Desired {
     desired([
@@ -320,4 +321,43 @@ fn a_file_that_was_not_there_goes_unless_somebody_wrote_into_it() {
     machine.undo();
     assert_eq!(machine.text(TOML), "root = \"/srv/containerd\"\n");
     assert!(machine.is_bare());
+}
+
+/// The clock of a machine was in the next decade when it was repaired: that day never comes to an end.
+#[test]
+fn repairs_of_a_day_that_is_still_to_come_are_forgiven_like_those_of_long_ago() {
+    let machine = Machine::new();
+    let wanted = desired([owned(WRAPPER, "program")]);
+    machine.apply(&wanted);
+    for time in 1..=5 {
+        machine.put(WRAPPER, "theirs");
+        let ran = machine.apply(&wanted);
+        assert!(ran.contested.is_empty(), "the {time}. time: {ran:?}");
+        let receipt = machine.text(RECEIPT);
+        assert!(receipt.contains("\"count\": 1,"), "the {time}. time: {receipt}");
+        let later = (NOW + 10 * 365 * 24 * 3600).to_string();
+        machine.put(RECEIPT, &receipt.replace(&NOW.to_string(), &later));
+    }
+}
+
+#[test]
+fn a_path_whose_folder_is_no_folder_any_more_is_let_go_of_by_force() {
+    for link in [false, true] {
+        let machine = Machine::new();
+        machine.apply(&desired([owned("/etc/ours/one", "1"), owned("/etc/two", "2")]));
+        fs::rename(machine.path("etc/ours"), machine.path("etc/aside")).unwrap();
+        if link {
+            symlink("/etc/aside", machine.path("etc/ours")).unwrap();
+        } else {
+            machine.put("etc/ours", "a file\n");
+        }
+        let ran = machine.undo();
+        assert!(ran.left.len() == 1 && !machine.is_bare(), "{ran:?}");
+        let ran = machine.undo_by_force();
+        assert!(texts(&ran)[0].ends_with("it counts as rocworker's no longer"), "{ran:?}");
+        assert!(ran.carried.failed.is_empty() && machine.is_bare(), "{ran:?}");
+        assert!(machine.path("etc/aside/one").exists());
+        assert!(fs::symlink_metadata(machine.path("etc/ours")).is_ok());
+        assert!(machine.undo().left.is_empty());
+    }
 }

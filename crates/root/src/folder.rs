@@ -36,7 +36,7 @@ impl Root {
     }
 
     /// Takes a folder away if it is empty. Says whether it is gone: a folder with something in it, and what is no
-    /// folder, stays.
+    /// folder or is reached through something that is none, stays.
     ///
     /// # Errors
     /// When it cannot be taken away for another reason.
@@ -49,11 +49,14 @@ impl Root {
             _ => {}
         }
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
-        let above = self.open_folder(above).map_err(failed)?;
+        let above = match self.open_folder(above) {
+            Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(false),
+            other => other.map_err(failed)?,
+        };
         match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
             Ok(()) => fsync(&above).map(|()| true).map_err(failed),
             Err(Errno::ENOENT) => Ok(true),
-            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::EBUSY | Errno::ENOTDIR) => Ok(false),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR) => Ok(false),
             Err(errno) => Err(failed(errno)),
         }
     }

@@ -10,6 +10,7 @@ mod lock;
 mod meta;
 mod node;
 mod open;
+mod place;
 mod recorded;
 mod remove;
 mod tree;

@@ -3,8 +3,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, ResolveFlag};
+use nix::fcntl::{AtFlags, OFlag, ResolveFlag};
 use nix::sys::stat::{Mode, fstat, fstatat};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::{Error, Root};
 
@@ -14,7 +15,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A lock that is held as long as this value lives, and by this process alone.
 #[derive(Debug)]
 pub struct Lock {
-    _held: Flock<OwnedFd>,
+    held: OwnedFd,
+}
+
+impl Drop for Lock {
+    /// At once, also where a program that was just started has the file open still. What fails here is done by the
+    /// closing of the file, which gives the lock back in any case (flock(2)).
+    fn drop(&mut self) {
+        flock(&self.held, FlockOperation::Unlock).ok();
+    }
 }
 
 impl Root {
@@ -35,22 +44,45 @@ impl Root {
             let mode = Mode::from_bits_truncate(0o600);
             let file =
                 self.dir.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
-            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(held) => {
+            match exclusive(&file) {
+                Ok(()) => {
+                    let lock = Lock { held: file };
                     // Somebody may have taken the file away while we waited: another could then lock a new one.
-                    let ours = fstat(held.as_fd()).map_err(failed)?;
+                    let ours = fstat(lock.held.as_fd()).map_err(failed)?;
                     let there = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
                     if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
-                        return Ok(Lock { _held: held });
+                        return Ok(lock);
                     }
                 }
-                Err((_, Errno::EWOULDBLOCK)) if Instant::now() < until => std::thread::sleep(PAUSE),
-                Err((_, Errno::EINTR)) => {}
-                Err((_, Errno::EWOULDBLOCK)) => {
+                Err(Errno::EWOULDBLOCK) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EWOULDBLOCK) => {
                     return Err(Error::Locked { path: self.shown(path), waited: patience });
                 }
-                Err((_, errno)) => return Err(failed(errno)),
+                Err(errno) => return Err(failed(errno)),
             }
         }
+    }
+}
+
+fn exclusive(file: &OwnedFd) -> Result<(), Errno> {
+    flock(file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use nix::fcntl::open;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_that_the_kernel_does_not_take_back_ends_nothing() {
+        // flock(2) refuses a file that is open by its path alone, as a sick disk refuses any.
+        let held = open("/", OFlag::O_PATH, Mode::empty()).unwrap();
+        assert!(flock(&held, FlockOperation::Unlock).is_err());
+        drop(Lock { held });
     }
 }

@@ -24,9 +24,9 @@ pub(crate) use package::revert as revert_package;
 pub use used::Use;
 
 use crate::receipt::{Entry, Repairs};
-use crate::state::Found;
+use crate::state::{Found, Unseen};
 use crate::store::Store;
-use crate::{Action, Desired, Error, Kind, Receipt, Stage};
+use crate::{Action, Desired, Error, Kind, Receipt, Stage, State};
 
 /// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
 const REPAIRS: u32 = 3;
@@ -50,6 +50,9 @@ pub struct Plan {
     /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
     /// machine only.
     pub skipped: Vec<Finding>,
+    /// Files that are replaced and that have other names beside this one, which keep the old file.
+    #[serde(skip)]
+    pub linked: Vec<Finding>,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
@@ -105,6 +108,9 @@ impl Plan {
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
+                Ok(found) if found.is_absent() && !force && receipt.is_hidden(root, entry) => {
+                    Verdict::Left(hidden(root, entry))
+                }
                 Ok(found) => {
                     let used = used::standing(root, entry, &desired.way_back).filter(|_| !force);
                     let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
@@ -116,6 +122,10 @@ impl Plan {
                         (verdict, _) => verdict,
                     };
                     standing.unless_named(root, &entry.path, &found, verdict, force)
+                }
+                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
+                Err(error @ Unseen::Root(root::Error::Folder { .. })) if force => {
+                    Verdict::GoneBut(format!("{error}; it counts as rocworker's no longer"))
                 }
                 Err(error) => Verdict::Left(error.to_string()),
             };
@@ -177,7 +187,12 @@ impl Plan {
                 );
                 self.skipped.push(Finding { path, text });
             }
-            verdict => self.add(path, verdict),
+            verdict => {
+                if let Ok(Verdict::Change(change)) = &verdict {
+                    self.linked.extend(other_names(root, change));
+                }
+                self.add(path, verdict);
+            }
         }
     }
 
@@ -195,6 +210,27 @@ impl Plan {
             Err(text) => self.blocked.push(Finding { path, text }),
         }
     }
+}
+
+/// Why an entry whose path holds nothing is not taken for gone.
+fn hidden(root: &Root, entry: &Entry) -> String {
+    let mount = root.mount_of(&entry.path).map(|folder| root.shown(folder).display().to_string());
+    let mount = mount.unwrap_or_default();
+    format!(
+        "it is not there, and something is mounted at {mount} that was not when it was written, and may hide it: umount \
+         {mount}, then undo again; rocworker undo --force forgets it"
+    )
+}
+
+/// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.
+fn other_names(root: &Root, change: &Change) -> Option<Finding> {
+    let is_replaced = matches!((&change.from, &change.target), (State::File { .. }, Target::File { .. }));
+    let others = root.hard_links(&change.path).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
+    let text = format!(
+        "it has {others} more {} by hard links, and what stands there keeps the old file: find them with find -samefile",
+        if others == 1 { "name" } else { "names" }
+    );
+    Some(Finding { path: change.path.clone(), text })
 }
 
 /// The outer error ends the plan; the inner one keeps this action alone from being brought about.
@@ -235,7 +271,8 @@ impl Repairs {
         if self.count >= REPAIRS {
             return None;
         }
-        let recent = if now.saturating_sub(self.last) > FORGIVEN_S { 0 } else { self.count };
+        // Later than now: the clock was wrong when it was kept.
+        let recent = if now.abs_diff(self.last) > FORGIVEN_S { 0 } else { self.count };
         Some(Self { count: recent + 1, last: now })
     }
 }

@@ -1,0 +1,32 @@
+//! Where a path stands: on which mounted file system, and under how many names.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+
+use crate::Root;
+
+impl Root {
+    /// The nearest folder on the way to a path at which a file system is mounted, one folder onto another among them
+    /// (statx(2), `STATX_ATTR_MOUNT_ROOT`). `None`: it is the Root's own, or the kernel does not tell.
+    #[must_use]
+    pub fn mount_of(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
+        let beneath = |folder: &&Path| folder.parent().is_some();
+        let is_mount = |folder: &&Path| {
+            let Ok(opened) = self.open_folder(folder) else { return false };
+            let found = statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
+            found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        };
+        path.as_ref().ancestors().skip(1).filter(beneath).find(is_mount).map(Path::to_owned)
+    }
+
+    /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing
+    /// is, or it cannot be told.
+    #[must_use]
+    pub fn hard_links(&self, path: impl AsRef<Path>) -> Option<u32> {
+        let path = path.as_ref();
+        let folder = self.open_folder(path.parent()?).ok()?;
+        let found = statx(&folder, path.file_name()?, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::NLINK).ok()?;
+        Some(found.stx_nlink)
+    }
+}

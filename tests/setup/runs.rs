@@ -1,0 +1,173 @@
+//! Runs that end in the middle, that are told nothing of restarts, or that find what they did not leave.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use reconcile::command::Programs;
+use rocworker::config::Config;
+use rocworker::moment::Moment;
+use rocworker::setup::Setup;
+use root::Root;
+
+use crate::laid::Laid;
+
+const CONFIG: &str = "etc/rocworker/config.yaml";
+const MEMORY: &str = "var/lib/rocworker/memory.json";
+const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+
+/// Stands in for systemctl: every unit has run for as long as anybody remembers. What it is called for is in `calls`.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+case $* in
+  show*) printf 'ActiveState=active\nActiveEnterTimestampMonotonic=1000\nInvocationID=first\nMainPID=1\n'; exit ;;
+esac
+echo "$*" >> "$(dirname "$0")/calls"
+"#;
+
+fn with_containerd(config: &str) -> Laid {
+    let laid = Laid::demo(config);
+    laid.put("var/lib/dpkg/status", "Package: containerd\nStatus: install ok installed\nVersion: 2.1.9-1\n");
+    laid.put("usr/bin/containerd", "");
+    laid.put("usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
+    laid.put("etc/containerd/config.toml", "version = 3\n");
+    laid.put("stand-ins/systemctl", SYSTEMCTL);
+    for program in ["usr/bin/containerd", "stand-ins/systemctl"] {
+        fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::create_dir_all(laid.path("run/systemd/system")).unwrap();
+    laid
+}
+
+/// A run by the library: by this configuration, with systemctl's stand-in where units are to be restarted.
+fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Setup<'_>) -> T) -> T {
+    let root = Root::open(laid.top()).unwrap();
+    let programs = Programs::in_folders(laid.path("stand-ins"));
+    act(&Setup {
+        root: &root,
+        config: &Config::parse(Path::new("/elsewhere.yaml"), config).unwrap(),
+        programs: starts.then_some(&programs),
+        beside: Some(&laid.path("usr/lib/rocworker")),
+        now: Moment::of(std::time::SystemTime::now()),
+        caller: "a test".to_owned(),
+        waiter: None,
+        running: None,
+    })
+}
+
+fn calls(laid: &Laid) -> Vec<String> {
+    let calls = fs::read_to_string(laid.path("stand-ins/calls")).unwrap_or_default();
+    calls.lines().filter(|call| call.contains("restart")).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_undo_that_is_told_nothing_of_restarts_holds_to_what_the_apply_was_told() {
+    let waits =
+        "containerd.service still runs with its old configuration: systemctl restart containerd.service";
+    let restarts = ["try-restart containerd.service"];
+    for (applied, undone, restarted) in [
+        ("restart: never\n", "", false),
+        ("restart: now\n", "", true),
+        ("restart: now\n", "restart: never\n", false),
+        ("restart: never\n", "restart: now\n", true),
+    ] {
+        let laid = with_containerd("");
+        let before = laid.tree();
+        // By --config, another file than the one that an undo reads.
+        with_setup(&laid, applied, false, |setup| setup.apply(None, &mut |_| {}).unwrap());
+        let undone = with_setup(&laid, undone, true, |setup| setup.undo(false, &mut |_| {}).unwrap());
+        let said: Vec<_> = undone.effects.iter().map(|settled| settled.text.as_str()).collect();
+        assert_eq!(said.contains(&waits), !restarted, "{applied}{said:?}");
+        assert_eq!(laid.path(RECEIPT).exists(), !restarted, "it is owed until somebody has done it");
+        assert_eq!(calls(&laid), if restarted { &restarts[..] } else { &[] }, "{applied}{said:?}");
+        fs::remove_file(laid.path("stand-ins/calls")).ok();
+        assert_eq!(laid.tree(), before);
+    }
+}
+
+#[test]
+fn an_undo_without_a_configuration_that_can_be_read_says_that_it_restarts_nothing() {
+    let laid = with_containerd("restart: now\n");
+    laid.run(&["apply"]).success();
+    laid.put(CONFIG, "restart: [\n");
+    let (code, said) = laid.fails(&["undo"]);
+    assert!(code == 0 && said.contains("undo goes on without it, and restarts nothing"), "{said}");
+}
+
+#[test]
+fn a_kept_plan_holds_to_its_restarts_its_effects_and_its_configuration() {
+    let laid = with_containerd("restart: never\n");
+    let plan = laid.path("plan.json");
+    let plan = plan.to_str().unwrap();
+    laid.run(&["plan", "--out", plan]).success();
+    laid.run(&["apply", plan, "--dry-run"]).success();
+    let before = laid.tree();
+    for (config, parts) in [
+        (
+            "restart: now\n",
+            &["units would be restarted by another rule", "the configuration is another one"][..],
+        ),
+        ("restart: never\n# since\n", &["and nothing is changed: the configuration is another one;"][..]),
+    ] {
+        laid.put(CONFIG, config);
+        for arguments in [&["apply", plan][..], &["apply", plan, "--dry-run"][..]] {
+            let (code, said) = laid.fails(arguments);
+            assert_eq!(code, 1, "{said}");
+            assert!(said.contains("the machine has moved since the plan was made"), "{said}");
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+    laid.put(CONFIG, "restart: never\n");
+    assert_eq!(laid.tree(), before);
+    let text = laid.text("plan.json");
+    let other = text.rsplit_once("containerd.service").unwrap();
+    laid.put("plan.json", &format!("{}docker.service{}", other.0, other.1));
+    let (code, said) = laid.fails(&["apply", plan]);
+    assert!(code == 1 && said.contains("something else would be done at the end: "), "{said}");
+    laid.put("plan.json", &text);
+    laid.run(&["apply", plan]).success();
+}
+
+#[test]
+fn a_run_that_ends_in_the_middle_tells_how_far_it_came_and_so_does_its_history() {
+    let laid = Laid::demo("");
+    let before = laid.tree();
+    let mut begun = 0;
+    let error = with_setup(&laid, "", false, |setup| {
+        let ran = setup.apply(None, &mut |_| {
+            begun += 1;
+            if begun == 4 {
+                // The receipt can be kept no more.
+                fs::rename(laid.path(RECEIPT), laid.path("receipt.aside")).unwrap();
+                fs::create_dir(laid.path(RECEIPT)).unwrap();
+            }
+        });
+        ran.unwrap_err().to_string()
+    });
+    assert!(error.contains("receipt.json is a folder"), "{error}");
+    assert!(
+        error.ends_with(
+            "until then 3 changes were made: rocworker history lists them, rocworker undo takes them back"
+        ),
+        "{error}"
+    );
+    let history = laid.json(&["history"]);
+    assert_eq!(history["events"][0]["changed"].as_array().unwrap().len(), 3, "{history:#}");
+    fs::remove_dir(laid.path(RECEIPT)).unwrap();
+    fs::rename(laid.path("receipt.aside"), laid.path(RECEIPT)).unwrap();
+    laid.run(&["undo"]).success();
+    assert_eq!(laid.tree(), before);
+}
+
+#[test]
+fn a_memory_that_cannot_go_is_told_by_an_undo_that_took_everything_back() {
+    let laid = Laid::demo("gpu-device-ids: 0\n");
+    let before = laid.tree();
+    laid.run(&["apply"]).success();
+    fs::remove_file(laid.path(MEMORY)).unwrap();
+    fs::create_dir(laid.path(MEMORY)).unwrap();
+    let (code, said) = laid.fails(&["undo"]);
+    assert!(code == 1 && said.contains("memory: what was remembered stays"), "{said}");
+    assert!(said.contains("taken back\n"), "{said}");
+    assert_eq!(laid.tree(), before);
+    assert_eq!(laid.json(&["history"])["events"][1]["command"], "undo");
+}
