@@ -18,6 +18,9 @@ pub struct Choice {
     /// `None`: the GPU has none of its own.
     pub uuid: Option<String>,
     pub partition: Option<u32>,
+    /// Nothing could use it when it was chosen, so that its driver may not have told all of it yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unready: bool,
 }
 
 impl Chosen {
@@ -42,19 +45,37 @@ impl Choice {
             pci: gpu.pci?.to_string(),
             uuid: gpu.uuid.as_ref().ok().map(ToString::to_string),
             partition: gpu.partition.as_ref().map(|partition| partition.id),
+            unready: !gpu.usable(),
         })
     }
 
     /// Whether this is the GPU that was chosen: a card that stands in another slot by now is still the same, and
-    /// another card in the same slot is not.
+    /// another card in the same slot is not. Without its driver a GPU tells neither uuid nor partition: then the
+    /// place decides, and what its driver tells later belongs to it.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
         let Some(now) = Self::of(gpu) else { return false };
         match (&self.uuid, &now.uuid) {
             (Some(ours), Some(its)) => ours == its,
-            (None, None) => self.pci == now.pci && self.partition == now.partition,
-            _ => false,
+            (None, None) => self.is_at(&now),
+            (Some(_), None) => now.unready && self.is_at(&now),
+            (None, Some(_)) => self.unready && self.is_at(&now),
         }
+    }
+
+    fn is_at(&self, now: &Self) -> bool {
+        let is_part = match (self.partition, now.partition) {
+            (Some(_), None) if now.unready => true,
+            // The PCI function, which is all that is there without a driver, is a card's first partition.
+            (None, Some(first)) if self.unready => first == 0,
+            (ours, its) => ours == its,
+        };
+        self.pci == now.pci && is_part
+    }
+
+    /// The same GPU by all that is known of it: what `gpu`, which it is, tells once it can be used.
+    pub(crate) fn completed(self, gpu: &Gpu) -> Self {
+        Self::of(gpu).filter(|now| !now.unready).unwrap_or(self)
     }
 
     pub(crate) fn gone(&self, word: &str) -> String {

@@ -3,6 +3,7 @@
 //! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
 //! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
 
+pub mod awaited;
 pub mod canary;
 pub mod cdi;
 pub mod chosen;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod module_load;
 pub mod moment;
 pub mod names;
+pub mod own_program;
 pub mod packages;
 pub mod premises;
 pub mod printable;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chosen::Chosen;
 use crate::driver::Attempt;
-use crate::engines::Known;
+use crate::engines::{Known, Version};
 use crate::render::Sums;
 
 const PATH: &str = "/var/lib/rocworker/memory.json";
@@ -31,6 +31,9 @@ pub struct Memory {
     /// The last reboot that was asked for because of the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Attempt>,
+    /// The Concourse that wrote the configuration of containerd of which ours is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concourse: Option<Version>,
 }
 
 /// Why what is remembered cannot be read.
@@ -56,6 +59,7 @@ impl Default for Memory {
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
             driver: None,
+            concourse: None,
         }
     }
 }

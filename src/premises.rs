@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Store;
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
@@ -10,6 +11,7 @@ use crate::config::Config;
 use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
@@ -23,12 +25,14 @@ pub struct Premises {
     /// Whether the machine's PCI devices could be looked at: without them nobody knows that there is no GPU.
     pub has_pci: bool,
     pub groups: Groups,
+    /// This program's path, for the unit that runs it at each start, or why none can be named.
+    pub own_program: Result<PathBuf, String>,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
-    /// `None`: it is not installed, or not to be configured.
+    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
@@ -42,6 +46,7 @@ pub struct Premises {
 
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
+    /// `running`: where that build itself is.
     /// `versions`: what is known of the engines' programs.
     #[must_use]
     pub fn read(
@@ -49,15 +54,23 @@ impl Premises {
         config: &Config,
         facts: Facts,
         beside: Option<&Path>,
+        running: Option<&Path>,
         mut versions: Versions<'_>,
     ) -> Self {
-        let containerd = Containerd::read(root, config, &mut versions);
+        let containerd =
+            Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
+        // Without a receipt that can be read nothing is applied.
+        let store = Store::new(root);
+        let receipt = store.receipt().unwrap_or_default();
+        let containerd =
+            containerd.map(|it| it.without_ours(|path, text| store.without_ours(&receipt, path, text)));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
         let concourse = Concourse::read(root, &mut versions);
         Self {
             facts,
             has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
+            own_program: own_program::find(root, running),
             wrapper: Program::find(root, beside),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),

@@ -391,3 +391,45 @@ fn a_folder_that_somebody_adds_to_our_list_of_specs_stays_beside_those_of_contai
     let expected = before.replace("sandbox_image", "# mine\nsandbox_image");
     assert_eq!(ours.revert(&commented, Some(&before)).unwrap().text, Some(expected));
 }
+
+#[test]
+fn a_file_that_is_loaded_after_ours_and_says_otherwise_is_named() {
+    let site = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\n";
+    for (main, file, said, expected) in [
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = false\n", true),
+        // Before ours.
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/a.toml", "enable_cdi = false\n", false),
+        ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = true\n", false),
+        ("imports = ['conf.d/*.toml', '/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", true),
+        // Our import comes after theirs.
+        ("imports = ['/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", false),
+        (
+            "imports = ['conf.d/*.toml']\n",
+            "etc/containerd/conf.d/site.toml",
+            "cdi_spec_dirs = ['/x']\n",
+            true,
+        ),
+        (
+            "imports = ['conf.d/*.toml']\n",
+            "etc/containerd/conf.d/site.toml",
+            "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.amd]\nruntime_type = 'x'\n\
+             options.BinaryName = '/usr/local/lib/rocworker/runc-amd-wrapper'\n",
+            true,
+        ),
+    ] {
+        let machine = Machine::with_main("2.1.9", &format!("version = 3\n{main}"));
+        machine.put(file, format!("{site}{said}"));
+        for is_there in [false, true] {
+            let desired = machine.wanted_with("cdi: {path: /srv/cdi/amd.json}");
+            let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).collect();
+            assert_eq!(!problems.is_empty(), expected, "{file} {said}: {problems:#?}");
+            let named = format!("/{file} is loaded after /etc/containerd/conf.d/rocworker.toml and says ");
+            assert!(problems.iter().all(|note| note.text.starts_with(&named)), "{problems:#?}");
+            assert!(!desired.actions.is_empty());
+            if !is_there {
+                let Kind::Owned(Content::File { bytes, .. }) = &desired.actions[0].kind else { panic!() };
+                machine.put("etc/containerd/conf.d/rocworker.toml", bytes);
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use reconcile::{Action, Desired, Effect, Kind};
+use reconcile::{Action, Ask, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::docker::{CommandLine, Docker, Installed};
 use rocworker::engines::{Version, Versions};
@@ -31,6 +31,7 @@ fn docker(version: &str, text: Option<&str>) -> Docker {
         config: "/etc/docker/daemon.json".into(),
         text: Ok(text.map(str::to_owned)),
         unit: Some(CommandLine::new("/usr/bin/dockerd -H fd://")),
+        ends_with: Vec::new(),
         notes: Vec::new(),
     };
     Docker { installed: Some(installed), is_snap: false }
@@ -58,7 +59,15 @@ fn reload() -> Vec<Effect> {
 /// CDI is new, and docker is somebody's to restart.
 fn waits() -> Vec<Effect> {
     let unit = "docker.service".to_owned();
-    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit }]
+    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit, ask: None }]
+}
+
+/// The same, unless the dockerd that runs says that its containers outlive it.
+fn asks() -> Vec<Effect> {
+    let unit = "docker.service".to_owned();
+    let argv = ["docker", "--host", "unix:///run/docker.sock", "info", "--format", "{{.LiveRestoreEnabled}}"];
+    let ask = Ask { argv: argv.map(str::to_owned).to_vec(), yes: "true".to_owned() };
+    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit, ask: Some(ask) }]
 }
 
 fn restart() -> Vec<Effect> {
@@ -132,11 +141,12 @@ fn docker_is_restarted_only_for_cdi_and_only_where_containers_survive_it_or_it_w
     for (configuration, text, expected) in [
         ("", "{}", waits()),
         (now, "{}", restart()),
-        ("", r#"{"live-restore": true}"#, restart()),
+        ("", r#"{"live-restore": true}"#, asks()),
+        (now, r#"{"live-restore": true}"#, restart()),
         ("", r#"{"live-restore": false}"#, waits()),
         (now, r#"{"features": {"cdi": true}}"#, reload()),
         ("", r#"{"live-restore": true, "features": {"cdi": true}}"#, reload()),
-        ("cdi: {path: /srv/cdi/amd.json}", r#"{"live-restore": true, "features": {"cdi": true}}"#, restart()),
+        ("cdi: {path: /srv/cdi/amd.json}", r#"{"live-restore": true, "features": {"cdi": true}}"#, asks()),
     ] {
         let desired = actions(&config(configuration), &docker("26.1.5", Some(text)), Path::new(WRAPPER));
         let (action, after) = applied(&desired, text);

@@ -171,9 +171,11 @@ fn real_a_canary_that_is_interrupted_removes_what_it_has_started() {
         let said = stdout(&run(&stage, &format!("{script}\n{LEFT}")));
         assert_eq!(said, "1\n", "the exit code, and what is left");
         let said = fs::read_to_string(stage.folder().join("said")).unwrap();
-        let sentence =
-            "rocworker: doctor --canary was interrupted: the containers that it had started are removed\n";
-        assert_eq!(said, sentence);
+        assert_eq!(
+            said,
+            "a container is started through each engine: up to 60 s for each\n\
+             rocworker: doctor --canary was interrupted: the containers that it had started are removed\n"
+        );
     }
 }
 

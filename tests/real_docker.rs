@@ -117,6 +117,7 @@ impl Engine {
             text: Ok(Some(text.to_owned())),
             unit: Some(CommandLine::new("/usr/sbin/dockerd -H fd://")),
             notes: Vec::new(),
+            ends_with: Vec::new(),
         };
         let docker = Docker { installed: Some(installed), is_snap: false };
         match actions(&config, &docker, Path::new(WRAPPER)).actions.pop()?.kind {
@@ -256,13 +257,7 @@ impl Running {
 
     /// Whether it comes to know our runtime, or to know it no longer: it says that it has reloaded a little before.
     fn comes_to(&self, knows: bool) -> bool {
-        let until = Instant::now() + Duration::from_secs(20);
-        while self.knows_ours() != knows {
-            if Instant::now() > until {
-                return false;
-            }
-        }
-        true
+        comes_true(|| self.knows_ours() == knows)
     }
 
     fn signal(&self, signal: Signal) {
@@ -288,6 +283,16 @@ impl Running {
     fn spec_folders(&self) -> Value {
         self.info()["CDISpecDirs"].clone()
     }
+}
+
+fn comes_true(mut is_so: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        if Instant::now() > until {
+            return false;
+        }
+    }
+    true
 }
 
 impl Drop for Running {
@@ -318,6 +323,13 @@ fn real_dockerd_learns_of_the_runtime_by_a_reload_and_of_cdi_by_a_start() {
         docker.reload();
         assert!(docker.comes_to(true), "docker {said}");
         assert_eq!(docker.spec_folders(), at_first, "docker {said} took CDI in on a reload");
+
+        // That containers outlive it, too, and it says so only then: its file is not enough to restart it by.
+        engine.put("daemon.json", &after.replacen('{', "{\"live-restore\": true,", 1));
+        assert_eq!(docker.info()["LiveRestoreEnabled"], false, "docker {said}");
+        docker.reload();
+        assert!(comes_true(|| docker.info()["LiveRestoreEnabled"] == true), "docker {said}");
+        engine.put("daemon.json", &after);
         drop(docker);
 
         let mut docker = Running::start(engine);

@@ -78,6 +78,7 @@ fn real_a_worker_that_outlasts_a_killed_apply_is_started_again_when_its_build_ha
 applying=$!
 until_true 'grep -q landing /run/worker'
 until_true 'systemctl is-active --quiet rocworker-restart-concourse-worker'
+grep '^waiting' /run/applied
 kill -9 $applying
 {PROGRAM} status | grep -o 'restart concourse-worker.*' || true
 cat /run/worker
@@ -94,7 +95,8 @@ cat /run/worker
     assert_eq!(
         out,
         format!(
-            "restart concourse-worker.service, once its work is done (SIGUSR1): it was told, and is still at it\n\
+            "waiting up to 30 s for concourse-worker.service, which was told to end once its work is done (SIGUSR1)\n\
+             restart concourse-worker.service, once its work is done (SIGUSR1): it was told, and is still at it\n\
              started as linux\nlanding\nthe build ends\nstarted as linux\nlanding\nstarted as linux,{TAGS}\n\
              everything is as it should be: nothing was changed\n"
         )

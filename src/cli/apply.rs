@@ -1,11 +1,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use reconcile::Progress;
 
-use super::args::Format;
-use super::changes::{change, counted, findings, notes, settled};
-use super::output::print_text;
+use super::changes::{counted, findings, notes, settled};
+use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::setup::{Applied, Saved};
@@ -17,38 +15,17 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_setup(&config, |setup| Ok(setup.plan(saved.as_ref())?))?;
+        let planned = session.with_setup(&config, |setup| Ok(setup.rehearse(saved.as_ref())?))?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let applied =
-        saying(session, |told| session.with_setup(&config, |setup| Ok(setup.apply(saved.as_ref(), told)?)))?;
+    let mut shown_so_far = Shown::new(session);
+    let applied = session.with_setup(&config, |setup| {
+        Ok(setup.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
+    })?;
+    shown_so_far.end()?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
-}
-
-/// Does something, and shows each change as it is made. What cannot be printed keeps nothing from being made, and is
-/// told at the end.
-pub(crate) fn saying<T>(
-    session: &Session,
-    act: impl FnOnce(&mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let mut printed = Ok(());
-    let done = act(&mut |progress| {
-        if printed.is_ok() {
-            printed = say(session, &progress);
-        }
-    })?;
-    printed.map(|()| done)
-}
-
-/// For people: a run that hangs shows where.
-fn say(session: &Session, progress: &Progress<'_>) -> anyhow::Result<()> {
-    let Progress::Begins(made) = progress else { return Ok(()) };
-    match session.format {
-        Format::Table => print_text(&change(&session.root, made, session.verbose, session.verbose)),
-        Format::Json => Ok(()),
-    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Saved> {

@@ -55,6 +55,8 @@ pub(crate) enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Wait for this start's GPUs and tell engines of them; restarts nothing. rocworker-boot.service runs it
+    Boot,
     /// What is ours here, what differs from what should be, what is still to be restarted
     Status,
     /// Take back everything that is ours, the last first

@@ -9,10 +9,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
+use super::progress::Shown;
 use super::session::Session;
 use crate::canary::{self, Limits};
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
+use reconcile::Step;
 use reconcile::command::Programs;
 
 /// `canary`: how long an engine may take, when each is to start a container.
@@ -23,6 +25,9 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     let mut diagnosis = examine(&session.root, &config, &facts, programs.as_ref());
     if let Some(run) = canary {
         let limits = Limits { run, ..Limits::default() };
+        let mut shown = Shown::new(session);
+        let text = format!("a container is started through each engine: up to {} s for each", run.as_secs());
+        shown.step(&Step { text, percent: None });
         diagnosis.add(canary::examine(
             &session.root,
             &config,
@@ -31,6 +36,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
             limits,
             &interrupt()?,
         )?);
+        shown.end()?;
     }
     session.format.print(&diagnosis, || text(&diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })

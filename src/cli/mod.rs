@@ -2,6 +2,7 @@
 
 mod apply;
 mod args;
+mod boot;
 mod cdi;
 mod changes;
 mod demo;
@@ -13,6 +14,7 @@ mod manual;
 mod output;
 mod plan;
 mod probe;
+mod progress;
 mod report;
 mod session;
 mod settle;
@@ -97,6 +99,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Detect => detect::run(&session),
         Command::Plan { exit_code, out } => plan::run(&session, exit_code, out.as_deref()),
         Command::Apply { file, dry_run } => apply::run(&session, file.as_deref(), dry_run),
+        Command::Boot => boot::run(&session),
         Command::Status => status::run(&session),
         Command::Undo { force } => undo::run(&session, force),
         Command::History => history::run(&session),

@@ -1,11 +1,13 @@
 use std::path::Path;
 
+use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
 use super::changes::{changes, counted, findings, found, notes};
-use super::output::{DIM, styled};
+use super::output::{BAD, DIM, styled};
 use super::session::{Session, caller, callers_file};
+use crate::printable::printable;
 use crate::setup::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
@@ -30,6 +32,7 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
         text.push_str(&format!("{}\n", styled(DIM, "then, once")));
         text.extend(planned.announced.iter().map(|effect| format!("> {effect}\n")));
     }
+    text.extend(planned.rehearsal.iter().map(rehearsed));
     text.push_str(&findings(root, "blocked", &planned.plan.blocked));
     text.push_str(&findings(root, "contested", &planned.plan.contested));
     text.push_str(&findings(root, "left", &planned.plan.left));
@@ -43,5 +46,13 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
         0 => "nothing to change\n".to_owned(),
         n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
     });
+    text
+}
+
+/// In apt's own words.
+fn rehearsed(rehearsal: &Rehearsal) -> String {
+    let mut text = format!("{}\n", styled(DIM, "apt would do"));
+    text.extend(rehearsal.lines.iter().map(|line| format!("    {}\n", printable(line))));
+    text.extend(rehearsal.problems.iter().map(|it| format!("{} {}\n", styled(BAD, "!"), printable(it))));
     text
 }

@@ -62,6 +62,7 @@ impl Session {
             config,
             programs: programs.as_ref(),
             beside: beside.as_deref(),
+            running: crate::setup::running(),
             now: Moment::of(SystemTime::now()),
             caller: crate::setup::caller(&caller()?),
             waiter: crate::setup::waiter(),

@@ -1,6 +1,6 @@
 use super::Outcome;
-use super::apply::saying;
 use super::changes::{counted, findings, notes, settled};
+use super::progress::Shown;
 use super::session::Session;
 use crate::setup::Undone;
 
@@ -10,7 +10,10 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
         tracing::warn!("{error:#}; undo does not need it");
         session.default_config()
     })?;
-    let undone = saying(session, |told| session.with_setup(&config, |setup| Ok(setup.undo(force, told)?)))?;
+    let mut shown_so_far = Shown::new(session);
+    let undone = session
+        .with_setup(&config, |setup| Ok(setup.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;
+    shown_so_far.end()?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

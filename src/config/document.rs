@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
+use super::boot::BootDocument;
 use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
@@ -40,6 +41,7 @@ pub(super) struct Document {
     packages: Option<PackagesDocument>,
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
+    boot: Option<BootDocument>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -108,6 +110,7 @@ impl Document {
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
             rocm: self.rocm.unwrap_or_default().check(&source)?,
+            boot: self.boot.unwrap_or_default().check(&source)?,
             source,
         })
     }

@@ -3,6 +3,7 @@
 //! Every key is optional, and so is the file. A key that nothing acts on is refused rather than ignored:
 //! a typing error must not read as consent.
 
+mod boot;
 mod document;
 mod driver;
 mod engines;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+pub use boot::Boot;
 pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
@@ -51,6 +53,7 @@ pub struct Config {
     pub packages: Packages,
     pub repositories: Repositories,
     pub rocm: Rocm,
+    pub boot: Boot,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }

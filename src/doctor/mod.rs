@@ -16,6 +16,7 @@ mod nodes;
 mod passthrough;
 mod pci;
 mod selection;
+mod toolkit;
 pub mod tools;
 mod user_namespace;
 mod virtualization;
@@ -67,13 +68,14 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools"]);
+        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let subject = Subject { root, config, facts, groups: Groups::read(root), programs };
         let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
         let engines = engines::check(root, config, facts, programs);
-        concerns.chain(engines).chain(tools::check(programs, facts)).collect()
+        let toolkit = toolkit::check(&subject, programs);
+        concerns.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
 }

@@ -37,6 +37,8 @@ pub struct Unit {
     pub environment_files: Vec<EnvironmentFile>,
     /// `UnsetEnvironment=`: taken away after everything else.
     pub unset: Vec<String>,
+    /// Units with which it ends, and begins anew: `Requires=`, `Requisite=`, `BindsTo=`, `PartOf=`.
+    pub ends_with: Vec<String>,
     /// Files of the unit that could not be read, each as a sentence.
     pub unread: Vec<String>,
 }
@@ -65,8 +67,7 @@ impl Unit {
             return Err(format!("{} is masked", root.shown(&path).display()));
         }
         let text = root.read_text(&path, LIMIT).map_err(|error| error.to_string())?;
-        let mut unit = Self { path: path.clone(), ..Self::default() };
-        unit.add(&path, &text);
+        let mut unit = Self::parse(&path, &text);
         for drop_in in drop_ins(root, name) {
             if ours == Some(&drop_in) {
                 continue;
@@ -80,7 +81,28 @@ impl Unit {
         Ok(Some(unit))
     }
 
+    /// Whether the unit is there and starts nothing.
+    #[must_use]
+    pub fn is_masked(root: &Root, name: &str) -> bool {
+        let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+        paths.find(|path| root.lstat(path).is_ok()).is_some_and(|path| is_masked(root, &path))
+    }
+
+    /// A unit of this text alone, as it will stand at `path`.
+    #[must_use]
+    pub fn parse(path: &Path, text: &str) -> Self {
+        let mut unit = Self { path: path.to_owned(), ..Self::default() };
+        unit.add(path, text);
+        unit
+    }
+
     fn add(&mut self, file: &Path, text: &str) {
+        // An empty one takes nothing back: dependencies only ever grow.
+        for Setting { key, value } in settings(text, "Unit") {
+            if ["Requires", "Requisite", "BindsTo", "PartOf"].contains(&key.as_str()) {
+                self.ends_with.extend(words(&value));
+            }
+        }
         for Setting { key, value } in settings(text, "Service") {
             let reset = value.is_empty();
             match key.as_str() {

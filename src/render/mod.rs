@@ -32,6 +32,8 @@ pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 /// A repository of apt's, and which of its packages come first.
 pub const APT_SOURCES: &str = "apt/repository.sources";
 pub const APT_PIN: &str = "apt/repository.pref";
+/// What runs before engines start.
+pub const BOOT: &str = "systemd/rocworker-boot.service";
 
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
@@ -56,6 +58,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
     (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
     (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
+    (BOOT, include_str!("../../templates/systemd/rocworker-boot.service")),
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 

@@ -40,7 +40,7 @@ pub struct Moved {
 
 impl Setup<'_> {
     /// Brings the machine to what it should be. `saved`: only if that is what this plan says. `told` hears of each
-    /// change before it is made.
+    /// change before it is made, and of what takes long.
     ///
     /// # Errors
     /// When it cannot be said what should be, when the machine has moved, or when the receipt cannot be kept; what
@@ -75,7 +75,7 @@ impl Setup<'_> {
         versions: BTreeMap<PathBuf, Known>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
-        let mut work = Work::begin(self.root)?.by(self.hands());
+        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
         let premises = self.premises(&remembered);
@@ -92,7 +92,7 @@ impl Setup<'_> {
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
         // has been installed of, is read now too.
         let first = |effect: &Effect| matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
-        applied.effects.extend(work.settle(self.root, &self.services(), first)?);
+        applied.effects.extend(work.settle_told(self.root, &self.services(), first, told)?);
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
@@ -104,7 +104,12 @@ impl Setup<'_> {
         memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(&mut work, plan, &mut applied, told)?;
-        applied.effects.extend(work.settle(self.root, &self.services(), |effect| !first(effect))?);
+        applied.effects.extend(work.settle_told(
+            self.root,
+            &self.services(),
+            |effect| !first(effect),
+            told,
+        )?);
         applied.notes.extend(wanted.notes);
         applied.notes.extend(self.stale(&remembered, &premises));
         applied.notes.extend(self.remember("apply", &applied.changes));

@@ -1,6 +1,7 @@
 //! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
 
 mod apply;
+mod boot;
 mod caller;
 mod driver;
 mod planned;
@@ -16,6 +17,8 @@ use reconcile::{DPKG_LOCK, Hands, Note, Restarts, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
+pub use boot::Booted;
+pub(crate) use boot::named;
 pub use caller::caller;
 pub use planned::{Planned, Saved};
 pub use settle::settle;
@@ -30,6 +33,7 @@ use crate::memory::{self, Memory};
 use crate::moment::Moment;
 use crate::premises::Premises;
 use crate::render::judge;
+use crate::worker::concourse::{out_of_date, written_by};
 use crate::worker::desired;
 use crate::worker::selection::choose;
 
@@ -42,6 +46,8 @@ pub struct Setup<'a> {
     pub programs: Option<&'a Programs>,
     /// Where the wrapper's program is of the build that runs.
     pub beside: Option<&'a Path>,
+    /// Where the program is that runs.
+    pub running: Option<PathBuf>,
     pub now: Moment,
     /// Who called, for the history.
     pub caller: String,
@@ -80,7 +86,9 @@ impl Setup<'_> {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
         let driver = self.ground(&facts);
-        Premises { driver, ..Premises::read(self.root, self.config, facts, self.beside, versions) }
+        let read =
+            Premises::read(self.root, self.config, facts, self.beside, self.running.as_deref(), versions);
+        Premises { driver, ..read }
     }
 
     /// What will be remembered of these premises.
@@ -89,10 +97,11 @@ impl Setup<'_> {
         memory.chosen = choose(self.config, &premises.facts)?;
         memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
+        memory.concourse = written_by(&premises.concourse, memory.concourse);
         Ok(memory)
     }
 
-    /// What is to be said of the operator's templates.
+    /// What is to be said of the operator's templates, and of what another release of Concourse wrote.
     fn stale(&self, remembered: &Memory, premises: &Premises) -> Vec<Note> {
         let stale = judge(&remembered.overrides, &premises.templates.sums());
         let note = |name: &String| Note {
@@ -104,7 +113,9 @@ impl Setup<'_> {
             ),
             problem: false,
         };
-        stale.names.iter().map(note).collect()
+        let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
+        let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
+        stale.names.iter().map(note).chain(out_of_date.map(of_concourse)).collect()
     }
 
     /// Who installs packages, where somebody may.
@@ -132,6 +143,12 @@ impl Setup<'_> {
 #[must_use]
 pub fn waiter() -> Option<Vec<String>> {
     Some(vec![std::env::current_exe().ok()?.to_str()?.to_owned(), "settle".to_owned()])
+}
+
+/// Where the program is that runs.
+#[must_use]
+pub fn running() -> Option<PathBuf> {
+    std::env::current_exe().ok()
 }
 
 /// Where the wrapper's program is of the build that runs: beside it.

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Effect, Finding, Note, Plan, Receipt, Stage, State, Store, Verb};
+use reconcile::{Change, Effect, Finding, Note, Plan, Receipt, Rehearsal, Stage, State, Store, Verb};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Moved, Setup};
@@ -22,6 +22,9 @@ pub struct Planned {
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
     pub skipped: Option<&'static str>,
+    /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<Rehearsal>,
     /// The effects as a person reads them, by what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,
@@ -114,6 +117,16 @@ impl Setup<'_> {
         Ok(planned)
     }
 
+    /// The same, with apt's own simulation. Writes nothing that stays.
+    ///
+    /// # Errors
+    /// As [`Setup::plan`].
+    pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
+        let mut planned = self.plan(saved)?;
+        planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
+        Ok(planned)
+    }
+
     fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
         self.planned(&memory, &self.premises(&memory), &Store::new(self.root).receipt()?)
@@ -142,6 +155,7 @@ impl Setup<'_> {
             announced: effects.iter().map(|effect| services.announce(effect)).collect(),
             effects,
             notes: desired.notes,
+            rehearsal: None,
             skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
         })
     }

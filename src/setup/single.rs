@@ -35,7 +35,7 @@ impl Setup<'_> {
         if let Some(note) = self.remember(command, &plan.changes) {
             tracing::warn!("{}", note.text);
         }
-        Ok(if plan.is_empty() { Written::Unchanged } else { Written::Changed })
+        Ok(if plan.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }
 
     fn refuse(&self, plan: &Plan) -> Result<(), Refused> {

@@ -1,8 +1,12 @@
-use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Progress, Settled, Work};
+use std::collections::BTreeMap;
+
+use reconcile::{Carried, Change, Desired, Finding, Note, Outcome, Progress, Settled, WayBack, Work};
 use serde::Serialize;
 
 use super::{Error, Setup};
+use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::Memory;
+use crate::worker::way_back::way_back;
 
 /// What an undo did. `undo --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
@@ -35,17 +39,25 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
         }
-        let mut work = Work::begin(self.root)?.by(self.hands());
-        let plan = work.plan(&Desired::default(), None, force, self.now.seconds())?;
+        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
+        let wanted = Desired { way_back: self.way_back(), ..Desired::default() };
+        let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.effects = effects;
-        undone.effects.extend(work.settle(self.root, &self.services(), |_| true)?);
+        undone.effects.extend(work.settle_told(self.root, &self.services(), |_| true, told)?);
         Memory::default().write(self.root)?;
         undone.failed = failed;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
         undone.notes.extend(self.remember("undo", &undone.changes));
         Ok(undone)
+    }
+
+    /// How the engines are configured now. None of their programs is run.
+    fn way_back(&self) -> WayBack {
+        let mut versions = Versions::new(self.root, None, BTreeMap::new());
+        let docker = Docker::read(self.root, &self.config.docker.config, &mut versions);
+        way_back(self.config, Containerd::unasked(self.root, self.config).as_ref(), &docker)
     }
 }
 

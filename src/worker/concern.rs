@@ -3,6 +3,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     Host,
+    /// The unit that runs at each start, before engines do.
+    Boot,
     /// AMD's packages, and the repositories that they come from.
     Packages,
     /// The wrapper's program, where no package has put it.
@@ -25,6 +27,7 @@ impl AsRef<str> for Concern {
     fn as_ref(&self) -> &str {
         match self {
             Self::Host => "host",
+            Self::Boot => "boot",
             Self::Packages => "packages",
             Self::Wrapper => "wrapper",
             Self::Policy => "policy",

@@ -9,7 +9,8 @@ use super::cdi::{Wanted, wanted};
 use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::{concourse, containerd, docker, driver, host, packages, policy, uses};
+use super::way_back::{way_back, with_docker};
+use super::{boot, concourse, containerd, docker, driver, host, packages, policy, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::premises::Premises;
@@ -20,6 +21,8 @@ use crate::program::Program;
 pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error(transparent)]
+    Boot(#[from] boot::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
@@ -35,7 +38,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let mut desired = Desired::default();
+    let way_back = way_back(config, premises.containerd.as_ref(), &premises.docker);
+    let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
@@ -48,11 +52,16 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    let render = premises.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, &premises.facts, &premises.templates, render)?);
+    let facts = &premises.facts;
+    let boot = boot::actions(config, facts, &premises.templates, &premises.own_program)?;
+    // The nodes of a container are set at its start by one of the two.
+    let has_unit = !boot.actions.is_empty();
+    let render_gid = premises.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, facts, &premises.templates, render_gid, has_unit)?);
+    desired.extend(boot.of(Concern::Boot));
     if let Some(found) = &premises.packages {
-        if premises.facts.amd().next().is_some() {
-            let drivers = driver::part(config, &premises.facts, premises.driver.as_ref(), found);
+        if facts.amd().next().is_some() {
+            let drivers = driver::part(config, facts, premises.driver.as_ref(), found);
             desired.extend(packages::actions(config, found, &premises.templates, &drivers.bring)?);
             desired.extend(drivers.said);
         } else {
@@ -153,6 +162,7 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
+        let part = with_docker(part, &way_back(config, Some(containerd), &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
         desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use reconcile::edit::{Edit, Format, Key, Set};
-use reconcile::{Action, Desired, Effect, Stage};
+use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
@@ -16,7 +16,10 @@ use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 const ABOUT: &str = "docker";
-const UNIT: &str = "docker.service";
+pub(super) const UNIT: &str = "docker.service";
+
+const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
+    it is not restarted unless restart is now; systemctl restart docker does it";
 
 /// The first release with `features.cdi` (moby#47087).
 pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
@@ -95,7 +98,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
             ),
         );
     }
-    let is_cdi_new = cdi.iter().any(|key| !is_set(key, &known));
+    let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
     let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
     if keys.is_empty() {
         return;
@@ -107,9 +110,13 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        for effect in effects(config, &known, is_cdi_new, desired) {
-            action = action.with(effect);
+        if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
+            desired.note(ABOUT, WAITS);
         }
+        let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
+        // CDI that came earlier leaves with the rest.
+        action = action.taken_back_with(effects(has_cdi));
+        action.effects = effects(is_cdi_new);
     } else {
         desired.note(
             ABOUT,
@@ -121,24 +128,48 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     desired.push(action);
 }
 
+/// What it takes for docker to begin anew, by what its file says now.
+pub(super) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
+    let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
+    let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
+    // Of a file that cannot be read nobody knows that containers outlive dockerd.
+    start(config, &known.unwrap_or(Value::Null))
+}
+
 /// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
 /// told to leave them alive.
-fn effects(config: &Config, known: &Value, is_cdi_new: bool, desired: &mut Desired) -> Vec<Effect> {
+fn start(config: &Config, known: &Value) -> Vec<Effect> {
     let unit = UNIT.to_owned();
-    if !is_cdi_new {
-        return vec![Effect::Reload { unit }];
-    }
-    let survive = known.get("live-restore") == Some(&Value::Bool(true));
-    if survive || config.restart == Restart::Now {
+    if config.restart == Restart::Now {
         return vec![Effect::Restart { unit, drain: None }];
     }
-    desired.note(
-        ABOUT,
-        "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): it is \
-         not restarted unless restart is now; systemctl restart docker does it",
-    );
     // The runtime at once; what waits for the start stays owed, and is told, until there was one.
-    vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit }]
+    vec![reload(), Effect::NextStart { unit, ask: outlived(known).then(ask) }]
+}
+
+/// What it takes for another unit to begin anew with which docker.service does.
+pub(super) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
+    let of_other = |effect| match effect {
+        Effect::Restart { drain, .. } => Some(Effect::Restart { unit: unit.to_owned(), drain }),
+        Effect::NextStart { ask, .. } => Some(Effect::NextStart { unit: unit.to_owned(), ask }),
+        _ => None,
+    };
+    start_now(config, docker).into_iter().filter_map(of_other).collect()
+}
+
+/// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
+fn outlived(known: &Value) -> bool {
+    known.get("live-restore") == Some(&Value::Bool(true))
+}
+
+/// The daemon of docker.service, whatever a context or DOCKER_HOST says.
+fn ask() -> Ask {
+    let argv = ["docker", "--host", "unix:///run/docker.sock", "info", "--format", "{{.LiveRestoreEnabled}}"];
+    Ask { argv: argv.map(str::to_owned).to_vec(), yes: "true".to_owned() }
+}
+
+fn reload() -> Effect {
+    Effect::Reload { unit: UNIT.to_owned() }
 }
 
 /// Our runtime; none where the name is somebody else's.
@@ -148,6 +179,8 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
         Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
+        // It runs nothing: ours, that somebody has taken the program out of, if the receipt knows it.
+        Some(Value::Object(entry)) if runs_nothing(entry) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
@@ -157,13 +190,22 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
         }
     }
     // Arguments that somebody gave it stay as long as it does.
-    let set = Set::Entry { value: json!({ "path": path }), identity: "path".to_owned() };
+    let set = Set::Entry {
+        value: json!({ "path": path }),
+        identity: "path".to_owned(),
+        instead: vec!["runtimeType".to_owned()],
+    };
     Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set }))
 }
 
 fn is_editable(text: &str) -> bool {
     let key = Key { path: vec!["runtimes".to_owned()], set: Set::Needed(json!({})) };
     Edit::new(Format::Json, vec![key]).apply(text).is_ok()
+}
+
+fn runs_nothing(entry: &serde_json::Map<String, Value>) -> bool {
+    let is_empty = |key: &str| entry.get(key).is_none_or(|it| it.is_null() || it.as_str() == Some(""));
+    is_empty("path") && is_empty("runtimeType")
 }
 
 fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {

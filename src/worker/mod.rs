@@ -1,6 +1,7 @@
 //! What should be on the machine: pure functions of Facts and Config. The same two give the same answer, byte
 //! for byte.
 
+pub mod boot;
 pub mod cdi;
 pub mod concern;
 pub mod concourse;
@@ -14,3 +15,4 @@ pub mod policy;
 pub mod selection;
 pub mod tags;
 mod uses;
+pub mod way_back;

@@ -75,8 +75,14 @@ pub fn choose(config: &Config, facts: &Facts) -> Result<Chosen, Error> {
     let Devices::Listed(words) = &config.devices else { return Ok(Chosen::default()) };
     let mut chosen = Chosen::default();
     for word in words.iter().filter(|word| is_fleeting(word)) {
-        let now = || facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of);
-        if let Some(choice) = facts.chosen.get(word).cloned().or_else(now) {
+        let choice = match facts.chosen.get(word).cloned() {
+            Some(choice) => match facts.amd().find(|gpu| choice.is(gpu)) {
+                Some(gpu) => Some(choice.completed(gpu)),
+                None => Some(choice),
+            },
+            None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of),
+        };
+        if let Some(choice) = choice {
             chosen.insert(word, choice);
         }
     }

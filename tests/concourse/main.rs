@@ -14,6 +14,7 @@ mod real;
 mod run;
 mod unknown;
 mod worker;
+mod written;
 
 use worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG, shown, text, value};
 

@@ -23,7 +23,7 @@ pub(crate) fn with_group(machine: &Machine, config: &str, render_gid: Option<u32
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
     let facts = Facts::read(&Root::open(folder.path()).unwrap());
     let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-    host::actions(&config, &facts, &Templates::built_in(), render_gid).unwrap()
+    host::actions(&config, &facts, &Templates::built_in(), render_gid, false).unwrap()
 }
 
 /// The text of the file that should stand there.

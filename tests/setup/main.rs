@@ -8,7 +8,10 @@
 )]
 
 mod apply;
+mod boot;
+mod hand_edits;
 mod laid;
+mod late;
 mod mended;
 mod places;
 mod program;
@@ -19,3 +22,4 @@ mod real_order;
 mod receipts;
 mod starts;
 mod theirs;
+mod way_back;

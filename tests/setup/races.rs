@@ -63,6 +63,7 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
         config: &config,
         programs: None,
         beside: Some(&programs),
+        running: None,
         now: Moment::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
         waiter: None,
@@ -72,9 +73,8 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
     let mut stages = Vec::new();
     let applied = setup
         .apply(None, &mut |progress| {
-            if let Progress::Begins(change) = progress {
-                stages.push(change.stage);
-            }
+            let Progress::Begins(change) = progress else { return };
+            stages.push(change.stage);
             laid.put("capture.json", &recorded.replace("/dev/dri/renderD128\"", "/dev/dri/renderD228\""));
         })
         .unwrap();

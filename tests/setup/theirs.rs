@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
 use crate::laid::Laid;
+use crate::way_back::{effects, with};
 
 const DAEMON: &str = "etc/docker/daemon.json";
 
@@ -42,10 +44,24 @@ fn undo_takes_our_runtime_out_of_daemon_json_with_what_somebody_added_to_it_and_
     let changes = undone["changes"].as_array().unwrap();
     let daemon = changes.iter().find(|it| it["path"] == "/etc/docker/daemon.json").unwrap();
     assert_eq!(
-        daemon["reason"], "runtimes.amd (with runtimeArgs) went, which somebody has added to",
+        daemon["reason"],
+        "our keys leave it; runtimes.amd (with runtimeArgs) went, which somebody has added to",
         "{undone:#}"
     );
     assert_eq!(laid.text(DAEMON), "{\"debug\": true}\n");
+}
+
+#[test]
+fn a_byte_order_mark_in_daemon_json_is_in_nobodys_way() {
+    for text in ["\u{feff}", "\u{feff}{\"debug\": true}\n"] {
+        let laid = with_docker("28.5.2-1");
+        laid.put(DAEMON, text);
+        laid.run(&["apply"]).success();
+        assert!(laid.text(DAEMON).contains("runc-amd-wrapper"));
+        assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+        laid.run(&["undo"]).success();
+        assert_eq!(laid.text(DAEMON), text);
+    }
 }
 
 #[test]
@@ -91,4 +107,33 @@ fn our_file_of_modules_is_known_again_whatever_a_template_makes_of_it() {
     let said = laid.text("etc/modules-load.d/amdgpu.conf");
     assert_eq!(said, "# Written by rocworker.\namdgpu\nsnd-hda-intel\n");
     assert_eq!(laid.json(&["apply"])["changes"], json!([]));
+}
+
+#[test]
+fn a_unit_of_containerd_that_cannot_be_read_is_not_one_that_is_not_there() {
+    const UNIT: &str = "usr/lib/systemd/system/containerd.service";
+    const DROP_IN: &str = "etc/systemd/system/containerd.service.d/site.conf";
+    for path in [UNIT, DROP_IN] {
+        let laid = with("2.1.9", "28.5.2");
+        laid.run(&["apply"]).success();
+        let whole = laid.path(path).exists().then(|| laid.text(path));
+        laid.put(path, "");
+        fs::write(laid.path(path), b"[Service]\nExecStart=/opt/containerd \xff\n").unwrap();
+        let applied = laid.tree();
+        let (code, said) = laid.fails(&["apply"]);
+        assert!(code == 1 && said.contains(&format!("{path} is not text: which files it reads")), "{said}");
+        assert_eq!(laid.tree(), applied, "what was set stays");
+        match whole {
+            Some(text) => laid.put(path, &text),
+            None => fs::remove_file(laid.path(path)).unwrap(),
+        }
+        laid.run(&["apply"]).success();
+    }
+    // One that is masked is known to start nothing.
+    let laid = with("2.1.9", "28.5.2");
+    fs::create_dir_all(laid.path("etc/systemd/system")).unwrap();
+    symlink("/dev/null", laid.path("etc/systemd/system/containerd.service")).unwrap();
+    let applied = laid.json(&["apply"]);
+    assert!(effects(&applied, "containerd.service").is_empty(), "{applied:#}");
+    assert!(laid.path("etc/containerd/conf.d/rocworker.toml").exists());
 }

@@ -28,14 +28,22 @@ impl Hasher for PathHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|word| self.fold(u64::from_le_bytes(*word)));
-        if !rest.is_empty() {
-            self.fold(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        match bytes.last_chunk::<8>() {
+            _ if rest.is_empty() => {}
+            // Some of these bytes were in the word before, which does no harm. The last ones, in which paths differ,
+            // are to be the lowest: a product spreads what it has upwards.
+            Some(last) => self.fold(u64::from_be_bytes(*last)),
+            None => self.fold(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))),
         }
     }
 
     /// What a string ends with.
     fn write_u8(&mut self, byte: u8) {
         self.fold(byte.into());
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.fold(number.into());
     }
 
     fn finish(&self) -> u64 {

@@ -106,17 +106,16 @@ impl<'a> Scanner<'a> {
     /// is touched for the first time costs more than a hundred calls.
     #[inline(never)]
     fn space(&mut self) {
+        // What is written for people is half of it indentation.
+        for block in self.text.as_bytes().get(self.at..).unwrap_or_default().as_chunks().0 {
+            let others = block::others(block);
+            self.at += others.trailing_zeros().min(16) as usize;
+            if others != 0 {
+                return;
+            }
+        }
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.at += 1;
-            // What is written for people is half of it indentation.
-            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            for word in rest.as_chunks::<8>().0 {
-                let other = u64::from_le_bytes(*word) ^ u64::from_ne_bytes([b' '; 8]);
-                self.at += other.trailing_zeros() as usize / 8;
-                if other != 0 {
-                    break;
-                }
-            }
         }
     }
 
@@ -131,38 +130,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes past exactly this text, if it stands here.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, text: &str) -> Option<()> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        rest.starts_with(text.as_bytes()).then(|| self.at += text.len())
-    }
-
-    /// Goes past what stands in front of the next quotation mark, if that has no escape in it.
-    pub(crate) fn take_plain(&mut self) -> Option<&'a str> {
-        let start = self.at;
-        let end = start + plain_bytes(self.text.as_bytes().get(start..)?);
-        let plain = self.text.get(start..end)?;
-        self.at = end;
-        Some(plain)
-    }
-
-    /// Goes past a number of some decimal digits and no more than fit into it.
-    pub(crate) fn take_digits(&mut self) -> Option<u32> {
-        let start = self.at;
-        let mut number = 0_u32;
-        while let Some(digit) = self.byte().and_then(|b| char::from(b).to_digit(10)) {
-            number = number.checked_mul(10)?.checked_add(digit)?;
-            self.at += 1;
-        }
-        // JSON has no leading zeros.
-        let is_plain =
-            self.at - start == 1 || self.at > start && !self.text.as_bytes()[start..].starts_with(b"0");
-        is_plain.then_some(number)
-    }
-
-    /// Goes back to a place that it has been at, on the same depth.
-    pub(crate) fn back_to(&mut self, offset: usize) {
+    /// Goes on at another place, on the same depth: behind a value that the caller has read otherwise.
+    pub(crate) fn go_to(&mut self, offset: usize) {
         self.at = offset;
     }
 
@@ -170,40 +139,6 @@ impl<'a> Scanner<'a> {
     pub(crate) fn finish(mut self) -> Result<(), Fault> {
         self.space();
         if self.at == self.text.len() { Ok(()) } else { self.fault("the end of the text") }
-    }
-
-    /// Goes past a value, whatever it is.
-    #[inline(never)]
-    pub(crate) fn skip(&mut self) -> Result<Span, Fault> {
-        let first = self.peek()?;
-        let start = self.at;
-        match first {
-            b'{' => return Ok(self.object(|scanner, _| scanner.skip().map(drop))?.span),
-            b'[' => {
-                let list = self.array(|scanner| {
-                    scanner.skip()?;
-                    // A list of plain strings, as the longest lists of a bundle are.
-                    while scanner
-                        .text
-                        .as_bytes()
-                        .get(scanner.at..)
-                        .is_some_and(|rest| rest.starts_with(b",\""))
-                    {
-                        scanner.at += 1;
-                        scanner.string()?;
-                    }
-                    Ok(())
-                })?;
-                return Ok(list.span);
-            }
-            b'"' => drop(self.string()?),
-            b't' => self.literal("true")?,
-            b'f' => self.literal("false")?,
-            b'n' => self.literal("null")?,
-            b'-' | b'0'..=b'9' => self.number()?,
-            _ => return self.fault("a value"),
-        }
-        Ok(Span { start, end: self.at })
     }
 
     /// Goes past an object; `member` is called behind each key and must go past its value.
@@ -282,15 +217,22 @@ impl<'a> Scanner<'a> {
             return self.fault("a string");
         }
         let start = self.at + 1;
-        let plain = plain_bytes(self.text.as_bytes().get(start..).unwrap_or_default());
-        self.at = start + plain;
+        let escaped = self.past_string()?;
+        let raw = self.text.get(start..self.at - 1).unwrap_or_default();
+        Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
+    }
+
+    /// From the quotation mark of a string to behind its end; whether there is an escape in it.
+    #[inline(always)]
+    fn past_string(&mut self) -> Result<bool, Fault> {
+        self.at += 1;
+        self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
         let escaped = self.byte() != Some(b'"');
         if escaped {
             self.rest_of_string()?;
         }
-        let raw = &self.text[start..self.at];
         self.at += 1;
-        Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
+        Ok(escaped)
     }
 
     /// From the first escape of a string to its end, whose quotation mark is not gone past.
@@ -365,30 +307,25 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked
-/// at at once: most of a bundle is strings, and this is most of what reading one takes.
+/// How many bytes stand in front of the first quotation mark, backslash or control character.
 #[inline(always)]
-fn plain_bytes(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Of an ASCII byte that is less, the subtraction sets the highest bit. A borrow from it can set further ones
-    // behind it that should not be, so that only the first counts.
-    let less = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least));
-    let is = |word: u64, byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let special = (is(word, b'"') | is(word, b'\\') | less(word, 0x20)) & !word & HIGHEST;
-        if special != 0 {
-            return number * 8 + special.trailing_zeros() as usize / 8;
+pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
+    let mut plain = 0;
+    while let Some(block) = bytes.get(plain..).and_then(<[u8]>::first_chunk) {
+        let specials = block::specials(block);
+        if specials != 0 {
+            return plain + specials.trailing_zeros() as usize;
         }
+        plain += block::LENGTH;
     }
-    let plain = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
-    bytes.len() - rest.len() + plain
+    let rest = bytes.get(plain..).unwrap_or_default();
+    plain + rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
 }
 
+mod block;
 mod misread;
 mod object;
+mod skip;
 mod text;
 mod value;
 mod write;
@@ -396,7 +333,8 @@ mod write;
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 pub(crate) use text::Text;
-pub(crate) use write::{write_number, write_string};
+pub use write::write_number;
+pub(crate) use write::write_string;
 
 #[cfg(test)]
 mod tests;

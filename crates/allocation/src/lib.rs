@@ -36,7 +36,7 @@ mod splice;
 pub mod ticket;
 
 pub use by_path::{ByPath, PathHasher};
-pub use json::Misread;
+pub use json::{Misread, write_number};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -57,16 +57,26 @@ impl PciAddress {
     /// As the kernel writes it. Through core::fmt it would cost more than all else that a record of many GPUs
     /// takes.
     fn text(self) -> String {
-        let digit = |number: u32, place: u32| char::from_digit(number >> (4 * place) & 15, 16).unwrap_or('0');
         let mut text = String::with_capacity(16);
-        let digits = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).max(4);
-        text.extend((0..digits).rev().map(|place| digit(self.domain, place)));
-        for (separator, number) in [(':', self.bus), (':', self.device)] {
-            text.push(separator);
-            text.extend([digit(number.into(), 1), digit(number.into(), 0)]);
-        }
-        text.extend(['.', digit(self.function.into(), 0)]);
+        self.write(&mut text);
         text
+    }
+
+    pub(crate) fn write(self, out: &mut String) {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let digit = |number: u32, place: u32| HEX[(number >> (4 * place) & 15) as usize];
+        let [bus, device] = [self.bus, self.device].map(u32::from);
+        let mut text = *b"00000000:00:00.0";
+        for place in 0..8 {
+            text[7 - place as usize] = digit(self.domain, place);
+        }
+        for (at, number) in [(9, bus), (12, device)] {
+            (text[at], text[at + 1]) = (digit(number, 1), digit(number, 0));
+        }
+        text[15] = digit(self.function.into(), 0);
+        // Four digits of the domain at least.
+        let more = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).saturating_sub(4) as usize;
+        out.push_str(std::str::from_utf8(&text[4 - more..]).unwrap_or_default());
     }
 }
 

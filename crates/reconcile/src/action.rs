@@ -3,19 +3,21 @@ use std::path::PathBuf;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, Edit, Effect, Package, Use};
+use crate::{Check, Edit, Effect, Module, Package, Unpacked, Use};
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Beneath the Root; of a package [`Package::path`].
+    /// Beneath the Root; of a package [`Package::path`], of a module [`Module::path`].
     pub path: PathBuf,
     pub kind: Kind,
     pub stage: Stage,
     /// Why it should be so, as a plan tells it: "engines find the GPUs here".
     pub reason: String,
-    /// What a change of it makes necessary: once, at the end, and on the way back too.
+    /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
     pub effects: Vec<Effect>,
+    /// What taking it back makes necessary, where that is more than what this change does.
+    pub back: Option<Vec<Effect>>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub concern: String,
     /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
@@ -37,6 +39,10 @@ pub enum Kind {
     Node { mode: u32, gid: u32 },
     /// A package of the machine's distribution, by apt.
     Package(Package),
+    /// A folder that an archive from elsewhere becomes. The path is the folder's.
+    Unpacked(Unpacked),
+    /// A module of the kernel, loaded now. Not in a container, whose kernel is another's: that is for the caller to see.
+    Module(Module),
 }
 
 /// What an owned path holds.
@@ -78,6 +84,8 @@ impl Kind {
             Self::Edited(_) => "edited",
             Self::Node { .. } => "node",
             Self::Package(_) => "package",
+            Self::Unpacked(_) => "unpacked",
+            Self::Module(_) => "module",
         }
     }
 }
@@ -103,6 +111,19 @@ impl Action {
         Self::new(Stage::Shape, package.path(), Kind::Package(package), reason)
     }
 
+    /// A folder that an archive becomes.
+    #[must_use]
+    pub fn unpacked(path: impl Into<PathBuf>, unpacked: Unpacked, reason: &str) -> Self {
+        Self::new(Stage::Shape, path, Kind::Unpacked(unpacked), reason)
+    }
+
+    /// A module of the kernel, loaded now.
+    #[must_use]
+    pub fn module(name: impl Into<String>, reason: &str) -> Self {
+        let module = Module { name: name.into() };
+        Self::new(Stage::Shape, module.path(), Kind::Module(module), reason)
+    }
+
     #[must_use]
     pub fn new(stage: Stage, path: impl Into<PathBuf>, kind: Kind, reason: &str) -> Self {
         let (path, reason) = (path.into(), reason.to_owned());
@@ -112,6 +133,7 @@ impl Action {
             stage,
             reason,
             effects: Vec::new(),
+            back: None,
             concern: String::new(),
             needs: Vec::new(),
             uses: Vec::new(),
@@ -131,6 +153,19 @@ impl Action {
     pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
         self.needs.push(path.into());
         self
+    }
+
+    /// The same, and taking it back needs these and no others.
+    #[must_use]
+    pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
+        self.back = Some(effects);
+        self
+    }
+
+    /// What taking it back makes necessary.
+    #[must_use]
+    pub fn effects_back(&self) -> &[Effect] {
+        self.back.as_ref().unwrap_or(&self.effects)
     }
 
     /// The same, and not taken away while these settings name it.

@@ -95,6 +95,11 @@ impl Programs {
         Self { interrupt: Some(interrupt), ..self.clone() }
     }
 
+    /// Whether whoever called wants it to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.as_deref().is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+    }
+
     /// The same commands, each with these variables beside those that are there.
     #[must_use]
     pub fn with_environment(&self, variables: &[(&str, &str)]) -> Self {

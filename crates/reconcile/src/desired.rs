@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::Action;
+use crate::{Action, WayBack};
 
 /// What should be, in the order in which it is brought about: what is named before what names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct Desired {
     pub undecided: Vec<String>,
     /// The same of everything: what the machine has could not be looked at.
     pub is_undecided: bool,
+    /// What taking things back has to heed.
+    pub way_back: WayBack,
 }
 
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.

@@ -32,7 +32,25 @@ pub enum Effect {
     },
     /// A unit takes something in only when it starts, which would end what runs there: that is somebody's decision,
     /// and told until it has been made.
-    NextStart { unit: String },
+    NextStart {
+        unit: String,
+        /// Who tells whether what runs there outlives it after all: then it may begin anew at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<Ask>,
+    },
+    /// The machine has to be started anew, which is somebody's decision: told until it has been made.
+    Reboot {
+        /// "the driver that is built is not the one that is loaded".
+        reason: String,
+    },
+}
+
+/// A question to the program that runs: its file may say by now what it has not read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ask {
+    pub argv: Vec<String>,
+    /// What it prints, without blanks around it, when the answer is yes.
+    pub yes: String,
 }
 
 /// What will be done, as a plan announces it.
@@ -44,9 +62,17 @@ impl fmt::Display for Effect {
                 [device] => write!(f, "apply udev's rules to {} again", device.display()),
                 devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
             },
+            Self::Reboot { reason } => write!(f, "the machine has to be restarted by you: {reason}"),
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
-            Self::NextStart { unit } => write!(f, "{unit} takes it in at its next start"),
+            Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),
+            Self::NextStart { unit, ask: Some(ask) } => {
+                write!(
+                    f,
+                    "systemctl restart {unit}, if what runs there outlives it by `{}`",
+                    ask.argv.join(" ")
+                )
+            }
             Self::Restart { unit, drain: None } => write!(f, "systemctl restart {unit}"),
             Self::Restart { unit, drain: Some(signal) } => {
                 write!(f, "restart {unit}, once its work is done ({signal})")

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::apt::{self, Hands, Simulated};
 use crate::dpkg::{Database, Status};
-use crate::plan::{After, Change, Doing};
+use crate::plan::{After, Change, Doing, Target, Verdict, revert_package};
 use crate::receipt::{Ours, Receipt};
 use crate::services::Came as CameOf;
 use crate::settle::Settled;
+use crate::state::Found;
 use crate::work::Work;
 use crate::{Came, Effect, Error, Outcome, State, Step, package};
 
@@ -26,15 +27,24 @@ impl Work<'_> {
         let Some(hands) = self.hands().cloned() else {
             return Ok(Err("packages come and go on the running machine only".to_owned()));
         };
+        let was_begun = is_begun(self.receipt(), change);
+        let was_half = Database::read(self.root()).is_ok_and(|it| it.is_interrupted());
         // What it could not put right is told if what follows fails for it.
-        let half = hands.make_whole(self.root(), hear).err();
+        let half = hands.make_whole(self.root(), was_begun, hear).err();
+        // What was planned was planned before that.
+        let again = if was_begun || was_half { self.revert_again(change) } else { None };
+        let doing = match &again {
+            Some(Ok(doing)) => doing,
+            Some(Err(text)) => return Ok(Err(text.clone())),
+            None => doing,
+        };
         let made = match doing {
             Doing::Install { name, version } => {
                 let unread = self.read_repositories(&hands)?;
                 let made = self.install(&hands, change, (name, version.as_deref()), now, hear)?;
                 made.map_err(|text| unread.map_or_else(|| text.clone(), |why| format!("{text}; {why}")))
             }
-            Doing::Remove { names, purge } => self.remove(&hands, change, names, purge, now, hear)?,
+            Doing::Remove { names, purge, .. } => self.remove(&hands, change, names, purge, now, hear)?,
         };
         let half = half.filter(|half| made.as_ref().is_err_and(|text| !text.contains(half)));
         Ok(made
@@ -156,6 +166,10 @@ impl Work<'_> {
         let is_known = |name: &&String| database.there(name).is_ok_and(|it| it.is_some());
         let names: Vec<String> = names.iter().filter(is_known).cloned().collect();
         let purge: Vec<String> = purge.iter().filter(is_known).cloned().collect();
+        if names.is_empty() {
+            self.end_change(change, now);
+            return Ok(Ok(()));
+        }
         let simulated = hands.simulate_remove(&names);
         if let Ok(simulated) = &simulated {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -182,11 +196,12 @@ impl Work<'_> {
             _ => steps.push((&purge, true)),
         }
         for (names, purge) in steps {
-            // Where apt does nothing before something else is put right, dpkg does this.
-            ran = match &simulated {
-                Ok(_) => hands.remove(names, purge, hear),
-                Err(_) => hands.remove_by_dpkg(names, purge, hear),
-            };
+            // Where apt does nothing before something else is put right, or not with a package that was unpacked in part,
+            // dpkg does this, which takes no more than it is told.
+            ran = simulated.clone().and_then(|_| hands.remove(names, purge, hear));
+            if ran.is_err() {
+                ran = hands.remove_by_dpkg(names, purge, hear).or(ran);
+            }
             if ran.is_err() {
                 break;
             }
@@ -231,6 +246,23 @@ impl Work<'_> {
                     theirs.push(came.clone());
                 }
             }
+        }
+    }
+
+    /// What is to be taken away, as it stands now.
+    fn revert_again(&self, change: &Change) -> Option<Result<Doing, String>> {
+        let entry = self.receipt().entry(&change.path).filter(|_| matches!(change.after, After::Dropped))?;
+        let Target::Package(Doing::Remove { force, .. }) = change.target else { return None };
+        let again = Found::look(self.root(), &change.path)
+            .and_then(|found| revert_package(self.root(), entry, &found.state(), &BTreeSet::new(), force));
+        match again {
+            Ok(Verdict::Change(change)) => match change.target {
+                Target::Package(doing) => Some(Ok(doing)),
+                _ => None,
+            },
+            Ok(Verdict::Left(text)) => Some(Err(text)),
+            Ok(_) => Some(Ok(Doing::Remove { names: Vec::new(), purge: Vec::new(), force })),
+            Err(error) => Some(Err(error.to_string())),
         }
     }
 

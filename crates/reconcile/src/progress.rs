@@ -1,4 +1,4 @@
-use crate::Change;
+use crate::{Change, Effect};
 
 /// What whoever carries a plan out is told meanwhile: a run that hangs shows where.
 #[derive(Debug, Clone, PartialEq)]
@@ -7,6 +7,10 @@ pub enum Progress<'a> {
     Begins(&'a Change),
     /// A change that takes long has come so far.
     Comes(&'a Change, Step),
+    /// Something else has to end first: a sentence that says what, and for how long it is waited for.
+    Waits(String),
+    /// Before something is done that changes have made necessary.
+    Settles(&'a Effect),
 }
 
 /// A step of a change that takes long.

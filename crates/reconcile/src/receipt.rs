@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Came, Edit, Effect, Stage, State, Use};
+use crate::{Action, Came, Digest, Edit, Effect, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -35,6 +35,7 @@ pub struct Entry {
     pub before: State,
     #[serde(flatten)]
     pub ours: Ours,
+    /// What taking it back makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
     pub concern: String,
@@ -70,6 +71,23 @@ pub enum Ours {
         /// What was not there before and came with it, the package itself among them. Empty where it was taken away.
         came: Vec<Came>,
         /// A run has begun with it, and has not told yet that it came to its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
+    },
+    /// A folder that an archive has become.
+    Unpacked {
+        /// The archive's; what came of it stands in the manifest of this name.
+        sha256: Digest,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
+    },
+    /// A module of the kernel that was not loaded.
+    Module {
+        /// The boot in which it was loaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
+        /// What was loaded with it, in that order, itself among them.
+        came: Vec<String>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
     },
@@ -151,7 +169,9 @@ impl Receipt {
         match entry.map(|entry| &mut entry.ours) {
             Some(Ours::Owned { states } | Ours::Edited { states, .. }) => states.truncate(1),
             Some(Ours::Node { older, .. }) => *older = None,
-            Some(Ours::Package { begun, .. }) => *begun = false,
+            Some(Ours::Package { begun, .. } | Ours::Unpacked { begun, .. } | Ours::Module { begun, .. }) => {
+                *begun = false;
+            }
             None => {}
         }
     }
@@ -200,12 +220,52 @@ impl Receipt {
     }
 }
 
+impl Entry {
+    /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
+    /// machine. `None` where it says so already.
+    pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
+        let entry = Self {
+            reason: action.reason.clone(),
+            effects: action.effects_back().to_vec(),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            ..self.clone()
+        };
+        (entry != *self).then_some(entry)
+    }
+
+    /// What is ours of an action.
+    pub(crate) fn of(action: &Action, before: State, ours: Ours, repairs: Repairs) -> Self {
+        Self {
+            path: action.path.clone(),
+            stage: action.stage,
+            reason: action.reason.clone(),
+            before,
+            ours,
+            effects: action.effects_back().to_vec(),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            repairs,
+        }
+    }
+}
+
 impl Ours {
+    /// Whether a run has begun with it, and has not told yet that it came to its end.
+    pub(crate) fn is_begun(&self) -> bool {
+        match self {
+            Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => *begun,
+            Self::Owned { .. } | Self::Edited { .. } | Self::Node { .. } => false,
+        }
+    }
+
     /// What stands at the path by our hand, as far as it is a file or link.
     pub(crate) fn states(&self) -> &[State] {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states,
-            Self::Node { .. } | Self::Package { .. } => &[],
+            Self::Node { .. } | Self::Package { .. } | Self::Unpacked { .. } | Self::Module { .. } => &[],
         }
     }
 
@@ -217,6 +277,8 @@ impl Ours {
             Self::Edited { .. } => "edited",
             Self::Node { .. } => "node",
             Self::Package { .. } => "package",
+            Self::Unpacked { .. } => "unpacked",
+            Self::Module { .. } => "module",
         }
     }
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use root::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::Effect;
 use crate::apt::{self, Hands};
 use crate::command::Programs;
+use crate::reboot::reboot;
 use crate::receipt::{Pending, Receipt, Told};
 use crate::settle::Outcome;
 use crate::systemd::Systemd;
 use crate::udev::udev;
 use crate::uptime::Uptime;
+use crate::{Ask, Effect};
 
 /// How long a tool may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -75,6 +76,7 @@ impl Services<'_> {
             Effect::AptUpdate { source, uri, suite } => {
                 apt::update(root, &Hands::of(programs, apt::DPKG_LOCK), source, uri, suite)
             }
+            Effect::Reboot { reason } => reboot(root, reason, pending),
             Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),
             Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
             Effect::SystemdReload if !booted => {
@@ -84,18 +86,25 @@ impl Services<'_> {
                 Ok(_) => done("systemd has read its units again"),
                 Err(error) => failed(error.to_string()),
             },
-            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit }
+            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. }
                 if !booted =>
             {
                 skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
             }
             Effect::Reload { unit } => systemd.reload(unit),
-            Effect::NextStart { unit } => self.next_start(root, &systemd, unit, pending),
+            Effect::NextStart { unit, ask } => self.next_start(root, &systemd, unit, ask.as_ref(), pending),
             Effect::Restart { unit, drain } => self.restart(root, &systemd, unit, drain.as_deref(), pending),
         }
     }
 
-    fn next_start(&self, root: &Root, systemd: &Systemd<'_>, name: &str, pending: &Pending) -> Came {
+    fn next_start(
+        &self,
+        root: &Root,
+        systemd: &Systemd<'_>,
+        name: &str,
+        ask: Option<&Ask>,
+        pending: &Pending,
+    ) -> Came {
         let unit = match systemd.unit(name) {
             Ok(unit) => unit,
             Err(error) => return failed(error),
@@ -106,7 +115,12 @@ impl Services<'_> {
         if unit.began_after(pending, Uptime::now(root).as_ref()) {
             return done(format!("{name} was restarted by somebody since"));
         }
-        if self.restarts == Restarts::Now && !unit.is_on_its_way() {
+        let may = match self.restarts {
+            Restarts::Now => true,
+            Restarts::Drain => ask.is_some_and(|ask| says_yes(systemd.programs, ask)),
+            Restarts::Never => false,
+        };
+        if may && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         Came::Ended(
@@ -158,6 +172,17 @@ impl Services<'_> {
         }
     }
 
+    /// What is waited for with a unit that was told to end; `None` where nothing is.
+    pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
+        let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
+        let limit = self.drain.as_secs();
+        (told.sent && limit > 0).then(|| {
+            format!(
+                "waiting up to {limit} s for {unit}, which was told to end once its work is done ({signal})"
+            )
+        })
+    }
+
     /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
     pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Came {
         let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
@@ -172,6 +197,13 @@ impl Services<'_> {
             Err(error) => failed(error),
         }
     }
+}
+
+/// Who does not answer does not say yes.
+fn says_yes(programs: &Programs, ask: &Ask) -> bool {
+    let argv: Vec<&str> = ask.argv.iter().map(String::as_str).collect();
+    let answer = programs.run(&argv, PATIENCE);
+    answer.is_ok_and(|answer| String::from_utf8_lossy(&answer.stdout).trim() == ask.yes)
 }
 
 impl Services<'_> {
@@ -203,7 +235,12 @@ impl Services<'_> {
             (Effect::Restart { unit, drain: Some(_) }, Restarts::Now) => {
                 format!("systemctl restart {unit}, whatever it is doing (restart: now)")
             }
-            (Effect::NextStart { unit }, Restarts::Now) => format!("systemctl restart {unit} (restart: now)"),
+            (Effect::NextStart { unit, .. }, Restarts::Never) => {
+                format!("{unit} takes it in at its next start (restart: never)")
+            }
+            (Effect::NextStart { unit, .. }, Restarts::Now) => {
+                format!("systemctl restart {unit} (restart: now)")
+            }
             _ => effect.to_string(),
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::services::{Came, Services};
 use crate::work::Work;
-use crate::{Effect, Error};
+use crate::{Effect, Error, Progress};
 
 /// What came of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,8 +39,23 @@ impl Work<'_> {
         services: &Services<'_>,
         only: impl Fn(&Effect) -> bool,
     ) -> Result<Vec<Settled>, Error> {
+        self.settle_told(root, services, only, &mut |_| {})
+    }
+
+    /// The same; `told` hears of each effect before it is brought about, and of what is waited for.
+    ///
+    /// # Errors
+    /// As [`Work::settle`].
+    pub fn settle_told(
+        &mut self,
+        root: &Root,
+        services: &Services<'_>,
+        only: impl Fn(&Effect) -> bool,
+        tell: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Vec<Settled>, Error> {
         let mut settled: Vec<Settled> = Vec::new();
         for pending in self.receipt().pending.clone().into_iter().filter(|it| only(&it.effect)) {
+            tell(Progress::Settles(&pending.effect));
             let mut came = match stale_units(&settled, &pending.effect) {
                 Some(text) => Came::Ended(Outcome::Pending, text),
                 None => services.run(root, &pending),
@@ -52,6 +67,9 @@ impl Work<'_> {
                     it.told = Some(told.clone());
                 }
                 self.save()?;
+                if let Some(text) = services.waits(&pending.effect, &told) {
+                    tell(Progress::Waits(text));
+                }
                 came = services.drain(&pending.effect, told);
             }
             let Came::Ended(outcome, text) = came else { continue };
@@ -74,7 +92,7 @@ impl Work<'_> {
 fn stale_units(settled: &[Settled], effect: &Effect) -> Option<String> {
     let failed = settled.iter().any(|it| it.effect == Effect::SystemdReload && it.outcome == Outcome::Failed);
     match effect {
-        Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit } if failed => {
+        Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. } if failed => {
             Some(format!("{unit} is left as it is until systemd has read its units again"))
         }
         _ => None,

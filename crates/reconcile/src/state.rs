@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::dpkg::{self, Status};
-use crate::package;
+use crate::{module, package};
 
 /// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
 pub(crate) const LIMIT: usize = 64 << 20;
@@ -33,6 +33,8 @@ pub enum State {
         uid: u32,
         gid: u32,
     },
+    /// A module of the kernel that is loaded.
+    Loaded,
     /// A package, as far as dpkg has come with it.
     Package {
         version: String,
@@ -52,7 +54,18 @@ pub struct Digest(String);
 impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+        Self::from_hash(&Sha256::digest(bytes))
+    }
+
+    /// As `sha256sum` prints it; `None` of what is no SHA-256.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_one.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    pub(crate) fn from_hash(hash: &[u8]) -> Self {
+        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     #[must_use]
@@ -79,8 +92,13 @@ pub(crate) enum Unseen {
 }
 
 impl Found {
-    /// What stands at a path, a link at its end not followed; of a package, what dpkg knows.
+    /// What stands at a path, a link at its end not followed; of a package, what dpkg knows; of a module, what the kernel
+    /// says.
     pub(crate) fn look(root: &Root, path: &Path) -> Result<Self, Unseen> {
+        if let Some(name) = module::named(path) {
+            let is_loaded = module::is_loaded(root, name);
+            return Ok(Self::Else(if is_loaded { State::Loaded } else { State::Absent }));
+        }
         match package::named(path) {
             Some(name) => Ok(Self::Else(package_there(root, name)?)),
             None => Ok(Self::look_at_file(root, path)?),
@@ -155,6 +173,7 @@ impl fmt::Display for State {
             Self::Node { mode, uid, gid } => {
                 write!(f, "a device node, mode {mode:04o}, owner {uid}:{gid}")
             }
+            Self::Loaded => f.write_str("loaded"),
             Self::Package { version, status: Status::Installed } => f.write_str(version),
             Self::Package { version, status } => write!(f, "{version}, {}", status.word()),
             Self::Other { what } => f.write_str(what),

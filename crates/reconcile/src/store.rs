@@ -6,9 +6,9 @@ use std::time::Duration;
 use root::{Attributes, Lock, Root};
 use serde::Deserialize;
 
-use crate::receipt::VERSION;
+use crate::receipt::{Ours, VERSION};
 use crate::state::{Digest, LIMIT};
-use crate::{Error, Receipt, State};
+use crate::{Error, Progress, Receipt, State, unpack};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
@@ -39,13 +39,22 @@ impl<'a> Store<'a> {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives.
+    /// Keeps every other apply and undo out as long as the value lives. `told` hears when another has to end first.
     ///
     /// # Errors
     /// When another has been at work for longer than a minute, or the folder cannot be written.
-    pub fn lock(&self) -> Result<Lock, Error> {
+    pub fn lock(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
         self.root.believe_folder(FOLDER)?;
         self.root.believe_folder(BEFORE)?;
+        match self.root.lock(LOCK, Duration::ZERO) {
+            Err(root::Error::Locked { path, .. }) => {
+                let (path, limit) = (path.display(), PATIENCE.as_secs());
+                told(Progress::Waits(format!(
+                    "waiting up to {limit} s for another run of rocworker, which has {path}"
+                )));
+            }
+            other => return Ok(other?),
+        }
         Ok(self.root.lock(LOCK, PATIENCE)?)
     }
 
@@ -127,6 +136,31 @@ impl<'a> Store<'a> {
             }
         }
         self.root.remove_empty_folder(BEFORE).ok();
+        let archives: Vec<PathBuf> = receipt
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.ours {
+                Ours::Unpacked { sha256, .. } => Some(unpack::name(sha256)),
+                _ => None,
+            })
+            .collect();
+        for name in self.root.list(unpack::FOLDER).unwrap_or_else(|_| Vec::new()) {
+            let path = Path::new(unpack::FOLDER).join(name);
+            if !archives.contains(&path) {
+                self.root.remove(path).ok();
+            }
+        }
+        self.root.remove_empty_folder(unpack::FOLDER).ok();
+    }
+
+    /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or
+    /// they cannot be told from the others.
+    #[must_use]
+    pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
+        let entry = receipt.entry(path)?;
+        let Ours::Edited { edit, .. } = &entry.ours else { return None };
+        let before = self.text_before(&entry.before).ok()?;
+        Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
     }
 
     /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.

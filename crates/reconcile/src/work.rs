@@ -6,14 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use root::{Attributes, Lock, Root};
 
 use crate::apt::Hands;
-use crate::package::is_package;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
-use crate::receipt::Receipt;
+use crate::receipt::{Entry, Ours, Receipt};
 use crate::settle::Settled;
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Check, Desired, Effect, Error, Progress, Stage};
+use crate::{Check, Desired, Effect, Error, Progress, Stage, unpack};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -47,13 +46,28 @@ impl<'a> Work<'a> {
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root) -> Result<Self, Error> {
+        Self::begin_told(root, &mut |_| {})
+    }
+
+    /// The same; `told` hears when another run has to end first.
+    ///
+    /// # Errors
+    /// As [`Work::begin`].
+    pub fn begin_told(root: &'a Root, told: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
-        let lock = store.lock()?;
+        let lock = store.lock(told)?;
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
-            if !is_package(path) {
+            let was_unpacked = |it: &&Entry| matches!(it.ours, Ours::Unpacked { .. });
+            let unpacked = receipt.entry(path).filter(was_unpacked).is_some();
+            if unpacked && root.is_host() {
+                unpack::sweep_of(root, path);
+            } else if path.is_absolute() {
                 root.sweep_all(path);
+            }
+            if unpacked && root.exists(path) {
+                receipt.forget_older(path);
             }
             if let Ok(found) = Found::look(root, path) {
                 receipt.settle_on(path, &found.state());
@@ -101,16 +115,20 @@ impl<'a> Work<'a> {
     ) -> Result<Carried, Error> {
         let mut carried = Carried::default();
         for path in &plan.gone {
-            if !is_package(path) {
+            if path.is_absolute() {
                 self.root.sweep(path);
             }
             self.receipt.drop_entry(path);
             self.unsaved = true;
         }
+        for entry in &plan.kept {
+            self.receipt.put(entry.clone());
+            self.unsaved = true;
+        }
         let mut standing = Standing::default();
         for change in &plan.changes {
             told(Progress::Begins(change));
-            let held = (change.target == Target::Absent).then(|| standing.hold(&change.path)).flatten();
+            let held = change.target.is_gone().then(|| standing.hold(&change.path)).flatten();
             let missing = change.needs.iter().find(|path| !self.root.exists(path));
             let missing = missing.map(|path| format!("it needs {}, which is not there", path.display()));
             let made = match held.or(missing) {
@@ -126,6 +144,12 @@ impl<'a> Work<'a> {
                             Err(text) => Err(text),
                         }
                     }
+                    Target::Unpacked(wanted) => {
+                        let hear = &mut |step| told(Progress::Comes(change, step));
+                        self.make_unpacked(change, wanted, now, hear)?
+                    }
+                    Target::Load { name } => self.load(change, name, now)?,
+                    Target::Unload { names } => self.unload(change, names, now)?,
                     _ => self.make(change, now)?,
                 },
             };
@@ -245,8 +269,13 @@ impl<'a> Work<'a> {
             Target::Absent => {
                 self.root.remove(path)?;
             }
-            // By apt: see installing.rs. What is fetched is a file by now.
-            Target::Package(_) | Target::Fetched { .. } => {}
+            Target::UnpackedGone => unpack::remove(self.root, path)?,
+            // See installing.rs, unpack/ and module.rs. What is fetched is a file by now.
+            Target::Package(_)
+            | Target::Fetched { .. }
+            | Target::Unpacked(_)
+            | Target::Load { .. }
+            | Target::Unload { .. } => {}
         }
         Ok(())
     }

@@ -10,8 +10,9 @@ mod machine;
 mod packages;
 
 use lab::package::{Package, Script};
+use lab::server::Misbehaviour;
 use lab::systems;
-use packages::Worker;
+use packages::{Told, Worker};
 
 /// A tool with a library that nothing else needs, and a configuration.
 fn tool() -> [Package; 2] {
@@ -340,5 +341,35 @@ fn real_one_that_should_not_be_there_goes_and_undo_brings_the_same_version_if_it
         worker.has("lab-tool", Some("deinstall ok config-files 1.0"));
         worker.somebody_installs(&["lab-tool"]);
         assert!(worker.undo().is_bare, "{system}: theirs is there");
+    }
+}
+
+#[test]
+fn real_apts_own_simulation_is_shown_before_anything_is_written() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, tool());
+        worker.machine.apt_get(&["update"]).well();
+        let everything = || worker.machine.tree(&["etc", "var", "usr/share", "tmp"]);
+        let before = everything();
+        let told = Told { only_plan: true, ..worker.told(&["install lab-tool"]) };
+        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        assert_eq!(problems, [""; 0], "{system}");
+        let comes = |name: &str| lines.iter().any(|line| line.starts_with(&format!("Inst {name} (1.0 ")));
+        assert!(comes("lab-tool") && comes("lab-library"), "{system}: {lines:#?}");
+        let off = everything().differences(&[&before]);
+        assert!(off.is_empty(), "{system}:\n{}", off.join("\n"));
+
+        // It goes on by the same means as an apply: what a server does not tell, it does not make up.
+        worker.server.misbehave(&worker.repository.path_of("InRelease"), Misbehaviour::Status(500));
+        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        assert!(lines.is_empty() && problems.len() == 2, "{system}: {lines:#?} {problems:#?}");
+        assert!(problems[1].contains("Unable to locate package lab-tool"), "{system}: {problems:#?}");
+        worker.server.behave();
+
+        worker.apply(&["install lab-tool"]);
+        let told = Told { only_plan: true, ..Told::default() };
+        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        assert_eq!(problems, [""; 0], "{system}");
+        assert!(lines.iter().any(|line| line.starts_with("Remv lab-tool [1.0]")), "{system}: {lines:#?}");
     }
 }

@@ -28,12 +28,18 @@ fn member(member: &str) -> Edit {
 fn containerd() -> Edit {
     let runc = json!({"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": false}});
     let runtimes = ["plugins", CRI, "containerd", "runtimes"];
-    let amd = [&runtimes[..], &["amd"]].concat();
+    let amd = json!({"runtime_type": "io.containerd.runc.v2", "options": {"BinaryName": "/usr/local/bin/w"}});
     edit(vec![
         (&["version"], Set::Needed(2.into())),
         (&[&runtimes[..], &["runc"]].concat(), Set::Needed(runc)),
-        (&[&amd[..], &["runtime_type"]].concat(), Set::Value("io.containerd.runc.v2".into())),
-        (&[&amd[..], &["options", "BinaryName"]].concat(), Set::Value("/usr/local/bin/w".into())),
+        (
+            &[&runtimes[..], &["amd"]].concat(),
+            Set::Entry {
+                value: amd,
+                identity: "options/BinaryName".to_owned(),
+                instead: vec!["runtime_type".to_owned()],
+            },
+        ),
         (&["plugins", CRI, "enable_cdi"], Set::Value(true.into())),
     ])
 }
@@ -77,6 +83,56 @@ fn a_key_goes_where_its_neighbours_are_and_as_they_are_written() {
         ("[a.b]\non = true", "[a.b]\non = true"),
     ] {
         assert_eq!(applied(&enable, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_switched_off_stays_in_its_table_when_ours_comes_behind_it() {
+    let ours = Set::Entry { value: json!({"on": true}), identity: "on".to_owned(), instead: Vec::new() };
+    let section = edit(vec![(&["a", "ours"], ours)]);
+    let key = value(&["a", "on"], true.into());
+    for (edit, text, expected) in [
+        (
+            &section,
+            "[a]\nx = 1\n# y = 2\n  # z = 3\n\n[b]\n",
+            "[a]\nx = 1\n# y = 2\n  # z = 3\n\n[a.ours]\non = true\n\n[b]\n",
+        ),
+        (&section, "[a]\nx = 1\n# y = 2\n[b]\n", "[a]\nx = 1\n# y = 2\n\n[a.ours]\non = true\n[b]\n"),
+        (&section, "[a.c]\n# y = 2\n", "[a.c]\n# y = 2\n\n[a.ours]\non = true\n"),
+        (&section, "[a.c]\n# y = 2", "[a.c]\n# y = 2\n\n[a.ours]\non = true"),
+        (
+            &section,
+            "[a]\r\n# y = 2\r\n\r\n# b\r\n[b]\r\n",
+            "[a]\r\n# y = 2\r\n\r\n[a.ours]\r\non = true\r\n\r\n# b\r\n[b]\r\n",
+        ),
+        (&key, "[a]\nx = 1\n# y = 2\n\n[b]\n", "[a]\nx = 1\n# y = 2\non = true\n\n[b]\n"),
+        (&key, "[a]\nx = 1\n# y = 2\n", "[a]\nx = 1\n# y = 2\non = true\n"),
+        // The comment is of what follows.
+        (&key, "[a]\nx = 1\n# the other\n[b]\n", "[a]\nx = 1\non = true\n# the other\n[b]\n"),
+    ] {
+        let ours = applied(edit, text);
+        assert_eq!(ours, expected, "{text}");
+        // Switched on, it says what it would have said without us.
+        for off in ["# y", "# z"] {
+            let on = |text: &str| text.replace(off, off.trim_start_matches("# "));
+            let back = edit.revert(&on(&ours), Some(text)).unwrap();
+            assert_eq!(back.text.as_deref(), Some(&*on(text)), "{ours}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_line_of_ours_goes_whatever_stands_behind_it_and_theirs_stays() {
+    let section = edit(vec![(&["a", "ours"], Set::Needed(json!({"on": true, "inner": {"x": 1}})))]);
+    for text in ["[a]\nx = 1\n", "[a]\nx = 1\n\n\n[b]\n", "[a]\nx = 1\n\n# end\n"] {
+        let ours = section.apply(text).unwrap();
+        // Right behind ours, and at the end.
+        let last = ours.find("x = 1\n").map_or(0, |_| ours.rfind("[a.ours").unwrap());
+        let behind = last + ours[last..].find("1\n").unwrap() + 2;
+        let theirs = format!("{}# somebody\n{}", &ours[..behind], &ours[behind..]);
+        let back = section.revert(&theirs, Some(text)).unwrap().text.unwrap();
+        let expected = text.replacen("x = 1\n", "x = 1\n# somebody\n", 1);
+        assert_eq!(back, expected, "{theirs}");
     }
 }
 

@@ -38,13 +38,20 @@ fn ours(section: &str) -> Edit {
     let key = |at: &[&str], set| Key { path: at.iter().map(|name| (*name).to_owned()).collect(), set };
     let runtimes = ["plugins", section, "containerd", "runtimes"];
     let at = |rest: &[&'static str]| [&runtimes[..], rest].concat();
+    let amd = json!({"runtime_type": "io.containerd.runc.v2", "options": {"BinaryName": "/w"}});
     let keys = vec![
         key(&["version"], Set::Needed(2.into())),
         key(&["imports"], Set::Member("/etc/containerd/conf.d/rocworker*.toml".into())),
         key(&["plugins", section, "enable_cdi"], Set::Value(true.into())),
         key(&at(&["runc"]), Set::Needed(json!({"runtime_type": "r", "options": {"Root": ""}}))),
-        key(&at(&["amd", "runtime_type"]), Set::Value("io.containerd.runc.v2".into())),
-        key(&at(&["amd", "options", "BinaryName"]), Set::Value("/w".into())),
+        key(
+            &at(&["amd"]),
+            Set::Entry {
+                value: amd,
+                identity: "options/BinaryName".to_owned(),
+                instead: vec!["runtime_type".to_owned()],
+            },
+        ),
     ];
     Edit::new(Format::Toml, keys)
 }

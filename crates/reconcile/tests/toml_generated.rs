@@ -50,12 +50,15 @@ fn key(at: &[&str], set: Set) -> Key {
 
 fn ours() -> Edit {
     let runc = json!({"type": "runc", "options": {"Name": "", "On": false}});
+    let amd = json!({"type": "amd", "options": {"Name": "/bin/\"w\""}});
     let keys = vec![
         key(&["version"], Set::Needed(2.into())),
         key(&["imports"], Set::Member("m".into())),
         key(&["p", "c.d", "runtimes", "runc"], Set::Needed(runc)),
-        key(&["p", "c.d", "runtimes", "amd", "type"], Set::Value("amd".into())),
-        key(&["p", "c.d", "runtimes", "amd", "options", "Name"], Set::Value("/bin/\"w\"".into())),
+        key(
+            &["p", "c.d", "runtimes", "amd"],
+            Set::Entry { value: amd, identity: "options/Name".to_owned(), instead: vec![] },
+        ),
         key(&["p", "c.d", "on"], Set::Value(true.into())),
     ];
     Edit::new(Format::Toml, keys)
@@ -108,6 +111,12 @@ fn theirs(mut said: Value, before: &Value) -> Value {
                 }
             }
             (Set::Needed(_), Some(_)) => {}
+            (Set::Entry { .. }, Some(_)) => {
+                for (table, name) in [("", "type"), ("/options", "Name")] {
+                    let table = said.pointer_mut(&[&pointer(&key.path), table].concat());
+                    table.and_then(Value::as_object_mut).map(|table| table.remove(name));
+                }
+            }
             _ => {
                 if let Some(table) = said.pointer_mut(&pointer(folder)).and_then(Value::as_object_mut) {
                     table.remove(last);

@@ -12,6 +12,7 @@ mod node;
 mod open;
 mod recorded;
 mod remove;
+mod tree;
 mod trust;
 mod write;
 mod xattr;

@@ -109,7 +109,7 @@ impl Ground<'_> {
         let is_its = |effect: &Effect| match effect {
             Effect::Restart { unit: of, .. }
             | Effect::Reload { unit: of }
-            | Effect::NextStart { unit: of } => of == unit,
+            | Effect::NextStart { unit: of, .. } => of == unit,
             _ => false,
         };
         let owed = self.receipt.pending.iter().find(|pending| is_its(&pending.effect))?;

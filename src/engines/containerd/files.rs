@@ -31,19 +31,35 @@ pub enum Text {
     Refused(String),
 }
 
-/// `ours` is left out.
-pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> Vec<File> {
+/// `ours` is left out; the number tells how many files are loaded before it, whether it is there yet or not: where none
+/// imports it, it is taken for the last import of the main file.
+pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) {
     let mut files: Vec<File> = Vec::new();
+    let mut before_ours = None;
     let mut pending = VecDeque::from([main.to_owned()]);
     while let Some(path) = pending.pop_front() {
-        if files.len() >= MOST || path == ours || files.iter().any(|file| file.path == path) {
+        if path == ours {
+            before_ours.get_or_insert(files.len());
+            continue;
+        }
+        if files.len() >= MOST || files.iter().any(|file| file.path == path) {
             continue;
         }
         let file = read_one(root, path);
-        pending.extend(file.imports().iter().flat_map(|pattern| matches(root, &file.path, pattern)));
+        for pattern in file.imports() {
+            let mut found = matches(root, &file.path, &pattern);
+            if file.names(&pattern, ours) && !found.iter().any(|path| path == ours) {
+                found.insert(found.partition_point(|path| path.as_path() < ours), ours.to_owned());
+            }
+            pending.extend(found);
+        }
+        if files.is_empty() && !pending.iter().any(|path| path == ours) {
+            pending.push_back(ours.to_owned());
+        }
         files.push(file);
     }
-    files
+    let before_ours = before_ours.unwrap_or(files.len());
+    (files, before_ours)
 }
 
 fn read_one(root: &Root, path: PathBuf) -> File {
@@ -82,6 +98,17 @@ impl File {
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
     }
 
+    /// Takes what it would say without our keys for what it says.
+    pub(super) fn without_ours(&mut self, text: impl Fn(&Path, &str) -> Option<String>) {
+        let without = match &self.text {
+            Text::There(it) => text(&self.path, it),
+            Text::Absent | Text::Refused(_) => None,
+        };
+        if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
+            self.said = Ok(said);
+        }
+    }
+
     /// Its text; nothing where it is not there or cannot be read.
     #[must_use]
     pub fn text_or_nothing(&self) -> &str {
@@ -94,18 +121,20 @@ impl File {
     /// Whether one of its imports, other than `ours`, is this file or a pattern that matches it.
     #[must_use]
     pub fn covers(&self, path: &Path, ours: &str) -> bool {
-        self.imports().iter().filter(|import| *import != ours).any(|pattern| {
-            let pattern = resolved(&self.path, pattern);
-            if !is_pattern(&pattern) {
-                return pattern == path;
-            }
-            let (wanted, there): (Vec<_>, Vec<_>) =
-                (pattern.components().collect(), path.components().collect());
-            wanted.len() == there.len()
-                && wanted.iter().zip(&there).all(|(wanted, there)| {
-                    fits(&wanted.as_os_str().to_string_lossy(), &there.as_os_str().to_string_lossy())
-                })
-        })
+        self.imports().iter().filter(|import| *import != ours).any(|pattern| self.names(pattern, path))
+    }
+
+    /// Whether an import of this file is that file or a pattern that matches it.
+    fn names(&self, import: &str, path: &Path) -> bool {
+        let pattern = resolved(&self.path, import);
+        if !is_pattern(&pattern) {
+            return pattern == path;
+        }
+        let (wanted, there): (Vec<_>, Vec<_>) = (pattern.components().collect(), path.components().collect());
+        wanted.len() == there.len()
+            && wanted.iter().zip(&there).all(|(wanted, there)| {
+                fits(&wanted.as_os_str().to_string_lossy(), &there.as_os_str().to_string_lossy())
+            })
     }
 }
 

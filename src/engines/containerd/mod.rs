@@ -19,7 +19,8 @@ pub use files::{File, Text};
 /// Where containerd looks when it is not told.
 pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
 
-const UNIT: &str = "containerd.service";
+/// What systemd starts it as.
+pub const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
@@ -39,8 +40,12 @@ pub struct Containerd {
     /// Its main file and what that imports, in the order in which containerd loads them, the main file first. Our
     /// drop-in is not among them.
     pub files: Vec<File>,
+    /// How many of them are loaded before our drop-in; what the others say wins over it.
+    pub before_ours: usize,
     /// Whether systemd starts it, as containerd.service.
     pub unit: bool,
+    /// What could not be read of its unit, each as a sentence.
+    pub unread: Vec<String>,
     /// What a person should know of how it is started.
     pub notes: Vec<String>,
 }
@@ -52,8 +57,27 @@ impl Containerd {
         if config.containerd.configure == Configure::Never {
             return None;
         }
-        // One that is masked starts nothing.
-        let unit = Unit::read(root, UNIT, None).ok().flatten();
+        Self::find(root, config, |program| versions.of(program, &PACKAGES))
+    }
+
+    /// The same whether it is to be configured or not, and its program is not run for its version.
+    #[must_use]
+    pub fn unasked(root: &Root, config: &Config) -> Option<Self> {
+        Self::find(root, config, |program| Err(format!("{} was not asked", program.display())))
+    }
+
+    fn find(
+        root: &Root,
+        config: &Config,
+        version: impl FnOnce(&Path) -> Result<Version, String>,
+    ) -> Option<Self> {
+        let (unit, mut unread) = match Unit::read(root, UNIT, None) {
+            Ok(unit) => (unit, Vec::new()),
+            // It starts nothing, and is as none.
+            Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
+            Err(reason) => (None, vec![reason]),
+        };
+        unread.extend(unit.iter().flat_map(|unit| unit.unread.iter().cloned()));
         let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
         let started = started.as_ref();
         let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
@@ -82,9 +106,22 @@ impl Containerd {
                 main.display()
             ));
         }
-        let version = versions.of(&program, &PACKAGES);
-        let files = files::read(root, &main, &drop_in(&main));
-        Some(Self { program, version, files, unit: unit.is_some(), notes })
+        let version = version(&program);
+        let (files, before_ours) = files::read(root, &main, &drop_in(&main));
+        Some(Self { program, version, files, before_ours, unit: unit.is_some(), unread, notes })
+    }
+
+    /// The same by what its files would say without our keys, of a release that needs none in them. `text`: what a file
+    /// of this path and text would say, where keys of it are ours.
+    #[must_use]
+    pub fn without_ours(mut self, text: impl Fn(&Path, &str) -> Option<String>) -> Self {
+        // containerd 1.x goes on with our keys where they stand.
+        if self.version.as_ref().is_ok_and(|version| version.major > 1) {
+            for file in &mut self.files {
+                file.without_ours(&text);
+            }
+        }
+        self
     }
 
     /// The main file.

@@ -5,8 +5,6 @@ use root::Root;
 use crate::engines::options::Dashes;
 use crate::engines::unit::Unit;
 
-const UNIT: &str = "docker.service";
-
 /// Debian's unit takes DOCKER_OPTS from here.
 const DEFAULTS: &str = "/etc/default/docker";
 
@@ -20,18 +18,9 @@ const LIMIT: usize = 256 << 10;
 pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    /// `None` where there is no docker.service. `unread` gets what could not be read of it, each as a sentence.
-    pub(super) fn read(root: &Root, unread: &mut Vec<String>) -> Option<Self> {
-        let unit = match Unit::read(root, UNIT, None) {
-            Ok(unit) => unit?,
-            // One that is masked starts nothing.
-            Err(reason) => {
-                unread.push(reason);
-                return None;
-            }
-        };
-        unread.extend(unit.unread);
-        let mut line = Self(unit.exec_start);
+    /// Of docker.service. `unread` gets what could not be read of its defaults, as a sentence.
+    pub(super) fn of(root: &Root, unit: &Unit, unread: &mut Vec<String>) -> Self {
+        let mut line = Self(unit.exec_start.clone());
         if let Some(at) = line.0.iter().position(|word| word == OPTIONS) {
             let defaults = match root.read_text(DEFAULTS, LIMIT) {
                 Err(error) if !error.is_not_found() => {
@@ -43,7 +32,7 @@ impl CommandLine {
             // Where it stands: of an option that is there twice the last counts.
             line.0.splice(at..=at, options(&defaults));
         }
-        Some(line)
+        line
     }
 
     /// The words of a command line, as a test gives them.
@@ -70,6 +59,12 @@ impl CommandLine {
     #[must_use]
     pub fn has(&self, option: &str) -> bool {
         self.0.iter().filter_map(|word| Dashes::Two.option(word)).any(|(name, _)| name == option)
+    }
+
+    /// The runtime of containers that name none, where it says one.
+    #[must_use]
+    pub fn default_runtime(&self) -> Option<&str> {
+        self.value("default-runtime")
     }
 
     fn value(&self, option: &str) -> Option<&str> {
@@ -104,6 +99,7 @@ mod tests {
         let apart = CommandLine::new("dockerd --config-file /a.json --config-file /b.json");
         assert_eq!(apart.config(), Some(PathBuf::from("/b.json")));
         assert_eq!(CommandLine::new("dockerd --config-file").config(), None);
+        assert_eq!(CommandLine::new("dockerd --default-runtime amd").default_runtime(), Some("amd"));
         assert_eq!((apart.unknown(), line.unknown()), (None, None));
     }
 

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
+use super::unit::Unit;
 use super::{Version, Versions};
 pub use command_line::CommandLine;
+
+const UNIT: &str = "docker.service";
 
 /// Debian's package puts it into sbin, docker's own into bin.
 const PROGRAMS: [&str; 4] =
@@ -45,6 +48,8 @@ pub struct Installed {
     pub text: Result<Option<String>, String>,
     /// How docker.service starts it; `None` where there is no such unit.
     pub unit: Option<CommandLine>,
+    /// Units with which docker.service ends, and begins anew.
+    pub ends_with: Vec<String>,
     /// What a person should know of how it is started.
     pub notes: Vec<String>,
 }
@@ -56,7 +61,8 @@ impl Docker {
         let program = PROGRAMS.iter().map(Path::new).find(|program| root.exists(program));
         let installed = program.map(|program| {
             let mut unread = Vec::new();
-            let unit = CommandLine::read(root, &mut unread);
+            let service = service(root, &mut unread);
+            let unit = service.as_ref().map(|service| CommandLine::of(root, service, &mut unread));
             let named = unit.as_ref().and_then(CommandLine::config);
             let unknown = unit.as_ref().and_then(CommandLine::unknown);
             let notes = notes(config, named.as_deref(), unknown, &unread);
@@ -67,11 +73,23 @@ impl Docker {
                 text: text(root, &config),
                 config,
                 unit,
+                ends_with: service.map_or_else(Vec::new, |service| service.ends_with),
                 notes,
             }
         });
         Self { installed, is_snap: root.exists(SNAP) }
     }
+}
+
+/// `unread` gets what could not be read of it, each as a sentence.
+fn service(root: &Root, unread: &mut Vec<String>) -> Option<Unit> {
+    let unit = Unit::read(root, UNIT, None).unwrap_or_else(|reason| {
+        // One that is masked starts nothing.
+        unread.push(reason);
+        None
+    })?;
+    unread.extend(unit.unread.iter().cloned());
+    Some(unit)
 }
 
 /// What is not as it looks with the file. `config` is the configured one.

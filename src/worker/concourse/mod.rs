@@ -7,6 +7,7 @@
 
 mod containerd;
 mod tags;
+mod written;
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use crate::worker::selection::Selection;
 
 use containerd::{Hindrance, Way};
 use tags::Tags;
+pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
 pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";

@@ -1,6 +1,6 @@
 //! containerd 2: a drop-in of ours, and at most an import of it in the main file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reconcile::edit::{Format, Key, Set};
 use reconcile::{Action, Desired, Edit, Stage};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::said::Said;
-use super::{ABOUT, CDI_DIRS, Wanted, writable};
+use super::{ABOUT, CDI_DIRS, RUNTIME_TYPE, Wanted, writable};
 use crate::engines::containerd::drop_in;
 use crate::render::{self, Templates};
 
@@ -58,6 +58,16 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
+    for (later, setting) in overridden(wanted, said) {
+        desired.problem(
+            ABOUT,
+            format!(
+                "{} is loaded after {} and says {setting}, which wins: take that out there",
+                later.display(),
+                path.display()
+            ),
+        );
+    }
     desired.push(wanted.with_restart(Action::file(Stage::Expose, &path, text, &reason)));
     if let Some(edit) = edit {
         let reason = "containerd reads our drop-in";
@@ -81,6 +91,29 @@ fn text(templates: &Templates, context: &Context<'_>) -> Result<String, String> 
         return Err(wrong("what it makes has not the main file's version"));
     }
     Ok(text)
+}
+
+/// What files that are loaded after ours say that is not what we mean: the last of each setting counts.
+fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)> {
+    let last = |pointer: &str| {
+        let of = |(path, cri): &'a (PathBuf, Value)| Some((path.as_path(), cri.pointer(pointer)?));
+        said.later.iter().filter_map(of).next_back()
+    };
+    let own = |key: &str| format!("/containerd/runtimes/{}/{key}", wanted.runtime);
+    let settings = [
+        ("enable_cdi", last("/enable_cdi").filter(|(_, value)| **value == Value::Bool(false))),
+        (
+            "cdi_spec_dirs",
+            last("/cdi_spec_dirs").filter(|(_, value)| {
+                let has = |dir: &str| value.as_array().is_some_and(|dirs| dirs.iter().any(|it| it == dir));
+                wanted.cdi_dir.is_some_and(|dir| !has(dir))
+            }),
+        ),
+        ("runtime_type", last(&own("runtime_type")).filter(|(_, value)| **value != RUNTIME_TYPE)),
+        ("BinaryName", last(&own("options/BinaryName")).filter(|(_, value)| **value != wanted.wrapper)),
+    ];
+    let found = settings.into_iter().filter_map(|(key, found)| found.map(|(path, value)| (path, key, value)));
+    found.map(|(path, key, value)| (path, format!("{key} = {value}"))).collect()
 }
 
 /// The whole list: containerd's default is replaced by what a file says.

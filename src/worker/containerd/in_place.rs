@@ -20,11 +20,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
-    let edit = Edit {
-        format: Format::Toml,
-        keys: keys(wanted, said, has_cdi),
-        moved: moved(said.section, wanted.runtime),
-    };
+    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi), moved: moved(said.section) };
     edit.apply(host.text_or_nothing()).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
@@ -36,11 +32,10 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
 }
 
 /// What the CRI section is called by later releases: `containerd config migrate` moves what is in it.
-fn moved(section: &str, runtime: &str) -> Vec<Moved> {
+fn moved(section: &str) -> Vec<Moved> {
     let table = |name: &str| vec!["plugins".to_owned(), name.to_owned()];
     let later = [CRI_2, CRI_3].into_iter().filter(|name| *name != section);
-    let whole = || ["containerd", "runtimes", runtime].map(str::to_owned).to_vec();
-    later.map(|name| Moved { from: table(section), to: table(name), whole: whole() }).collect()
+    later.map(|name| Moved { from: table(section), to: table(name) }).collect()
 }
 
 fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
@@ -64,12 +59,19 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     if said.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc")) {
         keys.push(Key { path: runtime(&["runc"]), set: Set::Needed(runc(has_cdi)) });
     }
-    let own = |path: &[&str]| runtime(&[&[wanted.runtime], path].concat());
-    keys.push(Key { path: own(&["runtime_type"]), set: Set::Value(RUNTIME_TYPE.into()) });
-    keys.push(Key { path: own(&["options", "BinaryName"]), set: Set::Value(wanted.wrapper.into()) });
-    if said.systemd_cgroup() {
-        keys.push(Key { path: own(&["options", "SystemdCgroup"]), set: Set::Value(true.into()) });
+    let mut options = json!({ "BinaryName": wanted.wrapper });
+    if said.systemd_cgroup()
+        && let Some(options) = options.as_object_mut()
+    {
+        options.insert("SystemdCgroup".to_owned(), true.into());
     }
+    let value = json!({ "runtime_type": RUNTIME_TYPE, "options": options });
+    let set = Set::Entry {
+        value,
+        identity: "options/BinaryName".to_owned(),
+        instead: vec!["runtime_type".to_owned()],
+    };
+    keys.push(Key { path: runtime(&[wanted.runtime]), set });
     keys
 }
 

@@ -15,14 +15,14 @@ use reconcile::{Action, Desired, Effect};
 use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
 use crate::config::{Config, Configure};
 use crate::engines::Version;
-use crate::engines::containerd::{Containerd, Text};
+use crate::engines::containerd::{Containerd, Text, UNIT};
 use crate::render::Templates;
 use crate::worker::concern::Concern;
 use crate::worker::selection::is_off;
 
 use said::Said;
 
-const ABOUT: &str = "containerd";
+pub(super) const ABOUT: &str = "containerd";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
 /// What should be so of the system's containerd. `wrapper`: where the wrapper stands.
@@ -59,6 +59,10 @@ fn want(
     wrapper: &Path,
     desired: &mut Desired,
 ) -> Result<(), String> {
+    if !containerd.unread.is_empty() {
+        let unread = containerd.unread.join("; ");
+        return Err(format!("{unread}: which files it reads, and whether {UNIT} starts it, is not known"));
+    }
     let version =
         containerd.version.clone().map_err(|reason| format!("its version is not known: {reason}"))?;
     if (version.major, version.minor) < (1, 6) || version.major > 2 {
@@ -103,7 +107,7 @@ impl Wanted<'_> {
         if !self.containerd.unit {
             return action;
         }
-        action.with(Effect::Restart { unit: "containerd.service".to_owned(), drain: None })
+        action.with(Effect::Restart { unit: UNIT.to_owned(), drain: None })
     }
 }
 

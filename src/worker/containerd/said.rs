@@ -1,7 +1,10 @@
 //! What containerd's files say together, as its release reads them.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
+use super::RUNTIME_TYPE;
 use crate::engines::Version;
 use crate::engines::containerd::{Containerd, File, Text};
 use crate::program::is_ours;
@@ -23,6 +26,10 @@ pub(super) struct Said {
     /// Of containerd 1.x: the file that the section stands in, or would.
     pub(super) host: usize,
     pub(super) cri_is_disabled: bool,
+    /// Of containerd 2: what each file says that is loaded after our drop-in.
+    pub(super) later: Vec<(PathBuf, Value)>,
+    /// Whether our keys go into these files: beside a drop-in of ours nothing in them is ours.
+    is_in_place: bool,
 }
 
 impl Said {
@@ -63,6 +70,7 @@ impl Said {
         let main_version = versions.first().copied().flatten();
         let main_is_empty = main.said.as_ref().is_ok_and(|said| said.as_object().is_some_and(Map::is_empty));
         let files = || containerd.files.iter().zip(&versions);
+        let mut later = Vec::new();
         let (section, host, cri) = if version.major == 1 {
             // The last version that a file names counts for all of them.
             let effective = versions.iter().rev().find_map(|version| *version);
@@ -74,9 +82,13 @@ impl Said {
         } else {
             one_version(containerd, version, &versions)?;
             let mut cri = Value::Object(Map::new());
-            for (file, file_version) in files() {
+            for (at, (file, file_version)) in files().enumerate() {
                 for section in sections(*file_version, version) {
-                    cri_of(file, section).into_iter().for_each(|said| merge(&mut cri, said));
+                    let Some(said) = cri_of(file, section) else { continue };
+                    merge(&mut cri, said);
+                    if at >= containerd.before_ours {
+                        later.push((file.path.clone(), said.clone()));
+                    }
                 }
             }
             let names_runtimes = cri.pointer("/containerd/runtimes").is_some();
@@ -87,19 +99,24 @@ impl Said {
             list.into_iter().flatten().filter_map(Value::as_str)
         });
         let cri_is_disabled = disabled.into_iter().any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
-        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled })
+        let is_in_place = version.major == 1;
+        Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later, is_in_place })
     }
 
     pub(super) fn runtimes(&self) -> Option<&Map<String, Value>> {
         self.cri.pointer("/containerd/runtimes")?.as_object()
     }
 
-    /// What a runtime of this name runs, where that is not the wrapper.
+    /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
+    /// in a file that our keys are in, it may be ours that somebody has taken the program out of, and whose it is stands
+    /// in the receipt.
     pub(super) fn runtime_is_somebody_elses(&self, name: &str, wrapper: &str) -> Option<String> {
         let runtime = self.runtimes()?.get(name)?;
-        match runtime.pointer("/options/BinaryName").and_then(Value::as_str) {
+        let program = runtime.pointer("/options/BinaryName").and_then(Value::as_str);
+        match program.filter(|program| !program.is_empty()) {
             Some(program) if program == wrapper || is_ours(program) => None,
             Some(program) => Some(program.to_owned()),
+            None if self.is_in_place && runs_runc(runtime) => None,
             None => Some("another program than the wrapper".to_owned()),
         }
     }
@@ -120,6 +137,12 @@ impl Said {
     pub(super) fn cdi_dirs(&self) -> Option<&Vec<Value>> {
         self.cri.get("cdi_spec_dirs")?.as_array()
     }
+}
+
+/// Whether a runtime is of the kind that ours is, whichever program it runs.
+fn runs_runc(runtime: &Value) -> bool {
+    let kind = runtime.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
+    runtime.is_object() && ["", RUNTIME_TYPE].contains(&kind)
 }
 
 /// The highest version of the file that a release knows.

@@ -35,6 +35,7 @@ pub enum Error {
 
 /// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
 /// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
+/// `has_boot_unit`: whether a unit of ours sets a container's nodes at each start.
 ///
 /// # Errors
 /// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.
@@ -43,13 +44,16 @@ pub fn actions(
     facts: &Facts,
     templates: &Templates,
     render_gid: Option<u32>,
+    has_boot_unit: bool,
 ) -> Result<Desired, Error> {
     if is_off(config) || facts.amd().next().is_none() {
         return Ok(Desired::default());
     }
     let rights = Rights { permissions: config.permissions, render_gid };
     let part = match &facts.virtualization {
-        Some(Around::Container(name)) => nodes::actions(config, facts, templates, rights, name)?,
+        Some(Around::Container(name)) => {
+            nodes::actions(config, facts, templates, rights, name, has_boot_unit)?
+        }
         Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
     };
     Ok(part.of(Concern::Host))

@@ -23,6 +23,7 @@ pub(super) fn actions(
     templates: &Templates,
     rights: Rights,
     around: &str,
+    has_boot_unit: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     if !config.module_options.is_empty() {
@@ -48,7 +49,9 @@ pub(super) fn actions(
         return Ok(desired);
     }
     if facts.systemd {
-        desired.push(at_boot(templates, rights, &nodes)?);
+        if !has_boot_unit {
+            desired.push(at_boot(templates, rights, &nodes)?);
+        }
     } else {
         desired.note(
             ABOUT,

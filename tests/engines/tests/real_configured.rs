@@ -126,29 +126,45 @@ fn real_containerd_looks_for_cdi_where_the_spec_is() {
     }
 }
 
-/// `containerd config migrate` of 2.1 gives the CRI section another name, with what apply had put into it for 1.7.
+/// `containerd config migrate` of 2.1 gives the CRI section another name, with what apply had put into it for 1.7, and
+/// writes out all that was left to default. What undo leaves of that is in effect what the file as it was before apply
+/// comes to when it is migrated.
 #[test]
 fn real_containerd_migrates_what_apply_made_and_undo_finds_it_again() {
     let (Some(old), Some(new)) = (CONTAINERD_1_7.unpacked(), CONTAINERD_2_1.unpacked()) else { return };
     let (old, new) = (Configured::set(&CONTAINERD_1_7, &old), Configured::set(&CONTAINERD_2_1, &new));
-    for name in ["debian", "default-1.7", "kubeadm-v2", "nvidia-default", "registry-mirrors"] {
-        let start = Start::all().into_iter().find(|known| known.name == name).unwrap();
-        old.lay_out(&start);
+    let migrated = |text: &str| {
+        new.put("config.toml", text);
+        new.config("migrate").well()
+    };
+    let effective = |name: &str, text: &str| {
+        new.put("config.toml", text);
+        new.effective().unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+    };
+    let starts = ["debian", "default-1.7", "kubeadm-v2", "nvidia-default", "registry-mirrors"];
+    let cdi_off = "version = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = false # mine\n";
+    for (name, text) in starts.map(|name| (name, None)).into_iter().chain([("cdi-off", Some(cdi_off))]) {
+        match text {
+            Some(text) => old.put("config.toml", text),
+            None => old.lay_out(&Start::all().into_iter().find(|known| known.name == name).unwrap()),
+        }
         let before = old.text("config.toml");
         let desired = old.wanted("");
         old.apply(&desired);
-        new.put("config.toml", &old.text("config.toml"));
-        let migrated = new.config("migrate").well();
-        assert!(
-            migrated.contains(WRAPPER) && !migrated.contains("grpc.v1.cri\".containerd.runtimes"),
-            "{migrated}"
-        );
+        let after = migrated(&old.text("config.toml"));
+        assert!(after.contains(WRAPPER) && !after.contains("grpc.v1.cri\".containerd.runtimes"), "{after}");
         let Kind::Edited(edit) = &desired.actions[0].kind else { panic!("{name}: {desired:#?}") };
-        let back = edit.revert(&migrated, Some(&before)).unwrap();
+        let back = edit.revert(&after, Some(&before)).unwrap();
+        assert_eq!(
+            (back.left, back.went),
+            (Vec::new(), Vec::new()),
+            "{name}: nobody has changed or added anything"
+        );
         let text = back.text.unwrap();
         assert!(!text.contains(WRAPPER) && !text.contains("runtimes.amd"), "{name}: {text}");
-        new.put("config.toml", &text);
-        new.effective().unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
+        let expected = effective(name, &migrated(&before));
+        assert_eq!(cri(&expected)["enable_cdi"], json!(!before.contains("enable_cdi = false")), "{name}");
+        assert_same(name, &expected, &effective(name, &text));
     }
 }
 

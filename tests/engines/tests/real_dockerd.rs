@@ -104,6 +104,7 @@ fn daemon_json(version: &str) -> String {
         text: Ok(None),
         unit: Some(CommandLine::new("/usr/sbin/dockerd")),
         notes: Vec::new(),
+        ends_with: Vec::new(),
     };
     let docker = docker::Docker { installed: Some(installed), is_snap: false };
     let wrapper = Path::new(SHIM_FOLDER).join("runc");

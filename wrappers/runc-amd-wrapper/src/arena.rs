@@ -39,15 +39,6 @@ impl Arena {
         self.used.store(0, Ordering::Relaxed);
     }
 
-    /// Has the pages that an edit of a bundle needs, a create for eight GPUs, provided at once. One page too many
-    /// costs as much as one too few.
-    pub(crate) fn provide(&self) {
-        const LENGTH: usize = 72 * 1024;
-        let start = std::ptr::slice_from_raw_parts(self.base(), LENGTH) as *const UnsafeCell<[u8]>;
-        // SAFETY: the memory is longer than that and lives as long as the process.
-        runc_amd_wrapper::sys::provide_pages(unsafe { &*start });
-    }
-
     fn base(&self) -> *mut u8 {
         self.memory.0.get().cast()
     }

@@ -3,17 +3,17 @@
 //! What is not edited: a link, which would make of somebody's shared file a private one; a file of more
 //! than 16 MiB; and what is no regular file at all. These are only looked through for a request.
 
-use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{self, IoSlice, Write as _};
+use std::ffi::{CStr, OsStr};
+use std::io::IoSlice;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use allocation::bundle::Edited;
 use allocation::request::Request;
 
-use crate::{open, scan};
+use crate::open::{self, c_string};
+use crate::scan;
+use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// Real bundles have 10 to 60 KB.
 pub const LIMIT: u64 = 16 * 1024 * 1024;
@@ -23,9 +23,9 @@ pub const LIMIT: u64 = 16 * 1024 * 1024;
 pub struct Config {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
-    metadata: Metadata,
+    found: Stat,
     /// Held open, so that no other file can get its number.
-    _file: File,
+    _file: Fd,
 }
 
 /// Where runc looks for a bundle's config: `--bundle` as it was given, from the working directory.
@@ -33,16 +33,31 @@ pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
     Path::new(OsStr::from_bytes(bundle.unwrap_or_default())).join("config.json")
 }
 
-/// Reads the file if it is one that can be edited.
-pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
-    let read = open::regular(&path).and_then(|(file, metadata)| {
-        let bytes = open::bytes(&file, &metadata, LIMIT)?;
-        Ok((bytes, metadata, file))
-    });
-    match read {
-        Ok((bytes, metadata, file)) => Ok(Config { path, bytes, metadata, _file: file }),
+/// Reads the file if it is one that can be edited. `seen`: the file, where it was opened and looked at before.
+pub fn read(path: PathBuf, seen: Option<(Fd, Stat)>) -> Result<Config, (PathBuf, open::Error)> {
+    if let Some((file, found)) = seen
+        && let Some(bytes) = read_again(&file, &found)
+    {
+        return Ok(Config { path, bytes, found, _file: file });
+    }
+    let read = || {
+        let name = c_string(&path).map_err(|errno| open::Error::Io(errno.into()))?;
+        let (file, found) = open::regular_from(Begin::WorkingFolder, &name)?;
+        Ok((open::whole(&file, &found, LIMIT)?, found, file))
+    };
+    match read() {
+        Ok((bytes, found, file)) => Ok(Config { path, bytes, found, _file: file }),
         Err(error) => Err((path, error)),
     }
+}
+
+/// The bytes of a file that is as long as it was a moment ago.
+fn read_again(file: &Fd, found: &Stat) -> Option<Vec<u8>> {
+    let size = usize::try_from(found.size).ok()?;
+    // And for what is learnt from it.
+    sys::provide(size + 6 * 1024);
+    let mut bytes = Vec::with_capacity(size + 1);
+    (sys::read_from_start(file, &mut bytes, size + 1) == Ok(size)).then_some(bytes)
 }
 
 /// Whether some string in the file asks for GPUs, whatever its length and shape; `None` where it cannot
@@ -71,8 +86,8 @@ fn is_asking(request: &str) -> bool {
 impl Config {
     /// Whether another file stands in its place now: what this wrapper edits, it replaces.
     pub fn was_replaced(&self) -> bool {
-        let now = std::fs::symlink_metadata(&self.path);
-        now.is_ok_and(|now| (now.dev(), now.ino()) != (self.metadata.dev(), self.metadata.ino()))
+        let now = c_string(&self.path).and_then(|path| sys::stat_no_follow(&path));
+        now.is_ok_and(|now| !now.is_same_file(&self.found))
     }
 
     /// Puts the text in the file's place, with its mode and owner: whole or not at all. There is no
@@ -81,42 +96,47 @@ impl Config {
     /// # Errors
     /// A sentence that names the file.
     pub fn replace(&self, text: &Edited<'_>) -> Result<(), String> {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        let temporary = folder.join(format!(".config.json.rocworker.{}", std::process::id()));
-        self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path)).map_err(|error| {
-            // It may not even be there.
-            let _ = std::fs::remove_file(&temporary);
+        let mut temporary = ".config.json.rocworker.".to_owned();
+        allocation::write_number(&mut temporary, std::process::id().into());
+        let replace = || {
+            let (path, temporary) = (c_string(&self.path)?, c_string(&self.path.with_file_name(&temporary))?);
+            let written = self.write(&temporary, text);
+            let replaced = written.and_then(|()| sys::rename(Begin::WorkingFolder, &temporary, &path));
+            if replaced.is_err() {
+                // It may not even be there.
+                let _ = sys::remove(Begin::WorkingFolder, &temporary);
+            }
+            replaced
+        };
+        replace().map_err(|errno: Errno| {
+            let error = std::io::Error::from(errno);
             format!("writing {} anew failed: {error}", self.path.display())
         })
     }
 
-    fn write(&self, temporary: &Path, text: &Edited<'_>) -> io::Result<()> {
-        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary);
-        let mut file = match create() {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+    fn write(&self, temporary: &CStr, text: &Edited<'_>) -> Result<(), Errno> {
+        let Stat { uid, gid, .. } = self.found;
+        let mode = self.found.mode & 0o7777;
+        // Bits beyond these come behind the owner, whose change takes them away.
+        let create = || sys::open(temporary, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, mode & 0o777);
+        let file = match create() {
+            Err(Errno::EXISTS) => {
                 // Of an earlier process with this number, which was killed.
-                std::fs::remove_file(temporary)?;
+                sys::remove(Begin::WorkingFolder, temporary)?;
                 create()?
             }
             created => created?,
         };
-        let made = file.metadata()?;
-        let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
-        if (made.uid(), made.gid()) != (uid, gid) {
-            fchown(&file, Some(uid), Some(gid))?;
+        let made = sys::stat_of(&file)?;
+        if (made.uid, made.gid) != (uid, gid) {
+            sys::give_to(&file, uid, gid)?;
         }
-        file.set_permissions(Permissions::from_mode(self.metadata.mode() & 0o7777))?;
+        // The caller's umask has a part in it.
+        if made.mode & 0o7777 != mode {
+            sys::set_mode(&file, mode)?;
+        }
         let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(32);
         pieces.extend(text.pieces().map(|piece| IoSlice::new(piece.as_bytes())));
-        let mut left = pieces.as_mut_slice();
-        while !left.is_empty() {
-            match file.write_vectored(left) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut left, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        sys::write_pieces(&file, &mut pieces)
     }
 }

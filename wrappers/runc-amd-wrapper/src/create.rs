@@ -16,17 +16,22 @@
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
 //! between leaves a record and leases whose creator is dead, which the next decision clears away, or a
 //! bundle that has its GPUs already, to which a second pass adds nothing.
+//!
+//! # Nothing is given back
+//! The process is about to be another one. What it has of memory and open files goes with it at once; to give it back
+//! piece by piece would take longer than to read the spec. All but the lock is therefore never dropped.
+
+use std::mem::ManuallyDrop;
 
 use allocation::Render;
-use allocation::bundle::{Bundle, ProcessEdits};
+use allocation::bundle::Bundle;
 use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
-use allocation::record::{self, Creator, Record, RecordedGpu};
+use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
 use allocation::selection::{Chosen, Inventory};
 
-use crate::alive::{self, Process};
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
 use crate::exclusive::{Acquired, Exclusive};
@@ -39,8 +44,9 @@ use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::store::{Key, Store};
+use crate::sys::{self, Fd, Stat};
 use crate::uses::Uses;
-use crate::{folders, memlock, open, reap, scan};
+use crate::{folders, memlock, open, reap, recording, scan};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -56,11 +62,12 @@ pub struct Create<'a> {
 }
 
 impl Create<'_> {
-    /// Does to the bundle what its container asks for.
+    /// Does to the bundle what its container asks for. `seen`: the bundle, where it was looked at and a request may stand
+    /// in it.
     ///
     /// # Errors
     /// The sentence that says why an explicit request cannot be met: runc must not be run.
-    pub fn prepare(&self, policy: &PolicyFile) -> Result<(), String> {
+    pub fn prepare(&self, policy: &PolicyFile, seen: Option<(Fd, Stat)>) -> Result<(), String> {
         match policy {
             PolicyFile::Absent => Ok(()),
             PolicyFile::NotRoots(warning) => {
@@ -69,7 +76,7 @@ impl Create<'_> {
             }
             PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
             PolicyFile::Good(policy) if policy.says_nothing() && policy.folders.is_empty() => Ok(()),
-            PolicyFile::Good(policy) => self.prepare_under(policy),
+            PolicyFile::Good(policy) => self.prepare_under(policy, seen),
         }
     }
 
@@ -104,9 +111,10 @@ impl Create<'_> {
         Ok(())
     }
 
-    fn prepare_under(&self, policy: &Policy) -> Result<(), String> {
-        let config = match config::read(config::path_in(self.bundle)) {
-            Ok(config) => config,
+    fn prepare_under(&self, policy: &Policy, seen: Option<(Fd, Stat)>) -> Result<(), String> {
+        let may_ask = seen.is_some();
+        let config = match config::read(config::path_in(self.bundle), seen) {
+            Ok(config) => ManuallyDrop::new(config),
             Err((_, error)) if error.is_absent() => return Ok(()),
             Err((path, error)) => {
                 let reason = format!("its {} {error}, and is not edited", path.display());
@@ -127,7 +135,7 @@ impl Create<'_> {
             folders::mount(&policy.folders, &config, &self.log);
             return Ok(());
         }
-        if policy.default == Default::None && !scan::mentions(&config.bytes) {
+        if policy.default == Default::None && !may_ask && !scan::mentions(&config.bytes) {
             folders::mount(&policy.folders, &config, &self.log);
             return self.give_nothing();
         }
@@ -142,7 +150,7 @@ impl Create<'_> {
             Err(_) => return unreadable(&"it is not UTF-8"),
         };
         let bundle = match Bundle::parse(text) {
-            Ok(bundle) => bundle,
+            Ok(bundle) => ManuallyDrop::new(bundle),
             Err(error) => return unreadable(&error),
         };
         let request = Request::from_env(bundle.env()).map_err(|error| error.to_string())?;
@@ -220,16 +228,16 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
-            .map_err(|error| self.spec_fault(&error))?;
-        let outline = Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?;
+        let spec_text = self.spec_text().map_err(|error| self.spec_fault(&error))?;
+        let spec_text = ManuallyDrop::new(spec_text);
+        let outline = ManuallyDrop::new(Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?);
         if let Some(fault) = outline.fault() {
             return Err(self.spec_fault(&fault));
         }
-        let inventory = Inventory::new(policy, &outline);
+        let inventory = ManuallyDrop::new(Inventory::new(policy, &outline));
         let namespace =
             bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let creator = self.creator(policy.sharing)?;
+        let creator = recording::creator(policy.sharing, &self.paths.proc)?;
         let (in_bundle, exclusive);
         let (lock, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
@@ -279,9 +287,8 @@ impl Create<'_> {
         };
         let (lock, leased) = lock;
         // What is not given may be as wrong as it likes.
-        let spec = outline
-            .only(chosen.iter().map(|chosen| chosen.device))
-            .map_err(|error| self.spec_fault(&error))?;
+        let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
+        let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);
         if let Some(fault) = spec.faults().first().filter(|_| !chosen.is_empty()) {
             return Err(self.spec_fault(fault));
         }
@@ -294,9 +301,9 @@ impl Create<'_> {
             each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
             namespace: &namespace,
             log: self.log,
-            devices: &Devices::at(&self.paths.sys, &self.paths.dev),
+            devices: &ManuallyDrop::new(Devices::at(&self.paths.sys, &self.paths.dev)),
         };
-        let mut examined = Examined::with_capacity(2 * chosen.len() + 1);
+        let mut examined = ManuallyDrop::new(Examined::with_capacity(2 * chosen.len() + 1));
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
@@ -309,7 +316,8 @@ impl Create<'_> {
             folders::mount(&policy.folders, config, &self.log);
             return self.give_nothing();
         }
-        let mut injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let mut injection = ManuallyDrop::new(injection);
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
         let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();
         let gfx_override = policy.edits.gfx_override_for(&renders, bundle.env()).unwrap_or_else(|left_out| {
@@ -325,14 +333,20 @@ impl Create<'_> {
         let edited = bundle
             .edit(&injection, &mut |left_out| self.log.warn(left_out))
             .map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let record = record(container, creator.clone(), &chosen, injection.process)?;
+        let edited = ManuallyDrop::new(edited);
+        let record = recording::record(
+            container.key(),
+            creator.clone(),
+            &chosen,
+            std::mem::take(&mut injection.process),
+        )?;
         if let Some(exclusive) = leased {
             // The lock was let go while it waited.
             self.is_still(config)?;
             exclusive.write(&lock, &chosen)?;
         }
         store.write(&lock, container.key(), &record).map_err(|error| error.to_string())?;
-        edited.map_or(Ok(()), |text| config.replace(&text))
+        edited.as_ref().map_or(Ok(()), |text| config.replace(text))
     }
 
     /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.
@@ -383,18 +397,11 @@ impl Create<'_> {
         record.creator.pid == std::process::id() && creator_lives(record, self.paths)
     }
 
-    /// This process, which runc will be.
-    fn creator(&self, sharing: Sharing) -> Result<Creator, String> {
-        let creator = match sharing {
-            Sharing::Shared => Process::this(),
-            // Who lives decides about the next container's GPUs: proc must be this process's own.
-            Sharing::Exclusive => Process::now(&self.paths.proc, std::process::id())
-                .ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?,
-        };
-        let boot_id = alive::boot_id(&self.paths.proc).map_err(|error| {
-            unrecorded(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}"))
-        })?;
-        Ok(Creator { pid: creator.pid, start_time: creator.start_time, boot_id })
+    fn spec_text(&self) -> Result<String, open::Error> {
+        let file = open::Trusted::at(&self.paths.cdi, self.paths.owner)?;
+        // For its text, and for what becomes of that on the way into the bundle, the record included.
+        sys::provide(file.size().saturating_mul(4) + 4 * 1024);
+        file.text(SPEC_LIMIT)
     }
 
     fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {
@@ -403,31 +410,6 @@ impl Create<'_> {
             self.paths.cdi.display()
         )
     }
-}
-
-fn unrecorded(what: &str) -> String {
-    format!("what the container is given cannot be recorded: {what}")
-}
-
-fn record(
-    container: &Container<'_>,
-    creator: Creator,
-    chosen: &[Chosen<'_>],
-    process: ProcessEdits<'_>,
-) -> Result<String, String> {
-    let root = container.key().root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
-    let record = Record {
-        schema_version: record::version_of(&process),
-        id: container.key().id.to_owned(),
-        root: root.to_owned(),
-        gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
-        env: process.env.iter().map(|entry| (*entry).to_owned()).collect(),
-        env_unless_set: process.env_unless_set.map(str::to_owned),
-        memlock_bytes: process.memlock_bytes,
-        gids: process.gids,
-        creator,
-    };
-    record.to_json().map_err(|error| unrecorded(&error.to_string()))
 }
 
 /// The render nodes of the inventory's GPUs that the bundle has already.

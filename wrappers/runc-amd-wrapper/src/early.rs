@@ -8,11 +8,13 @@
 //! on memory and strings need neither; glibc's are chosen by its start-up, so that there this is left out.
 
 use std::arch::global_asm;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsStr, c_char};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt as _;
 
 use runc_amd_wrapper::environment::Environment;
-use runc_amd_wrapper::glance::glance;
+use runc_amd_wrapper::glance::{Seen, glance};
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::wrap::Verdict;
 
@@ -52,6 +54,35 @@ global_asm!(
     early = sym early,
 );
 
+/// What was read on the way, for the program proper. All zeros at first, so that it stands with other zeroed data
+/// (layout.ld).
+pub(crate) static SEEN: Slot = Slot(UnsafeCell::new((false, MaybeUninit::zeroed())));
+
+/// Whether it is filled, and with what.
+pub(crate) struct Slot(UnsafeCell<(bool, MaybeUninit<Seen>)>);
+
+// SAFETY: it is filled before the program has threads, and emptied by its first one, before there are others.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// # Safety
+    /// There is one thread.
+    unsafe fn put(&self, seen: Seen) {
+        // SAFETY: by the contract nobody else looks at it.
+        unsafe { *self.0.get() = (true, MaybeUninit::new(seen)) };
+    }
+
+    /// # Safety
+    /// There is one thread.
+    pub(crate) unsafe fn take(&self) -> Seen {
+        // SAFETY: by the contract nobody else looks at it, and what is filled is initialized.
+        unsafe {
+            let (is_filled, seen) = &mut *self.0.get();
+            if std::mem::take(is_filled) { seen.assume_init_read() } else { Seen::default() }
+        }
+    }
+}
+
 /// Executes the runtime if that is all that the call needs.
 ///
 /// # Safety
@@ -72,10 +103,15 @@ unsafe extern "C" fn early(stack: *const usize) {
     let entries = call.entries();
     let environment = Environment { entries: &entries, effective_user: 0 };
     let paths = Paths { own: OsStr::from_bytes(own.to_bytes()).into(), ..Paths::system() };
-    if let Some(Verdict::Run { runtime, depth }) = glance(&call.arguments(), &environment, &paths) {
+    let mut seen = Seen::default();
+    if let Some(Verdict::Run { runtime, depth }) = glance(&call.arguments(), &environment, &paths, &mut seen)
+    {
         // What did not work is said by the second try.
         let _ = call.run(&runtime, depth);
+        return;
     }
+    // SAFETY: nothing else runs yet.
+    unsafe { SEEN.put(seen) };
 }
 
 /// The path that was executed, as it was given to execve.

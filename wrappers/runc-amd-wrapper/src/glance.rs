@@ -16,7 +16,7 @@ use crate::args::{self, Command, Reading};
 use crate::environment::Environment;
 use crate::paths::Paths;
 use crate::store::{Key, valid_id};
-use crate::sys::{self, Errno, flag};
+use crate::sys::{self, Errno, Fd, Stat, flag};
 use crate::wrap::Verdict;
 use crate::{policy_file, runtime, scan};
 
@@ -24,28 +24,43 @@ use crate::{policy_file, runtime, scan};
 /// touches costs more than another call.
 const PIECE: usize = 8 * 1024;
 
-/// What `wrap` will answer, if it will neither write nor say anything; `None` where that is not certain.
+/// What [`glance`] has read that [`crate::wrap::wrap`] would read again.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// A policy of root's that can be kept.
+    pub policy: Option<Policy>,
+    /// Of a create or run: its bundle, a regular file, in which a request may stand.
+    pub bundle: Option<(Fd, Stat)>,
+}
+
+/// What `wrap` will answer, if it will neither write nor say anything; `None` where that is not certain. Then `seen` is
+/// for `wrap`.
 ///
 /// The environment's `effective_user` does not matter. `paths.own` is the name under which this program was
 /// executed. Where it does not stand there any more there is no answer, or, behind an update at this very
 /// moment, one more round through a wrapper, which counts the rounds.
-pub fn glance(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Option<Verdict> {
+pub fn glance(
+    arguments: &[&[u8]],
+    environment: &Environment<'_>,
+    paths: &Paths,
+    seen: &mut Seen,
+) -> Option<Verdict> {
     let depth = runtime::next_depth(environment.get(runtime::DEPTH)).ok()?;
     let Reading::Certain(call) = args::read(arguments) else { return None };
     let policy = policy(&paths.policy, paths.owner)?;
     let policys_runtime = match (policy, call.command) {
         (None, _) => None,
         (Some(text), Command::Create { bundle, id } | Command::Run { bundle, id }) => {
-            let policy = Policy::parse(&text).ok()?;
+            let policy = seen.policy.insert(Policy::parse(&text).ok()?);
             let starts_plain = policy.folders.is_empty()
                 && (policy.says_nothing()
                     || policy.default == Default::None
-                        && asks_for_nothing(bundle)?
+                        && asks_for_nothing(bundle, &mut seen.bundle)?
                         && has_no_record(call.global.root, id, paths)?);
             if !starts_plain {
                 return None;
             }
-            policy.runtime.map(PathBuf::from)
+            seen.policy.take().and_then(|policy| policy.runtime).map(PathBuf::from)
         }
         (Some(text), command) => {
             if let Command::Exec { process: Some(_), id } | Command::Delete { id, .. } = command
@@ -84,8 +99,8 @@ fn policy(path: &Path, owner: u32) -> Option<Option<String>> {
     if whole { String::from_utf8(text).ok().map(Some) } else { None }
 }
 
-/// Whether the bundle is a regular file in which no request can stand.
-fn asks_for_nothing(bundle: Option<&[u8]>) -> Option<bool> {
+/// Whether the bundle is a regular file in which no request can stand. One in which one can is `seen`.
+fn asks_for_nothing(bundle: Option<&[u8]>, seen: &mut Option<(Fd, Stat)>) -> Option<bool> {
     // Behind a piece's end the begin of a variable's name may go on.
     const OVERLAP: usize = 3;
     // `Path::join` is on a page that nothing else here needs.
@@ -103,7 +118,11 @@ fn asks_for_nothing(bundle: Option<&[u8]>) -> Option<bool> {
     while left > 0 {
         let read = sys::read(&file, &mut piece, PIECE).ok()?;
         left = left.checked_sub(u64::try_from(read).ok()?)?;
-        if read == 0 || scan::mentions(&piece) {
+        if scan::mentions(&piece) {
+            *seen = Some((file, found));
+            return Some(false);
+        }
+        if read == 0 {
             return Some(false);
         }
         piece.drain(..piece.len().saturating_sub(OVERLAP));
@@ -121,7 +140,7 @@ fn has_no_record(root: Option<&[u8]>, id: &[u8], paths: &Paths) -> Option<bool> 
 }
 
 /// Whether a path is absolute and says what it means: no `.`, no `..`, no doubled slash.
-fn is_clean(path: &[u8]) -> bool {
+pub(crate) fn is_clean(path: &[u8]) -> bool {
     let (Some(b'/'), false) = (path.first(), path.ends_with(b"/")) else { return false };
     !path.windows(2).any(|pair| matches!(pair, [b'/', b'/' | b'.']))
 }
@@ -148,11 +167,14 @@ mod tests {
             for before in (PIECE - 20..PIECE + 20).chain([0, 2 * PIECE, 5 * PIECE - 2]) {
                 let mut text = "x".repeat(before);
                 std::fs::write(place.path().join("config.json"), &text).unwrap();
-                assert_eq!(asks_for_nothing(bundle), Some(true), "{before}");
+                let mut seen = None;
+                assert_eq!(asks_for_nothing(bundle, &mut seen), Some(true), "{before}");
+                assert!(seen.is_none());
                 text.push_str(request);
                 text.push_str(&"y".repeat(3 * PIECE));
                 std::fs::write(place.path().join("config.json"), &text).unwrap();
-                assert_eq!(asks_for_nothing(bundle), Some(false), "{request} behind {before}");
+                assert_eq!(asks_for_nothing(bundle, &mut seen), Some(false), "{request} behind {before}");
+                assert!(seen.is_some());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! From chosen GPUs to what is written into a bundle: the CDI spec's edits, with the numbers and groups
 //! of the nodes as they stand.
 
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
 use allocation::ByPath;
@@ -73,12 +74,9 @@ impl<'a> Setting<'a> {
         examined: &mut Examined<'a>,
     ) -> Result<(), String> {
         for wanted in &edits.device_nodes {
-            let host = wanted.host();
-            if examined.0.contains_key(host) {
-                continue;
+            if let Entry::Vacant(place) = examined.0.entry(wanted.host()) {
+                place.insert(self.node(wanted, chosen)?);
             }
-            let seen = self.node(wanted, chosen)?;
-            examined.0.insert(host, seen);
         }
         Ok(())
     }

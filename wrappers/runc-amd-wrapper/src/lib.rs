@@ -39,6 +39,7 @@ pub mod policy_file;
 pub mod procfs;
 pub mod queue;
 pub mod reap;
+mod recording;
 pub mod run_error;
 pub mod run_folder;
 pub mod runtime;

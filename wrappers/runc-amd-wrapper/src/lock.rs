@@ -7,8 +7,6 @@
 //! The lock is one on the file `lock`, as in every version, and then one on the folder itself: a file can be removed
 //! while somebody has it, and who came later would lock another one beside.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,7 +14,7 @@ use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
 use crate::run_folder;
-use crate::sys::flag;
+use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
 /// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
@@ -30,9 +28,9 @@ const POLL: Duration = Duration::from_millis(2);
 /// Held until this process execs or ends, or drops it.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    file: Fd,
     /// `/run/rocworker`.
-    folder: File,
+    folder: Fd,
 }
 
 impl Lock {
@@ -42,79 +40,67 @@ impl Lock {
     /// # Errors
     /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
     pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
-        run_folder::ensure(&paths.run, paths.owner)?;
         let path = paths.run.join("lock");
         let (mut lock, mut opened) = Self::open(paths, &path)?;
         // The clock is not looked at before somebody has to wait: its first page is a tenth of a create.
         let mut began = None;
         loop {
+            let failed = |errno: Errno| Error::io("the lock", &path, Attempt::Lock)(errno.into());
             // In this order everywhere, so that no two wait for each other.
-            let (tried, of) = match lock.file.try_lock() {
-                Ok(()) => (lock.folder.try_lock(), &lock.folder),
-                held => (held, &lock.file),
-            };
-            match tried {
-                Ok(()) if stands_at(&path, &opened) => return Ok(lock),
+            let held = if !sys::lock(&lock.file).map_err(failed)? {
+                &lock.file
+            } else if !sys::lock(&lock.folder).map_err(failed)? {
+                &lock.folder
+            } else if stands_at(&path, &opened) {
+                return Ok(lock);
+            } else {
                 // Somebody removed it while this process waited: whoever comes later locks another file first.
-                Ok(()) => (lock, opened) = Self::open(paths, &path)?,
-                Err(TryLockError::Error(error)) => {
-                    return Err(Error::io("the lock", &path, Attempt::Lock)(error));
-                }
-                Err(TryLockError::WouldBlock)
-                    if began.get_or_insert_with(Instant::now).elapsed() < patience =>
-                {
-                    std::thread::sleep(POLL);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let who = of.metadata().map(|held| who_has_it(&held, &paths.proc));
-                    let rest = format!(
-                        "was not to be had within {} s: {}",
-                        patience.as_secs_f32(),
-                        who.unwrap_or_else(|error| error.to_string())
-                    );
-                    return Err(Error::Held { path, rest });
-                }
+                (lock, opened) = Self::open(paths, &path)?;
+                continue;
+            };
+            if began.get_or_insert_with(Instant::now).elapsed() < patience {
+                std::thread::sleep(POLL);
+                continue;
             }
+            let who = sys::stat_of(held).map(|held| who_has_it(&held, &paths.proc));
+            let rest = format!(
+                "was not to be had within {} s: {}",
+                patience.as_secs_f32(),
+                who.unwrap_or_else(|errno| std::io::Error::from(errno).to_string())
+            );
+            return Err(Error::Held { path, rest });
         }
     }
 
-    /// Both, not locked yet.
-    fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), Error> {
-        let (file, opened) = open(path, paths.owner)?;
-        let folder = File::open(&paths.run).map_err(Error::io("the folder", &paths.run, Attempt::Open))?;
+    /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
+    /// not waited for.
+    fn open(paths: &Paths, path: &Path) -> Result<(Self, Stat), Error> {
+        let folder = run_folder::ensure(&paths.run, paths.owner)?;
+        let flags = flag::READ_WRITE | flag::CREATE | flag::NOFOLLOW | flag::NONBLOCK;
+        let failed = |errno: Errno| Error::io("the lock", path, Attempt::Open)(errno.into());
+        let file = sys::open_from(Begin::Folder(&folder), c"lock", flags, 0o600).map_err(failed)?;
+        let opened = sys::stat_of(&file).map_err(failed)?;
+        let refused = |error| Error::new("the lock", path, Attempt::Open, error);
+        if !opened.is_regular() {
+            return Err(refused(open::Error::NotRegular));
+        }
+        open::check_who_may_write(opened.uid, opened.mode, paths.owner).map_err(refused)?;
         Ok((Self { file, folder }, opened))
     }
 }
 
-/// A regular file of root's, never through a link, and not waiting for a fifo's other end.
-fn open(path: &Path, owner: u32) -> Result<(File, Metadata), Error> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags((flag::NOFOLLOW | flag::NONBLOCK).cast_signed())
-        .open(path)
-        .map_err(Error::io("the lock", path, Attempt::Open))?;
-    let refused = |error| Error::new("the lock", path, Attempt::Open, error);
-    let (file, metadata) = open::checked_regular(file).map_err(refused)?;
-    open::check_owner(&metadata, owner).map_err(refused)?;
-    Ok((file, metadata))
-}
-
 /// Whether the file that was opened is the one that another wrapper would open now.
-fn stands_at(path: &Path, opened: &Metadata) -> bool {
-    let now = path.symlink_metadata();
-    now.is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
+fn stands_at(path: &Path, opened: &Stat) -> bool {
+    let now = open::c_string(path).and_then(|path| sys::stat_no_follow(&path));
+    now.is_ok_and(|now| now.is_same_file(opened))
 }
 
 /// Which process has the lock, as far as this one can see, and what to do.
-fn who_has_it(lock: &Metadata, proc: &Path) -> String {
+fn who_has_it(lock: &Stat, proc: &Path) -> String {
     let locks = std::fs::read_to_string(proc.join("locks")).unwrap_or_default();
     let of_process =
         |pid: u32, file: &str| std::fs::read_to_string(proc.join(pid.to_string()).join(file)).ok();
-    let found = holder(&locks, lock.dev(), lock.ino());
+    let found = holder(&locks, lock.device, lock.inode);
     let Some((pid, name)) = found.and_then(|pid| Some((pid, of_process(pid, "comm")?))) else {
         return "no process that is seen from here has it, so that it is one of another pid namespace, perhaps \
                 stopped: end it, or let it go on"
@@ -136,7 +122,8 @@ fn who_has_it(lock: &Metadata, proc: &Path) -> String {
 /// The process that has an flock on this file, by the kernel's list (proc_locks(5); fs/locks.c, `lock_get_status`).
 /// The list names the file system's own device, and `stat` may name another one (overlayfs, btrfs): then the
 /// inode's number decides, where it is one file's alone.
-fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+fn holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32> {
+    let device = format!("{major:02x}:{minor:02x}");
     let mut same_inode = Vec::new();
     for line in locks.lines() {
         // "7: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF"; one that waits has "->" behind its number.
@@ -148,7 +135,7 @@ fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
         if its_inode.parse() != Ok(inode) {
             continue;
         }
-        if its_device == in_proc_locks(device) {
+        if its_device == device {
             return Some(pid);
         }
         same_inode.push(pid);
@@ -159,16 +146,10 @@ fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     }
 }
 
-/// A device's number from `stat` (the C library's `makedev`), as that list writes it.
-fn in_proc_locks(device: u64) -> String {
-    let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
-    let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
-    format!("{major:02x}:{minor:02x}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt as _;
     use std::process::{Command, Stdio};
 
     const LOCKS: &str = "1: POSIX  ADVISORY  WRITE 11 00:19:77 0 EOF\n\
@@ -181,16 +162,15 @@ mod tests {
     #[test]
     fn the_holder_is_the_one_that_has_an_flock_on_this_very_file() {
         for (device, inode, expected) in [
-            (0xfe10, 77, Some(12)),
-            (0x0019, 78, Some(15)),
+            ((0xfe, 0x10), 77, Some(12)),
+            ((0, 0x19), 78, Some(15)),
             // Another device's number, as with overlayfs: one file alone has that inode, or two have.
-            (0x0033, 77, Some(12)),
-            (0x0033, 78, None),
-            (0x0019, 79, None),
+            ((0, 0x33), 77, Some(12)),
+            ((0, 0x33), 78, None),
+            ((0, 0x19), 79, None),
         ] {
-            assert_eq!(holder(LOCKS, device, inode), expected, "{device:x}:{inode}");
+            assert_eq!(holder(LOCKS, device, inode), expected, "{device:x?}:{inode}");
         }
-        assert_eq!(in_proc_locks(0x1234_5678_9abc_def0), "12345cde:6789abf0");
     }
 
     #[test]

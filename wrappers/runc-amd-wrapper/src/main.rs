@@ -18,7 +18,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use runc_amd_wrapper::environment::Environment;
-use runc_amd_wrapper::glance::glance;
+#[cfg(not(early_entry))]
+use runc_amd_wrapper::glance::{Seen, glance};
 use runc_amd_wrapper::log::Log;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::runtime::{self, DEPTH};
@@ -30,12 +31,12 @@ static MEMORY: arena::Arena = arena::Arena::new();
 
 unsafe extern "C" {
     static environ: *const *const c_char;
-    fn geteuid() -> u32;
     // Both are as wide as a pointer: `unsigned long`.
     fn getauxval(kind: usize) -> usize;
 }
 
-/// Of the auxiliary vector: the path that was executed (linux/auxvec.h).
+/// Of the auxiliary vector: the effective user, and the path that was executed (linux/auxvec.h).
+const AT_EUID: usize = 12;
 const AT_EXECFN: usize = 31;
 
 /// What the C library's start-up calls.
@@ -46,8 +47,9 @@ const AT_EXECFN: usize = 31;
 unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: both arrays are as the C library made them, and nothing here changes them.
     let call = unsafe { Call::new(argv, environ) };
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    let effective_user = unsafe { geteuid() };
+    // The kernel hands it over, so that it need not be asked.
+    // SAFETY: getauxval has no preconditions.
+    let effective_user = u32::try_from(unsafe { getauxval(AT_EUID) }).unwrap_or(u32::MAX);
     let (arguments, entries) = (call.arguments(), call.entries());
     let environment = Environment { entries: &entries, effective_user };
     // `/proc/self/exe` says it for certain, and makes the kernel build this process's folder in /proc.
@@ -59,12 +61,15 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let own = own.filter(|own| sys::stat(own).is_ok_and(|found| found.is_regular()));
     let own = own.map_or_else(|| Paths::system().own, |own| OsStr::from_bytes(own.to_bytes()).into());
     let paths = Paths { own, ..Paths::system() };
-    // It was asked before.
-    let at_a_glance = if cfg!(early_entry) { None } else { glance(&arguments, &environment, &paths) };
-    let verdict = at_a_glance.unwrap_or_else(|| {
-        MEMORY.provide();
-        wrap(&arguments, &environment, &paths)
-    });
+    #[cfg(early_entry)]
+    // SAFETY: no thread has been started.
+    let (at_a_glance, seen) = (None, unsafe { early::SEEN.take() });
+    #[cfg(not(early_entry))]
+    let (at_a_glance, seen) = {
+        let mut seen = Seen::default();
+        (glance(&arguments, &environment, &paths, &mut seen), seen)
+    };
+    let verdict = at_a_glance.unwrap_or_else(|| wrap(&arguments, &environment, &paths, seen));
     match verdict {
         Verdict::Run { mut runtime, depth } => {
             let mut error = call.run(&runtime, depth);
@@ -140,17 +145,18 @@ impl Call {
 /// # Safety
 /// `array` is null or such an array, whose strings live as long as the process and are not changed.
 unsafe fn strings(array: *const *const c_char) -> Vec<&'static CStr> {
-    let mut strings = Vec::with_capacity(48);
     if array.is_null() {
-        return strings;
+        return Vec::new();
     }
     // SAFETY: by the contract every place up to the null one is a string.
     unsafe {
-        let mut place = array;
-        while !(*place).is_null() {
-            strings.push(CStr::from_ptr(*place));
-            place = place.add(1);
+        let mut count = 0;
+        while !(*array.add(count)).is_null() {
+            count += 1;
         }
+        // As much as they need: the first page of memory is all that most calls touch.
+        let mut strings = Vec::with_capacity(count);
+        strings.extend((0..count).map(|at| CStr::from_ptr(*array.add(at))));
+        strings
     }
-    strings
 }

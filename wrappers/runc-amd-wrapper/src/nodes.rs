@@ -6,13 +6,14 @@
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
 use std::cell::{OnceCell, RefCell};
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use allocation::Render;
 
 use crate::open;
-use crate::sys::{self, Begin, Errno, Fd, flag};
+use crate::sys::{self, Begin, Fd, flag};
 
 /// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
 const DRIVER: &str = "amdgpu";
@@ -26,12 +27,21 @@ pub struct Devices<'a> {
     chars: OnceCell<Option<Fd>>,
     nodes: OnceCell<Option<Fd>>,
     /// Folders of cards, relative to `chars`, which amdgpu drives: each card has two nodes or more.
-    amds: RefCell<Vec<String>>,
+    amds: RefCell<Vec<Vec<u8>>>,
+    /// Where the last link led.
+    target: RefCell<Vec<u8>>,
 }
 
 impl<'a> Devices<'a> {
     pub fn at(sys: &'a Path, dev: &'a Path) -> Self {
-        Self { sys, dev, chars: OnceCell::new(), nodes: OnceCell::new(), amds: RefCell::default() }
+        Self {
+            sys,
+            dev,
+            chars: OnceCell::new(),
+            nodes: OnceCell::new(),
+            amds: RefCell::default(),
+            target: RefCell::default(),
+        }
     }
 
     /// `/sys/dev/char`: an entry for each character device that the kernel knows.
@@ -44,43 +54,70 @@ impl<'a> Devices<'a> {
         self.nodes.get_or_init(|| folder(self.dev)).as_ref().map(Begin::Folder)
     }
 
-    /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`.
-    fn place(&self, node: &Node) -> Option<String> {
-        let mut entry = Vec::with_capacity(24);
-        push_number(&mut entry, node.major);
-        entry.push(b':');
-        push_number(&mut entry, node.minor);
-        entry.push(0);
-        self.link(c_string(&entry)?)
+    /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`: put into the buffer.
+    fn place<'t>(&self, node: &Node, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
+        let mut entry = Name::default();
+        entry.push_number(node.major);
+        entry.push(b":");
+        entry.push_number(node.minor);
+        self.link(entry.as_c_str()?, target)
     }
 
-    fn link(&self, path: &std::ffi::CStr) -> Option<String> {
-        let mut target = Vec::new();
-        sys::read_link(self.chars()?, path, &mut target).ok()?;
-        String::from_utf8(target).ok()
+    fn link<'t>(&self, path: &CStr, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
+        sys::read_link(self.chars()?, path, target).ok()?;
+        Some(target)
     }
 
     /// The driver of the device in this folder, relative to `/sys/dev/char`. None: no driver has it.
-    fn driver(&self, folder: &str) -> Option<String> {
-        let link = self.link(c_string(&[folder.as_bytes(), b"/driver\0"].concat())?)?;
-        Some(last(&link).to_owned())
+    fn driver(&self, folder: &[u8]) -> Option<Vec<u8>> {
+        let mut target = Vec::new();
+        let path = [folder, b"/driver\0"].concat();
+        let link = self.link(CStr::from_bytes_with_nul(&path).ok()?, &mut target)?;
+        Some(last(link).to_vec())
+    }
+}
+
+/// A short path, made without asking for memory.
+struct Name {
+    bytes: [u8; 64],
+    length: usize,
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self { bytes: [0; 64], length: 0 }
+    }
+}
+
+impl Name {
+    /// None: it is not short.
+    fn push(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.length + bytes.len();
+        self.bytes.get_mut(self.length..end)?.copy_from_slice(bytes);
+        self.length = end;
+        Some(())
+    }
+
+    /// Without core::fmt, which costs more than the question to the kernel.
+    fn push_number(&mut self, number: u32) -> Option<()> {
+        let mut digits = [b'0'; 10];
+        let (mut left, mut begin) = (number, digits.len());
+        while left > 0 || begin == digits.len() {
+            begin -= 1;
+            digits[begin] += u8::try_from(left % 10).unwrap_or_default();
+            left /= 10;
+        }
+        self.push(&digits[begin..])
+    }
+
+    /// None: it fills its place, or has a NUL in it.
+    fn as_c_str(&self) -> Option<&CStr> {
+        CStr::from_bytes_with_nul(self.bytes.get(..=self.length)?).ok()
     }
 }
 
 fn folder(path: &Path) -> Option<Fd> {
     sys::open(&open::c_string(path).ok()?, flag::PATH | flag::DIRECTORY, 0).ok()
-}
-
-fn c_string(bytes: &[u8]) -> Option<&std::ffi::CStr> {
-    std::ffi::CStr::from_bytes_with_nul(bytes).ok()
-}
-
-/// Without core::fmt, which costs more than the question to the kernel.
-fn push_number(to: &mut Vec<u8>, number: u32) {
-    if number >= 10 {
-        push_number(to, number / 10);
-    }
-    to.extend(char::from_digit(number % 10, 10).map(|digit| digit as u8));
 }
 
 /// A character device node as it stands.
@@ -172,11 +209,16 @@ impl Node {
             (Some(rest), Some(begin)) if !rest.starts_with(b"/") => (begin, rest),
             _ => (Begin::WorkingFolder, bytes),
         };
-        let mut named = Vec::with_capacity(64);
-        named.extend_from_slice(rest);
-        named.push(0);
-        let found =
-            c_string(&named).ok_or(Errno::INVALID).and_then(|path| sys::stat_no_follow_from(begin, path));
+        let mut short = Name::default();
+        let long;
+        let named = match short.push(rest).and_then(|()| short.as_c_str()) {
+            Some(named) => Ok(named),
+            None => {
+                long = open::c_string(Path::new(OsStr::from_bytes(rest)));
+                long.as_deref().map_err(|errno| *errno)
+            }
+        };
+        let found = named.and_then(|path| sys::stat_no_follow_from(begin, path));
         let found =
             found.map_err(|errno| Error::Unreadable { path: path.to_owned(), error: errno.into() })?;
         if !found.is_character_device() {
@@ -202,47 +244,53 @@ impl Node {
             Some(_) => Error::UnknownToKernel { path: path.to_owned(), major, minor },
             None => Error::NobodyToAsk { path: path.to_owned(), chars: devices.sys.join("dev/char") },
         };
-        let place = devices.place(self).ok_or_else(unknown)?;
-        let (folder, class, name) = device(&place).ok_or_else(unknown)?;
+        let mut target = devices.target.borrow_mut();
+        let place = devices.place(self, &mut target).ok_or_else(unknown)?;
+        let (folder, class, name) = device(place).ok_or_else(unknown)?;
         let parent = last(folder);
-        let is = Render::parse(name);
+        let is = Render::from_bytes(name);
+        let said = |name: &[u8]| name.escape_ascii().to_string();
         match (class, name, owner) {
-            ("kfd", "kfd", _) => Ok(None),
-            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(is),
-            ("drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
+            (b"kfd", b"kfd", _) => Ok(None),
+            (b"drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card.as_bytes()) => Ok(is),
+            (b"drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
                 // The kernel names no card for a further partition: its render node's name must be the
                 // policy's, and any other node of it must have the name that its path says.
-                let named = if name.starts_with("render") { render } else { path.to_str() };
-                if named.and_then(|path| path.rsplit('/').next()) == Some(name) {
+                let named = if name.starts_with(b"render") { render } else { path.to_str() };
+                if named.is_some_and(|path| last(path.as_bytes()) == name) {
                     Ok(is)
                 } else {
                     let wanted =
                         render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
-                    Err(Error::NotOfGpu { path: path.to_owned(), is: format!("{parent} ({name})"), wanted })
+                    Err(Error::NotOfGpu {
+                        path: path.to_owned(),
+                        is: format!("{} ({})", said(parent), said(name)),
+                        wanted,
+                    })
                 }
             }
-            ("drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
+            (b"drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
                 path: path.to_owned(),
-                is: format!("the card {parent}"),
+                is: format!("the card {}", said(parent)),
                 wanted: format!("the card {card}"),
             }),
-            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(is),
-            ("drm", _, Owner::AnyOfAmd) => {
+            (b"drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(is),
+            (b"drm", _, Owner::AnyOfAmd) => {
                 // The nodes of a card mostly come one behind the other.
                 if devices.amds.borrow().iter().rev().any(|known| known == folder) {
                     return Ok(is);
                 }
                 match devices.driver(folder) {
-                    Some(driver) if driver == DRIVER => {
-                        devices.amds.borrow_mut().push(folder.to_owned());
+                    Some(driver) if driver == DRIVER.as_bytes() => {
+                        devices.amds.borrow_mut().push(folder.to_vec());
                         Ok(is)
                     }
                     driver => {
                         let driver = driver.map_or_else(
                             || "which no driver has".to_owned(),
-                            |driver| format!("which the driver {} has", driver.escape_default()),
+                            |driver| format!("which the driver {} has", driver.escape_ascii()),
                         );
-                        let is = format!("the card {}, {driver}", parent.escape_default());
+                        let is = format!("the card {}, {driver}", said(parent));
                         Err(Error::NotAmds { path: path.to_owned(), is })
                     }
                 }
@@ -253,23 +301,28 @@ impl Node {
 }
 
 /// The folder of a device, its class and its name: `…/0000:64:00.0`, `drm`, `renderD128`.
-fn device(place: &str) -> Option<(&str, &str, &str)> {
-    // A byte at a time: what searches long texts fast takes longer to begin than these texts are.
-    let slash = |text: &str| text.bytes().rposition(|b| b == b'/');
+fn device(place: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (place, name) = place.split_at_checked(slash(place)?)?;
     let (folder, class) = place.split_at_checked(slash(place)?)?;
-    Some((folder, class.strip_prefix('/')?, name.strip_prefix('/')?))
+    Some((folder, class.get(1..)?, name.get(1..)?))
 }
 
 /// The last part of a path.
-fn last(path: &str) -> &str {
-    path.bytes().rposition(|b| b == b'/').and_then(|slash| path.get(slash + 1..)).unwrap_or(path)
+fn last(path: &[u8]) -> &[u8] {
+    slash(path).and_then(|slash| path.get(slash + 1..)).unwrap_or(path)
+}
+
+/// A byte at a time: what searches long texts fast takes longer to begin than these texts are.
+fn slash(path: &[u8]) -> Option<usize> {
+    path.iter().rposition(|byte| *byte == b'/')
 }
 
 /// `amdgpu_xcp.3` of newer kernels, `amdgpu_xcp_3` of older ones.
-fn is_partition(device: &str) -> bool {
-    let number = device.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
-    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+fn is_partition(device: &[u8]) -> bool {
+    match device.strip_prefix(b"amdgpu_xcp") {
+        Some([b'.' | b'_', number @ ..]) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Files of which it is checked what they are after they are open, so that nobody can swap them.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::sys::{self, Errno, flag};
+use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// Read at once of a file that grows meanwhile.
 const GROWN: usize = 4096;
@@ -54,17 +54,8 @@ impl Error {
     }
 }
 
-/// Opens a regular file for reading, never through a link in its last place, never waiting for a fifo.
-pub fn regular(path: &Path) -> Result<(File, Metadata), Error> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags((flag::NOFOLLOW | flag::NONBLOCK).cast_signed())
-        .open(path)
-        .map_err(Error::Io)?;
-    checked_regular(file)
-}
-
-/// The same through a link, as runc would open it: to be looked at only.
+/// Opens a regular file for reading, never waiting for a fifo. Through a link, as runc would open it: to be looked at
+/// only.
 pub fn regular_behind_links(path: &Path) -> Result<(File, Metadata), Error> {
     let file = OpenOptions::new()
         .read(true)
@@ -74,7 +65,7 @@ pub fn regular_behind_links(path: &Path) -> Result<(File, Metadata), Error> {
     checked_regular(file)
 }
 
-/// The same for reading and writing in place.
+/// The same for reading and writing in place, never through a link in its last place.
 pub fn regular_for_writing(path: &Path) -> Result<(File, Metadata), Error> {
     let file = OpenOptions::new()
         .read(true)
@@ -86,7 +77,7 @@ pub fn regular_for_writing(path: &Path) -> Result<(File, Metadata), Error> {
 }
 
 /// The file with its metadata, where it is a regular one.
-pub(crate) fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
+fn checked_regular(file: File) -> Result<(File, Metadata), Error> {
     let metadata = file.metadata().map_err(Error::Io)?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(Error::NotRegular) }
 }
@@ -108,15 +99,59 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 /// Reads a text that only its owner can have written: a regular file of `owner`'s, which neither its group
 /// nor others may write. On a machine that is user 0; inside a user namespace, that namespace's root.
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
-    // With the kernel's calls alone, as few as there can be: every decision reads some such files.
-    let io = |errno: Errno| Error::Io(errno.into());
-    let name = c_string(path).map_err(io)?;
-    let file = sys::open(&name, flag::NOFOLLOW | flag::NONBLOCK, 0).map_err(io)?;
-    let found = sys::stat_of(&file).map_err(io)?;
-    if !found.is_regular() {
-        return Err(Error::NotRegular);
+    Trusted::at(path, owner)?.text(limit)
+}
+
+/// The same at a path that begins in a folder.
+pub(crate) fn trusted_text_from(
+    from: Begin<'_>,
+    path: &CStr,
+    limit: u64,
+    owner: u32,
+) -> Result<String, Error> {
+    Trusted::from(from, path, owner)?.text(limit)
+}
+
+/// A file of which [`trusted_text`] would read.
+#[derive(Debug)]
+pub(crate) struct Trusted {
+    file: Fd,
+    found: Stat,
+}
+
+impl Trusted {
+    pub(crate) fn at(path: &Path, owner: u32) -> Result<Self, Error> {
+        let name = c_string(path).map_err(|errno| Error::Io(errno.into()))?;
+        Self::from(Begin::WorkingFolder, &name, owner)
     }
-    check_who_may_write(found.uid, found.mode, owner)?;
+
+    fn from(from: Begin<'_>, path: &CStr, owner: u32) -> Result<Self, Error> {
+        let (file, found) = regular_from(from, path)?;
+        check_who_may_write(found.uid, found.mode, owner)?;
+        Ok(Self { file, found })
+    }
+
+    /// In bytes, as it was when it was opened.
+    pub(crate) fn size(&self) -> usize {
+        usize::try_from(self.found.size).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn text(self, limit: u64) -> Result<String, Error> {
+        String::from_utf8(whole(&self.file, &self.found, limit)?).map_err(|_| Error::NotText)
+    }
+}
+
+/// Opens a regular file for reading, never through a link in its last place, never waiting for a fifo; with the
+/// kernel's calls alone, as few as there can be: every create reads some such files.
+pub(crate) fn regular_from(from: Begin<'_>, path: &CStr) -> Result<(Fd, Stat), Error> {
+    let io = |errno: Errno| Error::Io(errno.into());
+    let file = sys::open_from(from, path, flag::NOFOLLOW | flag::NONBLOCK, 0).map_err(io)?;
+    let found = sys::stat_of(&file).map_err(io)?;
+    if found.is_regular() { Ok((file, found)) } else { Err(Error::NotRegular) }
+}
+
+/// Reads a whole file of at most `limit` bytes, of which nothing has been read.
+pub(crate) fn whole(file: &Fd, found: &Stat, limit: u64) -> Result<Vec<u8>, Error> {
     let too_long = |_| Error::TooLong { limit };
     let limit_len = usize::try_from(limit).map_err(too_long)?;
     let size = usize::try_from(found.size).map_err(too_long)?;
@@ -127,12 +162,12 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
     loop {
         // One byte more than the file had: what comes short of that has come to its end.
         let most = if bytes.len() <= size { size + 1 - bytes.len() } else { GROWN };
-        let read = sys::read(&file, &mut bytes, most).map_err(io)?;
+        let read = sys::read(file, &mut bytes, most).map_err(|errno| Error::Io(errno.into()))?;
         if bytes.len() > limit_len {
             return Err(Error::TooLong { limit });
         }
         if read == 0 || bytes.len() == size {
-            return String::from_utf8(bytes).map_err(|_| Error::NotText);
+            return Ok(bytes);
         }
     }
 }
@@ -143,11 +178,6 @@ pub(crate) fn c_string(path: &Path) -> Result<CString, Errno> {
 }
 
 /// The owner, and no write bit for group or others.
-pub fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), Error> {
-    check_who_may_write(metadata.uid(), metadata.mode(), owner)
-}
-
-/// The same of what is known otherwise.
 pub(crate) fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error> {
     if uid != owner {
         return Err(Error::Foreign(format!("its owner is user {uid}")));
@@ -161,7 +191,7 @@ pub(crate) fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     #[test]
     fn a_text_is_read_whole_up_to_its_limit() {

@@ -4,17 +4,16 @@
 //! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
 //! fifo: somebody may have planted it while the folder was not yet root's alone.
 
-use std::cell::Cell;
-use std::fs::DirBuilder;
+use std::cell::{Cell, OnceCell};
+use std::ffi::CString;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Lock;
 use crate::open::{self, c_string};
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
-use crate::sys::{self, Errno, Fd, flag};
+use crate::sys::{self, Begin, Errno, Fd, flag};
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
@@ -32,7 +31,8 @@ pub struct RunFolder {
     kind: Kind,
     /// What is root's alone stays so: once is enough.
     run_is_checked: Cell<bool>,
-    is_checked: Cell<bool>,
+    /// The folder that was checked.
+    checked: OnceCell<Fd>,
 }
 
 /// What the files of a folder are.
@@ -61,7 +61,7 @@ impl RunFolder {
             owner: paths.owner,
             kind,
             run_is_checked: Cell::new(false),
-            is_checked: Cell::new(false),
+            checked: OnceCell::new(),
         }
     }
 
@@ -82,20 +82,39 @@ impl RunFolder {
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
-        ensure(&self.path, self.owner)?;
+        let folder = ensure(&self.path, self.owner)?;
         self.run_is_checked.set(true);
-        self.is_checked.set(true);
+        let _ = self.checked.set(folder);
+        Ok(())
+    }
+
+    fn check_run(&self) -> Result<(), Error> {
+        if !self.run_is_checked.get() {
+            check(&self.run, self.owner)?;
+            self.run_is_checked.set(true);
+        }
         Ok(())
     }
 
     fn check(&self) -> Result<(), Error> {
-        for (folder, is_checked) in [(&self.run, &self.run_is_checked), (&self.path, &self.is_checked)] {
-            if !is_checked.get() {
-                check(folder, self.owner)?;
-                is_checked.set(true);
-            }
+        self.check_run()?;
+        if self.checked.get().is_none() {
+            let _ = self.checked.set(check(&self.path, self.owner)?);
         }
         Ok(())
+    }
+
+    /// A file of this name for the kernel: from the folder, where that is open, which is shorter.
+    fn place(&self, name: &str) -> Result<(Begin<'_>, CString), Errno> {
+        match self.checked.get() {
+            Some(folder) => Ok((Begin::Folder(folder), c_string(Path::new(name))?)),
+            None => Ok((Begin::WorkingFolder, c_string(&self.path.join(name))?)),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<String, open::Error> {
+        let (from, path) = self.place(name).map_err(|errno| open::Error::Io(errno.into()))?;
+        open::trusted_text_from(from, &path, self.kind.limit, self.owner)
     }
 
     /// The text of a file; `None` where there is none of that name.
@@ -103,15 +122,24 @@ impl RunFolder {
     /// # Errors
     /// It cannot be read, or others than root can have written it.
     pub fn read(&self, name: &str) -> Result<Option<String>, Error> {
-        let path = self.path.join(name);
-        match open::trusted_text(&path, self.kind.limit, self.owner) {
+        match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
-            Err(open::Error::Io(_)) if !may_stand(&path) => Ok(None),
+            Err(open::Error::Io(_)) if !self.may_stand(name) => Ok(None),
             read => {
                 self.check()?;
-                read.map(Some).map_err(|error| Error::new(self.kind.what, &path, Attempt::Read, error))
+                let failed = |error| Error::new(self.kind.what, &self.path_of(name), Attempt::Read, error);
+                read.map(Some).map_err(failed)
             }
         }
+    }
+
+    /// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
+    /// file can have: a container of which nothing can have been kept has nothing.
+    fn may_stand(&self, name: &str) -> bool {
+        // ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP (asm-generic/errno-base.h, errno.h).
+        const NOTHING_THERE: [i32; 4] = [2, 20, 36, 40];
+        let found = self.place(name).and_then(|(from, path)| sys::stat_no_follow_from(from, &path));
+        !found.is_err_and(|errno| NOTHING_THERE.contains(&errno.0))
     }
 
     /// The names of all files, as the kernel lists them; none where the folder is not there. What a writer
@@ -121,12 +149,16 @@ impl RunFolder {
     /// The folder cannot be read, or is not root's alone.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(io::Error::from(error));
-        let folder = match sys::open(&c_string(&self.path).map_err(failed)?, OF_A_FOLDER, 0) {
-            Err(Errno::NOT_FOUND) => return Ok(Vec::new()),
-            opened => opened.map_err(failed)?,
-        };
-        self.check()?;
-        let names = sys::names(&folder).map_err(failed)?.into_iter();
+        if self.checked.get().is_none() {
+            let opened = match sys::open(&c_string(&self.path).map_err(failed)?, OF_A_FOLDER, 0) {
+                Err(Errno::NOT_FOUND) => return Ok(Vec::new()),
+                opened => opened.map_err(failed)?,
+            };
+            self.check_run()?;
+            let _ = self.checked.set(believed(&self.path, opened, self.owner)?);
+        }
+        let Some(folder) = self.checked.get() else { return Ok(Vec::new()) };
+        let names = sys::names(folder).map_err(failed)?.into_iter();
         Ok(names
             .filter_map(|name| String::from_utf8(name).ok())
             .filter(|name| !name.ends_with('~'))
@@ -141,7 +173,7 @@ impl RunFolder {
         let mut names = self.names()?;
         names.sort_unstable();
         let read = |name: String| {
-            let text = open::trusted_text(&self.path.join(&name), self.kind.limit, self.owner);
+            let text = self.text(&name);
             Entry { name, text }
         };
         // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
@@ -154,37 +186,33 @@ impl RunFolder {
     /// # Errors
     /// What the kernel said.
     pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), Error> {
-        let path = self.path.join(name);
-        let temporary = self.path.join(TEMPORARY);
-        let failed = |attempt, errno: Errno| Error::io(self.kind.what, &path, attempt)(errno.into());
-        let file = self.fresh(&temporary, &path)?;
-        let written = sys::write(&file, text.as_bytes()).map_err(|errno| failed(Attempt::Write, errno));
-        drop(file);
-        let written = written.and_then(|()| {
-            std::fs::rename(&temporary, &path).map_err(Error::io(self.kind.what, &path, Attempt::Replace))
-        });
-        if written.is_err() {
-            // The next writer takes it away where this one cannot.
-            let _ = std::fs::remove_file(&temporary);
-        }
-        written
-    }
-
-    /// A new file under the temporary name. Whatever stands there, of a writer that was killed or planted, is
-    /// taken away and never opened: the lock is held, so that nobody is at work on it.
-    fn fresh(&self, temporary: &Path, path: &Path) -> Result<Fd, Error> {
-        let failed = |errno: Errno| Error::io(self.kind.what, path, Attempt::Write)(errno.into());
-        let name = c_string(temporary).map_err(failed)?;
-        let create = || sys::open(&name, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600);
-        let made = match create() {
+        let failed = |attempt| {
+            move |errno: Errno| Error::io(self.kind.what, &self.path_of(name), attempt)(errno.into())
+        };
+        let (from, path) = self.place(name).map_err(failed(Attempt::Write))?;
+        let (_, temporary) = self.place(TEMPORARY).map_err(failed(Attempt::Write))?;
+        let create = || sys::open_from(from, &temporary, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600);
+        let file = match create() {
+            // Of a writer that was killed, or planted: it is taken away and never opened. The lock is held, so that
+            // nobody is at work on it.
             Err(Errno::EXISTS) => {
-                let removed = std::fs::remove_file(temporary);
-                removed.map_err(Error::io("the file", temporary, Attempt::Remove))?;
+                sys::remove(from, &temporary).map_err(|errno| {
+                    Error::io("the file", &self.path_of(TEMPORARY), Attempt::Remove)(errno.into())
+                })?;
                 create()
             }
             made => made,
         };
-        made.map_err(failed)
+        let file = file.map_err(failed(Attempt::Write))?;
+        let written = sys::write(&file, text.as_bytes()).map_err(failed(Attempt::Write));
+        drop(file);
+        let written =
+            written.and_then(|()| sys::rename(from, &temporary, &path).map_err(failed(Attempt::Replace)));
+        if written.is_err() {
+            // The next writer takes it away where this one cannot.
+            let _ = sys::remove(from, &temporary);
+        }
+        written
     }
 
     /// Removes a file, if it is there.
@@ -192,10 +220,9 @@ impl RunFolder {
     /// # Errors
     /// What the kernel said.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
-        let path = self.path.join(name);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io(self.kind.what, &path, Attempt::Remove)(error))
+        match self.place(name).and_then(|(from, path)| sys::remove(from, &path)) {
+            Err(errno) if errno != Errno::NOT_FOUND => {
+                Err(Error::io(self.kind.what, &self.path_of(name), Attempt::Remove)(errno.into()))
             }
             _ => Ok(()),
         }
@@ -207,33 +234,37 @@ impl RunFolder {
     }
 }
 
-/// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
-/// file can have: a container of which nothing can have been kept has nothing.
-fn may_stand(path: &Path) -> bool {
-    // ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP (asm-generic/errno-base.h, errno.h).
-    const NOTHING_THERE: [i32; 4] = [2, 20, 36, 40];
-    let found = c_string(path).and_then(|path| sys::stat_no_follow(&path));
-    !found.is_err_and(|errno| NOTHING_THERE.contains(&errno.0))
-}
-
-/// Makes a folder, mode 0700, where it is missing, and checks it.
-pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<(), Error> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("the folder", folder, Attempt::Make)(error))
+/// Makes a folder, mode 0700, where it is missing, checks it, and answers it, open.
+pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<Fd, Error> {
+    let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
+    let name = c_string(folder).map_err(failed(Attempt::Open))?;
+    // It is mostly there.
+    let opened = match sys::open(&name, OF_A_FOLDER, 0) {
+        Err(Errno::NOT_FOUND) => {
+            match sys::make_folder(&name, 0o700) {
+                Ok(()) | Err(Errno::EXISTS) => {}
+                Err(errno) => return Err(failed(Attempt::Make)(errno)),
+            }
+            sys::open(&name, OF_A_FOLDER, 0)
         }
-        _ => check(folder, owner),
-    }
+        opened => opened,
+    };
+    believed(folder, opened.map_err(failed(Attempt::Open))?, owner)
 }
 
 /// A folder, no link, that is root's and that nobody else may write.
-fn check(folder: &Path, owner: u32) -> Result<(), Error> {
-    let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
-    let name = c_string(folder).map_err(failed(Attempt::Open))?;
-    let opened = sys::open(&name, OF_A_FOLDER, 0).map_err(failed(Attempt::Open))?;
-    let found = sys::stat_of(&opened).map_err(failed(Attempt::Read))?;
+fn check(folder: &Path, owner: u32) -> Result<Fd, Error> {
+    let failed = |errno: Errno| Error::io("the folder", folder, Attempt::Open)(errno.into());
+    let opened = c_string(folder).and_then(|name| sys::open(&name, OF_A_FOLDER, 0)).map_err(failed)?;
+    believed(folder, opened, owner)
+}
+
+fn believed(folder: &Path, opened: Fd, owner: u32) -> Result<Fd, Error> {
+    let found = sys::stat_of(&opened);
+    let found = found.map_err(|errno| Error::io("the folder", folder, Attempt::Read)(errno.into()))?;
     open::check_who_may_write(found.uid, found.mode, owner)
-        .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))
+        .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))?;
+    Ok(opened)
 }
 
 #[cfg(test)]

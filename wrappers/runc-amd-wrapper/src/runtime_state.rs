@@ -12,6 +12,8 @@ use allocation::Render;
 use serde::Deserialize;
 
 use crate::alive::Process;
+use crate::open::c_string;
+use crate::sys::{self, Errno};
 
 /// A container as its runtime knows it.
 #[derive(Debug)]
@@ -53,6 +55,10 @@ impl State {
     /// None before the runtime has made the container, and after it has deleted it.
     pub fn read(root: &Path, id: &str) -> Option<Self> {
         let folder = folder_of(root, id);
+        // Before a create there is none: one look in place of two.
+        if c_string(&folder).is_ok_and(|folder| sys::stat(&folder) == Err(Errno::NOT_FOUND)) {
+            return None;
+        }
         match std::fs::read_to_string(folder.join("state.json")) {
             Ok(text) => serde_json::from_str::<Runc>(&text).ok().map(Self::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -91,7 +97,7 @@ impl From<Crun> for State {
 fn folder_of(root: &Path, id: &str) -> PathBuf {
     let folder = root.join(id);
     let cruns = Path::new("/run/crun").join(id);
-    if root == Path::new("/run/runc") && !folder.exists() && cruns.exists() { cruns } else { folder }
+    if root.as_os_str() == "/run/runc" && !folder.exists() && cruns.exists() { cruns } else { folder }
 }
 
 /// The container's first process; none before the runtime has made the container, and after it has deleted it.

@@ -14,12 +14,21 @@ mod number {
     pub(super) const READ: usize = 0;
     pub(super) const WRITE: usize = 1;
     pub(super) const CLOSE: usize = 3;
+    pub(super) const LSEEK: usize = 8;
+    pub(super) const PREAD64: usize = 17;
+    pub(super) const WRITEV: usize = 20;
     pub(super) const MADVISE: usize = 28;
     pub(super) const EXECVE: usize = 59;
+    pub(super) const FLOCK: usize = 73;
+    pub(super) const FCHMOD: usize = 91;
+    pub(super) const FCHOWN: usize = 93;
     pub(super) const STATFS: usize = 137;
     pub(super) const CLOCK_GETTIME: usize = 228;
     pub(super) const GETDENTS64: usize = 217;
     pub(super) const OPENAT: usize = 257;
+    pub(super) const MKDIRAT: usize = 258;
+    pub(super) const UNLINKAT: usize = 263;
+    pub(super) const RENAMEAT: usize = 264;
     pub(super) const READLINKAT: usize = 267;
     pub(super) const PRLIMIT64: usize = 302;
     pub(super) const STATX: usize = 332;
@@ -27,9 +36,18 @@ mod number {
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub(super) const FLOCK: usize = 32;
+    pub(super) const MKDIRAT: usize = 34;
+    pub(super) const UNLINKAT: usize = 35;
+    pub(super) const RENAMEAT: usize = 38;
     pub(super) const STATFS: usize = 43;
+    pub(super) const FCHMOD: usize = 52;
+    pub(super) const FCHOWN: usize = 55;
+    pub(super) const LSEEK: usize = 62;
     pub(super) const READ: usize = 63;
     pub(super) const WRITE: usize = 64;
+    pub(super) const WRITEV: usize = 66;
+    pub(super) const PREAD64: usize = 67;
     pub(super) const CLOSE: usize = 57;
     pub(super) const MADVISE: usize = 233;
     pub(super) const EXECVE: usize = 221;
@@ -47,6 +65,7 @@ compile_error!("sys.rs needs the system calls' numbers of this architecture");
 /// For [`open`] (asm-generic/fcntl.h; Arm has two of them elsewhere).
 pub mod flag {
     pub const WRITE: u32 = 0o1;
+    pub const READ_WRITE: u32 = 0o2;
     pub const CREATE: u32 = 0o100;
     pub const EXCLUSIVE: u32 = 0o200;
     pub const TRUNCATE: u32 = 0o1000;
@@ -76,6 +95,8 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const NOT_FOUND: Self = Self(2);
     pub const INTERRUPTED: Self = Self(4);
+    pub const IO: Self = Self(5);
+    pub const WOULD_BLOCK: Self = Self(11);
     pub const EXISTS: Self = Self(17);
     pub const INVALID: Self = Self(22);
 }
@@ -158,10 +179,15 @@ struct Statx {
 
 /// Opens a file, always close-on-exec. `flags` are of [`flag`]; without them for reading.
 pub fn open(path: &CStr, flags: u32, mode: u32) -> Result<Fd, Errno> {
+    open_from(Begin::WorkingFolder, path, flags, mode)
+}
+
+/// The same of a path that begins in a folder.
+pub fn open_from(from: Begin<'_>, path: &CStr, flags: u32, mode: u32) -> Result<Fd, Errno> {
     let flags = (flags | flag::CLOSE_ON_EXEC) as usize;
+    let path = path.as_ptr().expose_provenance();
     // SAFETY: the path is a C string, and the kernel only reads it.
-    unsafe { call(number::OPENAT, [AT_FDCWD, path.as_ptr().expose_provenance(), flags, mode as usize, 0]) }
-        .map(Fd)
+    unsafe { call(number::OPENAT, [from.number(), path, flags, mode as usize, 0]) }.map(Fd)
 }
 
 /// Where a path begins that is not absolute.
@@ -223,30 +249,26 @@ fn statx(at: usize, path: &CStr, flags: usize) -> Result<Stat, Errno> {
 
 /// Reads once, up to `most` bytes, behind what the buffer holds; answers how many came.
 pub fn read(file: &Fd, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
+    read_by(number::READ, file, buffer, most)
+}
+
+/// The same from the file's first byte on, wherever others have read it to.
+pub fn read_from_start(file: &Fd, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
+    read_by(number::PREAD64, file, buffer, most)
+}
+
+fn read_by(number: usize, file: &Fd, buffer: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
     buffer.reserve(most);
     let spare = buffer.spare_capacity_mut();
     let most = most.min(spare.len());
     let place = spare.as_mut_ptr().expose_provenance();
-    // SAFETY: the place has that many bytes; those that the kernel says it has written are initialized.
+    // SAFETY: the place has that many bytes; those that the kernel says it has written are initialized. The place to
+    // read at, which only one of the two calls has, is 0.
     unsafe {
-        let length = call(number::READ, [file.0, place, most, 0, 0])?;
+        let length = call(number, [file.0, place, most, 0, 0])?;
         buffer.set_len(buffer.len() + length);
         Ok(length)
     }
-}
-
-/// Writes all of the bytes.
-pub fn write(file: &Fd, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        // SAFETY: the kernel only reads the bytes.
-        match unsafe { call(number::WRITE, [file.0, bytes.as_ptr().expose_provenance(), bytes.len(), 0, 0]) }
-        {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(Errno::INTERRUPTED) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// The names in an open folder, as the kernel lists them, without `.` and `..`. The C library would allocate for
@@ -257,6 +279,10 @@ pub fn names(folder: &Fd) -> Result<Vec<Vec<u8>>, Errno> {
     const NAME: usize = 19;
     let mut names = Vec::new();
     let mut buffer = [0_u8; 2048];
+    // It may have been listed before.
+    const FROM_THE_START: usize = 0;
+    // SAFETY: no memory is named.
+    unsafe { call(number::LSEEK, [folder.0, 0, FROM_THE_START, 0, 0])? };
     loop {
         let place = buffer.as_mut_ptr().expose_provenance();
         // SAFETY: the kernel writes whole entries into the buffer, no more than it holds.
@@ -338,15 +364,19 @@ pub fn can_lock(bytes: u64) -> Result<(), u64> {
     Ok(())
 }
 
-/// Has the kernel provide the pages of this memory at once, instead of one at each first touch. What is in the
-/// memory stays. Before Linux 5.14 nothing happens.
-pub fn provide_pages(memory: &std::cell::UnsafeCell<[u8]>) {
+/// Has the kernel provide the pages of the memory that is allocated next at once, instead of one at each first touch: this
+/// many bytes of it, and no more than the program has at hand. Before Linux 5.14 nothing happens.
+pub fn provide(bytes: usize) {
     const MADV_POPULATE_WRITE: usize = 23;
     const PAGE: usize = 4096;
-    let address = memory.get().cast::<u8>().expose_provenance();
+    const MOST: usize = 256 * 1024;
+    let mut next: Vec<u8> = Vec::with_capacity(bytes.min(MOST));
+    let memory = next.spare_capacity_mut();
+    let address = memory.as_mut_ptr().expose_provenance();
     let start = address.next_multiple_of(PAGE);
-    let length = memory.get().len().saturating_sub(start - address);
-    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page.
+    let length = memory.len().saturating_sub(start - address);
+    // SAFETY: pages are provided for addresses within the memory and in front of the end of its last page. What is in
+    // them stays.
     let _ = unsafe { call(number::MADVISE, [start, length, MADV_POPULATE_WRITE, 0, 0]) };
 }
 
@@ -411,6 +441,9 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
     }
     Ok(answer.cast_unsigned())
 }
+
+mod change;
+pub use change::{give_to, lock, make_folder, remove, rename, set_mode, write, write_pieces};
 
 #[cfg(test)]
 mod tests;

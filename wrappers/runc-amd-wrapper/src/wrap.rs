@@ -8,6 +8,7 @@ use crate::args::{self, Call, Command, Reading};
 use crate::container::Container;
 use crate::create::Create;
 use crate::environment::Environment;
+use crate::glance::Seen;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
@@ -28,12 +29,12 @@ pub enum Verdict {
 }
 
 /// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
-/// `arguments` are those after the program's name.
-pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Verdict {
+/// `arguments` are those after the program's name; `seen` is what [`crate::glance::glance`] has read for this very call.
+pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths, seen: Seen) -> Verdict {
     let reading = args::read(arguments);
     let log = Log::of(&reading.global());
     let wrapper = Wrapper { environment, paths, log };
-    match wrapper.prepare(&reading) {
+    match wrapper.prepare(&reading, seen) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
         Err(sentence) if environment.effective_user != paths.owner => {
             log.fail(&format!("{sentence}; {ROOTLESS}"));
@@ -53,7 +54,7 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
-    fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
+    fn prepare(&self, reading: &Reading<'_>, seen: Seen) -> Result<(PathBuf, u32), String> {
         let depth =
             runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
         let policys_runtime = match reading {
@@ -68,8 +69,11 @@ impl Wrapper<'_> {
                     paths: self.paths,
                     log: self.log,
                 };
-                let policy = policy_file::load(&self.paths.policy, self.paths.owner);
-                create.prepare(&policy)?;
+                let policy = match seen.policy {
+                    Some(policy) => PolicyFile::Good(policy),
+                    None => policy_file::load(&self.paths.policy, self.paths.owner),
+                };
+                create.prepare(&policy, seen.bundle)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
                     // Whatever else is wrong with it, the same runtime has to serve all calls.

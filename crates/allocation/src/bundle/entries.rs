@@ -3,7 +3,7 @@
 //! Go's decoder takes a key in another case for the field, over the value that the field has already. An entry
 //! with a key in another case, or with one twice, is refused, not guessed at.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use super::Error;
 use crate::{
@@ -134,7 +134,7 @@ impl Hook<'_> {
 
 /// Reads the entries of a list; none where there is no list.
 pub(crate) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
-    read_each(text, place, key, object)
+    read_each(text, place, &key, object)
 }
 
 /// The same with the place of each in the text.
@@ -143,26 +143,26 @@ pub(super) fn read_with_places<'a, T: Keyed<'a>>(
     place: Place,
     key: &str,
 ) -> Result<Vec<(usize, T)>, Error> {
-    read_each(text, place, key, |scanner| {
+    read_each(text, place, &key, |scanner| {
         scanner.peek()?;
         Ok((scanner.offset(), object(scanner)?))
     })
 }
 
 /// The same of a list of numbers.
-pub(crate) fn read_numbers(text: &str, place: Place, key: &str) -> Result<Vec<u32>, Error> {
+pub(crate) fn read_numbers(text: &str, place: Place, key: &dyn fmt::Display) -> Result<Vec<u32>, Error> {
     read_each(text, place, key, Scanner::integer)
 }
 
 fn read_each<'a, T>(
     text: &'a str,
     place: Place,
-    key: &str,
+    key: &dyn fmt::Display,
     entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Error> {
     let Place::Here(container) = place else { return Ok(Vec::new()) };
     Scanner::at(text, container.span.start).list(entry).map_err(|fault| {
         let reason = Misread::of(text, fault).to_string();
-        Error::Unreadable { key: key.to_owned(), reason }
+        Error::Unreadable { key: key.to_string(), reason }
     })
 }

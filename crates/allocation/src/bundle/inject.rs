@@ -2,7 +2,8 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, hash_map::Entry},
+    collections::{HashSet, hash_map::Entry},
+    hash::BuildHasherDefault,
 };
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
     hooks, mounts, rlimits,
 };
 use crate::{
-    by_path::ByPath,
+    by_path::{ByPath, PathHasher},
     cdi::{Hook, Mount},
     folder::Folder,
     json::{Container, write_number, write_string},
@@ -141,12 +142,13 @@ impl Process<'_> {
         let mut user = Members::default();
         if !gids.is_empty() {
             let mut present =
-                entries::read_numbers(text, self.gids, &format!("{prefix}user.additionalGids"))?;
+                entries::read_numbers(text, self.gids, &format_args!("{prefix}user.additionalGids"))?;
             let mut missing = String::new();
             for gid in gids {
                 if !present.contains(gid) {
                     present.push(*gid);
-                    push(&mut missing, &gid.to_string());
+                    comma(&mut missing);
+                    write_number(&mut missing, (*gid).into());
                 }
             }
             user.add("additionalGids", splices.extend(self.gids, Brackets::Array, missing));
@@ -222,7 +224,9 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
     }
-    let mut out = String::with_capacity(nodes.len() * 112);
+    let mut out = String::with_capacity(nodes.len() * 92 + 64);
+    let mut number = Repeated::default();
+    let mut rest = Repeated::default();
     for Placed { path, node } in nodes {
         // Most bundles have none.
         let there = if present.is_empty() { None } else { at_path.get(path) };
@@ -238,23 +242,23 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
         if !there.is_empty() {
             continue;
         }
-        comma(&mut out);
-        out.push_str("{\"path\":");
+        out.push_str(if out.is_empty() { "{\"path\":" } else { ",{\"path\":" });
         write_string(&mut out, node.path);
-        let numbers = [
-            (",\"type\":\"c\",\"major\":", Some(node.major)),
-            (",\"minor\":", Some(node.minor)),
-            (",\"fileMode\":", Some(node.file_mode & 0o7777)),
-            (",\"uid\":", node.uid),
-            (",\"gid\":", node.gid),
-        ];
-        for (key, number) in numbers {
-            if let Some(number) = number {
-                out.push_str(key);
-                write_number(&mut out, number);
+        out.push_str(number.of(node.major, |text, major| {
+            text.push_str(",\"type\":\"c\",\"major\":");
+            write_number(text, major.into());
+            text.push_str(",\"minor\":");
+        }));
+        write_number(&mut out, node.minor.into());
+        out.push_str(rest.of((node.file_mode & 0o7777, node.uid, node.gid), |text, (mode, uid, gid)| {
+            for (key, number) in [(",\"fileMode\":", Some(mode)), (",\"uid\":", uid), (",\"gid\":", gid)] {
+                if let Some(number) = number {
+                    text.push_str(key);
+                    write_number(text, number.into());
+                }
             }
-        }
-        out.push('}');
+            text.push('}');
+        }));
     }
     Ok(out)
 }
@@ -269,8 +273,10 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut out = String::with_capacity(nodes.len() * 72);
-    let mut added = BTreeSet::new();
+    let mut out = String::with_capacity(nodes.len() * 66);
+    let mut added =
+        HashSet::with_capacity_and_hasher(nodes.len(), BuildHasherDefault::<PathHasher>::default());
+    let (mut number, mut rest) = (Repeated::default(), Repeated::default());
     for Placed { node, .. } in nodes {
         let Node { major, minor, access, .. } = **node;
         let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
@@ -278,23 +284,45 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
             continue;
         }
         comma(&mut out);
-        out.push_str("{\"allow\":true,\"type\":\"c\",\"major\":");
-        write_number(&mut out, major);
-        out.push_str(",\"minor\":");
-        write_number(&mut out, minor);
-        out.push_str(",\"access\":");
-        write_string(&mut out, access);
-        out.push('}');
+        out.push_str(number.of(major, |text, major| {
+            text.push_str("{\"allow\":true,\"type\":\"c\",\"major\":");
+            write_number(text, major.into());
+            text.push_str(",\"minor\":");
+        }));
+        write_number(&mut out, minor.into());
+        out.push_str(rest.of(access, |text, access| {
+            text.push_str(",\"access\":");
+            write_string(text, access);
+            text.push('}');
+        }));
     }
     out
 }
 
+/// A text that is mostly the same as the last time.
+#[derive(Default)]
+struct Repeated<K> {
+    made_of: Option<K>,
+    text: String,
+}
+
+impl<K: Copy + PartialEq> Repeated<K> {
+    fn of(&mut self, key: K, write: impl FnOnce(&mut String, K)) -> &str {
+        if self.made_of != Some(key) {
+            self.made_of = Some(key);
+            self.text.clear();
+            write(&mut self.text, key);
+        }
+        &self.text
+    }
+}
+
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    let begins_a_part_to_drop = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
-    let is_clean = path.starts_with('/')
-        && !path.ends_with('/')
-        && !path.as_bytes().windows(2).any(begins_a_part_to_drop);
+    let bytes = path.as_bytes();
+    let begins_a_part_to_drop =
+        |at: usize| bytes[at] == b'/' && matches!(bytes.get(at + 1), None | Some(b'/' | b'.'));
+    let is_clean = path.starts_with('/') && !(0..bytes.len()).any(begins_a_part_to_drop);
     if is_clean {
         return Cow::Borrowed(path);
     }

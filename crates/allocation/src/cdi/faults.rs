@@ -1,9 +1,9 @@
 //! What is wrong with a spec by the rules of CDI.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::hash_map::Entry, fmt};
 
 use super::{DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec, grammar, version};
-use crate::Quoted;
+use crate::{ByPath, Quoted};
 
 /// One thing that is wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,21 +52,23 @@ impl Spec<'_> {
         if self.devices.is_empty() {
             faults.add(&"devices", "there must be at least one".into());
         }
-        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut first: ByPath<&str, usize> =
+            ByPath::with_capacity_and_hasher(self.devices.len(), Default::default());
         for (index, device) in self.devices.iter().enumerate() {
             let at = &format_args!("devices[{index}]");
             if !grammar::is_device_name(&device.name) {
                 let rule = "letters and digits, and between them also _, -, . and :";
                 faults.add(at, format!("the name {} is not {rule}", Quoted(&device.name)));
             }
-            if let Some(first) = first.get(&*device.name) {
-                let name = Quoted(&device.name);
-                faults.add(
-                    at,
-                    format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
-                );
-            } else {
-                first.insert(&device.name, index);
+            match first.entry(&device.name) {
+                Entry::Occupied(first) => {
+                    let (name, first) = (Quoted(&device.name), first.get());
+                    faults.add(
+                        at,
+                        format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
+                    );
+                }
+                Entry::Vacant(first) => drop(first.insert(index)),
             }
             if device.edits.is_empty() {
                 faults.add(at, "containerEdits must have something in it".into());
@@ -105,7 +107,7 @@ impl Faults {
 
 fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
     faults.env(at, &edits.env);
-    for (index, node) in edits.device_nodes.iter().enumerate() {
+    for (index, node) in edits.device_nodes.iter().enumerate().filter(|(_, node)| !is_plain(node)) {
         node_faults(&format_args!("{at}.deviceNodes[{index}]"), node, faults);
     }
     for (index, mount) in edits.mounts.iter().enumerate() {
@@ -116,6 +118,14 @@ fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
     }
     let unknown = edits.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
     faults.unknown(at, unknown);
+}
+
+/// Whether a node has nothing in it that could be wrong, as those have that rocworker writes.
+fn is_plain(node: &DeviceNode<'_>) -> bool {
+    let DeviceNode { path, host_path: None, kind: None, major: None, minor: None, unknown, .. } = node else {
+        return false;
+    };
+    path.starts_with('/') && node.permissions.as_deref() == Some("rw") && unknown.is_empty()
 }
 
 fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults) {

@@ -10,6 +10,7 @@ mod grant;
 mod outline;
 mod read;
 mod version;
+mod written;
 
 use std::{borrow::Cow, fmt};
 

@@ -3,11 +3,11 @@
 //! The wrapper gives a container few of the devices that a spec has under three names each: it reads the edits
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Range};
+use std::{borrow::Cow, ops::Range};
 
-use super::{Device, Edits, Error, Fault, Spec, read};
+use super::{Device, Edits, Error, Fault, Spec, read, written};
 use crate::{
-    Quoted, Render,
+    ByPath, Quoted, Render,
     json::{self, Misread, Scanner, Span, keyed, object, whole},
 };
 
@@ -44,8 +44,15 @@ keyed!(Top<'a>, required [], |top, scanner| {
     "kind" => top.kind = scanner.text()?,
     "annotations" => top.annotated = read::annotated(scanner)?,
     "devices" => {
-        let renders = &mut top.renders;
-        top.devices = scanner.list(|scanner| device(scanner, renders))?;
+        // As many as so long a text has as rocworker writes it: a list that grows leaves memory behind.
+        let length = scanner.whole().len();
+        top.renders.reserve(length / 144);
+        let (devices, renders) = (&mut top.devices, &mut top.renders);
+        devices.reserve(length / 320);
+        scanner.each(|scanner| {
+            devices.push(device(scanner, renders)?);
+            Ok(())
+        })?;
     },
     "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
 }, |top, key| {
@@ -55,7 +62,13 @@ keyed!(Top<'a>, required [], |top, scanner| {
 
 /// Goes past a device and adds its render nodes to the others.
 fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
-    let begin = renders.len();
+    scanner.peek()?;
+    let (start, begin) = (scanner.offset(), renders.len());
+    if let Some(name) = written::device(scanner, |node| renders.extend(Render::parse(node.path))) {
+        let whole = Span { start, end: scanner.offset() };
+        return Ok(Named { name: name.into(), renders: begin..renders.len(), whole });
+    }
+    renders.truncate(begin);
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
@@ -65,7 +78,10 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
                 }
-                scanner.list(|scanner| node(scanner).map(|render| renders.extend(render))).map(drop)
+                scanner.each(|scanner| {
+                    renders.extend(node(scanner)?);
+                    Ok(())
+                })
             });
             edits.map(drop)
         } else {
@@ -78,8 +94,8 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
     scanner.peek()?;
-    if let Some(node) = read::as_written(scanner) {
-        return Ok(Render::parse(&node.path));
+    if let Some(node) = written::node(scanner) {
+        return Ok(Render::parse(node.path));
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
@@ -124,7 +140,11 @@ impl<'a> Outline<'a> {
             let places = places.into_iter();
             let mut devices = Vec::with_capacity(places.size_hint().0);
             for device in places.filter_map(|place| self.top.devices.get(place)) {
-                devices.push(object::<Device<'a>>(&mut at(device.whole))?);
+                let mut scanner = at(device.whole);
+                devices.push(match written::whole_device(&mut scanner) {
+                    Some(device) => device,
+                    None => object::<Device<'a>>(&mut scanner)?,
+                });
             }
             let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
@@ -143,9 +163,10 @@ impl<'a> Outline<'a> {
     /// What makes the spec as a whole useless, whatever is taken from it: a name that stands twice in it.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
-        let mut names = BTreeSet::new();
+        let devices = &self.top.devices;
+        let mut names: ByPath<&str, ()> = ByPath::with_capacity_and_hasher(devices.len(), Default::default());
         let (at, twice) =
-            self.top.devices.iter().enumerate().find(|(_, device)| !names.insert(&*device.name))?;
+            devices.iter().enumerate().find(|(_, device)| names.insert(&device.name, ()).is_some())?;
         Some(Fault {
             at: format!("devices[{at}]"),
             problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),

@@ -1,6 +1,6 @@
 //! The objects of a spec. Keys that CDI does not know are kept by name: what they ask for is not given.
 
-use super::{Device, DeviceNode, Edits, Hook, Mount, Spec};
+use super::{Device, DeviceNode, Edits, Hook, Mount, Spec, written};
 use crate::json::{Fault, Scanner, Text, keyed, object};
 
 /// Whether there is any annotation: of these, nothing else matters here.
@@ -9,36 +9,18 @@ pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     Ok(annotations.is_some_and(|annotations| !annotations.empty))
 }
 
-/// A device node spelt as rocworker's template spells it (templates/cdi/amd.json): a spec of 64 partitions has
-/// five hundred, and to read each key by key takes ten times as long. Of any other spelling nothing is read.
-pub(super) fn as_written<'a>(scanner: &mut Scanner<'a>) -> Option<DeviceNode<'a>> {
-    let begin = scanner.offset();
-    let read = |scanner: &mut Scanner<'a>| {
-        scanner.take("{ \"path\": \"")?;
-        let path = scanner.take_plain()?;
-        scanner.take("\", \"fileMode\": ")?;
-        let file_mode = scanner.take_digits()?;
-        scanner.take(", \"permissions\": \"rw\" }")?;
-        Some(DeviceNode {
-            path: path.into(),
-            file_mode: Some(file_mode),
-            permissions: Some("rw".into()),
-            ..DeviceNode::default()
-        })
-    };
-    let node = read(scanner);
-    if node.is_none() {
-        scanner.back_to(begin);
-    }
-    node
-}
-
-fn node<'a>(scanner: &mut Scanner<'a>) -> Result<DeviceNode<'a>, Fault> {
-    scanner.peek()?;
-    match as_written(scanner) {
-        Some(node) => Ok(node),
-        None => object(scanner),
-    }
+/// A card node and a render node are what most devices have.
+fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fault> {
+    let mut list = Vec::with_capacity(2);
+    scanner.each(|scanner| {
+        scanner.peek()?;
+        list.push(match written::node(scanner) {
+            Some(node) => node.into(),
+            None => object(scanner)?,
+        });
+        Ok(())
+    })?;
+    Ok(list)
 }
 
 fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
@@ -62,7 +44,7 @@ keyed!(Device<'a>, required [], |device, scanner| {
 
 keyed!(Edits<'a>, required [], |edits, scanner| {
     "env" => edits.env = scanner.texts()?,
-    "deviceNodes" => edits.device_nodes = scanner.list(node)?,
+    "deviceNodes" => edits.device_nodes = device_nodes(scanner)?,
     "mounts" => edits.mounts = scanner.list(object)?,
     "hooks" => edits.hooks = scanner.list(object)?,
     "additionalGids" => edits.additional_gids = scanner.list(Scanner::integer)?,

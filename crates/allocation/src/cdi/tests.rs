@@ -1,4 +1,5 @@
 use super::*;
+use crate::Render;
 
 /// What rocworker writes for one card and one card in two partitions: the shape of DESIGN's CDI section.
 const AMD: &str = r#"{
@@ -313,6 +314,64 @@ fn the_template_spells_nodes_as_they_are_read_at_once() {
     for node in nodes {
         let node = node.replace("{{ node.path }}", r#""/dev/kfd""#).replace("{{ node.mode }}", "432");
         let (node, _) = node.trim_start().split_once("{%").unwrap();
-        assert!(read::as_written(&mut crate::json::Scanner::new(node)).is_some(), "{node}");
+        assert!(written::node(&mut crate::json::Scanner::new(node)).is_some(), "{node}");
     }
+    let device = as_the_template_has_it("0");
+    let mut scanner = crate::json::Scanner::new(&device);
+    let mut paths = Vec::new();
+    assert_eq!(written::device(&mut scanner, |node| paths.push(node.path)), Some("0"), "{device}");
+    assert_eq!((paths, scanner.offset()), (vec!["/dev/dri/card1", "/dev/dri/renderD128"], device.len()));
+}
+
+/// A device with two nodes, by the template's own lines.
+fn as_the_template_has_it(name: &str) -> String {
+    let template = include_str!("../../../../templates/cdi/amd.json");
+    let (_, text) = template.split_once("{% for device in devices %}\n    ").unwrap();
+    let (head, text) = text.split_once("{% for node in device.nodes %}\n").unwrap();
+    let (node, text) = text.split_once("{% if not loop.last %}").unwrap();
+    let (_, text) = text.split_once("{% endfor %}\n").unwrap();
+    let (tail, _) = text.split_once("{% if not loop.last %}").unwrap();
+    let head = head.replace("{{ device.name }}", &format!("\"{name}\""));
+    let node = |path: &str| node.replace("{{ node.path }}", path).replace("{{ node.mode }}", "432");
+    format!("{head}{},\n{}\n{tail}", node(r#""/dev/dri/card1""#), node(r#""/dev/dri/renderD128""#))
+}
+
+/// Whatever is changed in a device as the template has it, it is refused or means what it means key by key.
+#[test]
+fn a_device_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
+    let device = as_the_template_has_it("0");
+    let behind = as_the_template_has_it("1");
+    let mut accepted = 0;
+    let mut compare = |device: &str| {
+        let text = format!(
+            "{{\"cdiVersion\":\"0.5.0\",\"kind\":\"amd.com/gpu\",\"devices\":[\n    {device},\n    {behind}]}}"
+        );
+        let read = Outline::parse(&text).and_then(|outline| {
+            let renders = |(_, renders): (&str, &[Render])| renders.to_vec();
+            Ok((outline.devices().map(renders).collect::<Vec<_>>(), outline.only([0, 1])?))
+        });
+        match (read, Spec::parse(&text)) {
+            (Ok((renders, only)), Ok(spec)) => {
+                assert_eq!(only, spec, "{text}");
+                let named = |device: &Device<'_>| -> Vec<Render> {
+                    device.edits.device_nodes.iter().filter_map(|node| Render::parse(node.host())).collect()
+                };
+                assert_eq!(renders, spec.devices.iter().map(named).collect::<Vec<_>>(), "{text}");
+                accepted += 1;
+            }
+            (read, spec) => assert!(read.is_err() && spec.is_err(), "{text}"),
+        }
+    };
+    for at in 0..device.len() {
+        for other in ["", "0", " ", "\"", "\\", "}", "]", ",", "\u{1}", "x", "\n"] {
+            compare(&format!("{}{other}{}", &device[..at], &device[at + 1..]));
+            compare(&format!("{}{other}{}", &device[..at], &device[at..]));
+        }
+    }
+    let (first, second) = device.split_once(",\n          {").unwrap();
+    for mode in ["0", "00", "0432", "43", "4321", "999999999", "4294967295", "4294967296", "", "-1", "1e1"] {
+        compare(&format!("{first},\n          {{{}", second.replace("432", mode)));
+        compare(&device.replace("432", mode));
+    }
+    assert!(accepted > 1000, "{accepted}");
 }

@@ -89,7 +89,7 @@ fn knows_a_key_in_every_spelling_that_go_takes_for_it() {
 
 #[test]
 fn writes_numbers_as_std_does() {
-    for number in [0, 1, 9, 10, 99, 100, 226, 1_000_000_000, u32::MAX - 1, u32::MAX] {
+    for number in [0, 1, 9, 10, 99, 100, 226, 1_000_000_000, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
         let mut out = String::new();
         write_number(&mut out, number);
         assert_eq!(out, number.to_string());

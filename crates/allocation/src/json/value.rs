@@ -64,22 +64,25 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Goes past a list, or `null`, which is the same as empty; `element` is called at each element and must go past it.
+    pub(crate) fn each(&mut self, element: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+        match self.peek()? {
+            b'n' => self.skip().map(drop),
+            b'[' => self.array(element).map(drop),
+            _ => self.unwanted("a list"),
+        }
+    }
+
     /// A list, or `null`, which is the same as empty.
     pub(crate) fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
         let mut list = Vec::new();
-        match self.peek()? {
-            b'n' => drop(self.skip()?),
-            b'[' => {
-                self.array(|scanner| {
-                    list.push(read(scanner)?);
-                    Ok(())
-                })?;
-            }
-            _ => return self.unwanted("a list"),
-        }
+        self.each(|scanner| {
+            list.push(read(scanner)?);
+            Ok(())
+        })?;
         // Room for what never comes would be most of the memory of a list of few large things.
         list.shrink_to_fit();
         Ok(list)

@@ -1,10 +1,13 @@
 //! Strings and numbers as JSON, put behind what is there.
+#![allow(unsafe_code, reason = "digits are text, which the library would look at again for each number")]
+
+use super::plain_bytes;
 
 /// Writes a string as JSON.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
-    if !text.bytes().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+    if plain_bytes(text.as_bytes()) == text.len() {
         out.push_str(text);
         out.push('"');
         return;
@@ -25,15 +28,16 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes a number as JSON. An edit for 64 partitions has a thousand of them, and `write!` goes through
+/// Writes a number, as JSON and everybody has it. An edit for 64 partitions has a thousand of them, and `write!` goes through
 /// core::fmt for each.
-pub(crate) fn write_number(out: &mut String, number: u32) {
-    let mut power = 1_u32;
-    while number / power >= 10 {
-        power *= 10;
+pub fn write_number(out: &mut String, number: u64) {
+    let mut digits = [b'0'; 20];
+    let (mut left, mut begin) = (number, digits.len());
+    while left > 0 || begin == digits.len() {
+        begin -= 1;
+        digits[begin] += u8::try_from(left % 10).unwrap_or_default();
+        left /= 10;
     }
-    while power > 0 {
-        out.push(char::from_digit(number / power % 10, 10).unwrap_or('0'));
-        power /= 10;
-    }
+    // SAFETY: they are ASCII. To look at each again is a third of what an edit for 64 partitions takes to write.
+    out.push_str(unsafe { std::str::from_utf8_unchecked(&digits[begin..]) });
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn record() -> Record {
@@ -28,7 +30,7 @@ const STORED: &str = r#"{"schema_version":1,"id":"6f2e-build","root":"/run/runc"
 /// Records outlive an update of the wrapper, so these bytes stay readable.
 #[test]
 fn is_stored_in_this_form() {
-    assert_eq!(record().to_json().unwrap(), STORED);
+    assert_eq!(record().to_json(), STORED);
     assert_eq!(Record::parse(STORED).unwrap(), record());
 }
 
@@ -45,7 +47,7 @@ fn what_a_process_is_given_besides_is_of_version_2() {
         r#""creator""#,
         r#""env_unless_set":"HSA_OVERRIDE_GFX_VERSION=11.0.0","memlock_bytes":18446744073709551615,"creator""#,
     );
-    assert_eq!(second.to_json().unwrap(), stored);
+    assert_eq!(second.to_json(), stored);
     assert_eq!(Record::parse(&stored).unwrap(), second);
     assert_eq!(version_of(&record().process_edits()), 1);
     assert_eq!(version_of(&second.process_edits()), 2);
@@ -91,5 +93,36 @@ fn a_recorded_gpu_is_known_by_its_place_and_node_not_by_its_index() {
     ];
     for (gpu, same) in table {
         assert_eq!(recorded.is(&gpu), same, "{gpu}");
+    }
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let address = (any::<u32>(), any::<u8>(), 0..32_u8, 0..8_u8)
+        .prop_map(|(domain, bus, device, function)| PciAddress { domain, bus, device, function });
+    let gpu = (any::<u32>(), prop::option::of(address), any::<u32>()).prop_map(|(index, pci, render)| {
+        RecordedGpu { index, pci, render: Render::parse(&format!("renderD{render}")).unwrap() }
+    });
+    let given = (prop::collection::vec(gpu, 0..3), prop::collection::vec(any::<u32>(), 0..3));
+    let words = (any::<[String; 3]>(), prop::collection::vec(any::<String>(), 0..3));
+    let besides = (prop::option::of(any::<String>()), prop::option::of(any::<u64>()));
+    (given, words, besides, any::<(u32, u64)>()).prop_map(
+        |((gpus, gids), ([id, root, boot_id], env), (env_unless_set, memlock_bytes), (pid, start_time))| {
+            let creator = Creator { pid, start_time, boot_id };
+            Record { schema_version: 2, id, root, gpus, gids, env, env_unless_set, memlock_bytes, creator }
+        },
+    )
+}
+
+proptest! {
+    /// What is written without serde is what serde reads, and but for its spelling of control characters what it writes.
+    #[test]
+    fn is_written_as_serde_would(record in any_record()) {
+        let written = record.to_json();
+        prop_assert_eq!(&Record::parse(&written).unwrap(), &record);
+        prop_assert_eq!(written.find('\n'), Some(written.len() - 1));
+        let theirs = document::to_json(&record).unwrap();
+        if !theirs.trim_end().contains('\\') {
+            prop_assert_eq!(written, theirs);
+        }
     }
 }

@@ -224,7 +224,8 @@ fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
             gpus.extend(renders.first().map(|render| (index, *render, place)));
         }
     }
-    let gpus = BinaryHeap::from(gpus).into_sorted_vec();
+    // A heap, since the library's other sorts are several times as much code; mostly they are in order.
+    let gpus = if gpus.is_sorted() { gpus } else { BinaryHeap::from(gpus).into_sorted_vec() };
     let gpu = |(index, render, place)| {
         let card = cards.get(&render).copied();
         let uuid = uuids.get(&render).map(|uuid| (*uuid).to_owned());

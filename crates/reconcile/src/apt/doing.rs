@@ -1,13 +1,13 @@
 //! Packages that come and go, each first in apt's own simulation.
 
-use super::{Hands, Simulated};
+use super::{Hands, SIMULATED, Simulated};
 use crate::Step;
 
 impl Hands {
     /// What apt would do. Takes no lock and changes nothing.
     pub(super) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
         let lock = self.lock();
-        let argv = Self::apt_get(&lock, &[&["--simulate"], command].concat());
+        let argv = Self::apt_get(&lock, &[&SIMULATED[..], command].concat());
         Ok(Simulated::parse(&self.run(&argv, &mut |_| {})?))
     }
 
@@ -80,6 +80,6 @@ impl Simulated {
     }
 }
 
-fn wanted(name: &str, version: Option<&str>) -> String {
+pub(super) fn wanted(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
 }

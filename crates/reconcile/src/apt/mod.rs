@@ -3,6 +3,7 @@
 mod doing;
 mod lists;
 mod marks;
+mod rehearsal;
 mod said;
 mod simulated;
 mod update;
@@ -15,6 +16,7 @@ use crate::command::{Error, Programs, Stream};
 use crate::fetch::HELPER;
 
 pub(crate) use marks::automatic;
+pub use rehearsal::Rehearsal;
 pub(crate) use simulated::Simulated;
 pub(crate) use update::update;
 
@@ -49,6 +51,9 @@ pub struct Hands {
     proxy: Vec<String>,
 }
 
+/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
+
 impl Hands {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
     #[must_use]
@@ -76,10 +81,13 @@ impl Hands {
         patience: Duration,
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
-        let (program, rest) = argv.split_first().unwrap_or((&"", &[]));
-        let fetches = ["apt-get", HELPER].contains(program);
-        let proxy = self.proxy.iter().filter(|_| fetches).map(String::as_str);
-        let argv: Vec<&str> = std::iter::once(*program).chain(proxy).chain(rest.iter().copied()).collect();
+        let program = argv.first().unwrap_or(&"");
+        let fetches = *program == "apt-get" || argv.contains(&HELPER);
+        let proxy: Vec<&str> = self.proxy.iter().filter(|_| fetches).map(String::as_str).collect();
+        // Behind the program that fetches, which another may start.
+        let behind = argv.iter().position(|it| *it == HELPER).unwrap_or(0).min(argv.len());
+        let (start, rest) = argv.split_at((behind + 1).min(argv.len()));
+        let argv: Vec<&str> = [start, &proxy, rest].concat();
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let ran = self.programs.follow(&argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
@@ -96,6 +104,10 @@ impl Hands {
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.programs
     }
 
     /// What every `apt-get` is given.

@@ -12,11 +12,15 @@ impl<'a> Said<'a> {
     pub(super) fn telling(&self) -> Option<String> {
         let lines: Vec<&str> = self.0.lines().collect();
         let mut telling: Vec<String> = Vec::new();
-        for (line, next) in lines.iter().zip(lines.iter().skip(1).chain([&""])) {
+        for (at, line) in lines.iter().enumerate() {
             let of_dpkg = line.strip_prefix("dpkg: error processing ").map(|rest| rest.trim_end_matches(':'));
             if let Some(what) = of_dpkg {
-                let problem = next.trim();
-                telling.push(if problem.is_empty() { what.to_owned() } else { format!("{what}: {problem}") });
+                let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
+                let problem: Vec<&str> = further.map(|line| line.trim()).collect();
+                telling.push(match problem.join(" ") {
+                    problem if problem.is_empty() => what.to_owned(),
+                    problem => format!("{what}: {problem}"),
+                });
             } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
                 telling.push(rest.trim().to_owned());
             }

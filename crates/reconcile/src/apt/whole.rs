@@ -8,13 +8,19 @@ use crate::dpkg::{self, Database, Status};
 
 impl Hands {
     /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
-    /// nothing is half done.
+    /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run of ours left may not have come to
+    /// dpkg yet.
     ///
     /// # Errors
     /// What still is half done, and why. What is to be done next may work all the same.
-    pub(crate) fn make_whole(&self, root: &Root, hear: &mut dyn FnMut(Step)) -> Result<(), String> {
+    pub(crate) fn make_whole(
+        &self,
+        root: &Root,
+        wait: bool,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<(), String> {
         let database = || Database::read(root).map_err(|error: dpkg::Error| error.to_string());
-        if !database()?.is_interrupted() {
+        if !wait && !database()?.is_interrupted() {
             return Ok(());
         }
         // It takes dpkg's lock, and waits for it; what it then says of a run that was killed is what is put right here.
@@ -33,19 +39,26 @@ impl Hands {
         if !left.iter().any(|it| needs_apt(&it)) {
             return if left.is_empty() { Ok(()) } else { configured };
         }
-        let simulated = self.simulate(&["--fix-broken", "install"])?;
         let half: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();
-        let others: Vec<&str> =
-            simulated.others(&[]).into_iter().filter(|name| !half.contains(name)).collect();
+        // What dpkg calls half installed it neither configures nor removes: it is to be put there anew first.
+        let is_anew = |(_, status): &&(String, Status)| *status == Status::HalfInstalled;
+        let anew: Vec<&str> = left.iter().filter(is_anew).map(|(name, _)| name.as_str()).collect();
+        let command = match anew.as_slice() {
+            [] => vec!["--fix-broken", "install"],
+            anew => [&["--reinstall", "install"], anew].concat(),
+        };
+        let simulated = self.simulate(&command)?;
+        let others: Vec<&str> = simulated.others(&half);
         if !others.is_empty() {
             return Err(format!(
-                "{} is half installed, and to put that right apt would change {}, which nobody asked for: apt-get \
-                 --fix-broken install, if that may be",
+                "{} is half installed, and to put that right apt would change {}, which nobody asked for: apt-get {}, if \
+                 that may be",
                 half.join(", "),
-                others.join(", ")
+                others.join(", "),
+                command.join(" ")
             ));
         }
-        self.run(&Self::apt_get(&lock, &["--fix-broken", "install"]), hear)?;
+        self.run(&Self::apt_get(&lock, &command), hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

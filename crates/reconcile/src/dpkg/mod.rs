@@ -10,7 +10,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use stanza::{Stanza, all as stanzas};
-pub(crate) use version::compare;
+pub use version::compare;
 
 const STATUS: &str = "/var/lib/dpkg/status";
 /// What dpkg has noted since it wrote `status` last: a run that was killed leaves it here (dpkg's
@@ -64,12 +64,17 @@ pub struct Database {
 pub struct There {
     pub version: String,
     pub status: Status,
+    /// It is to stay as it is: `apt-mark hold`.
     pub is_held: bool,
+    /// It was unpacked in part, and is neither configured nor removed before it is put there anew (`reinstreq`).
+    pub must_be_anew: bool,
 }
 
 impl Database {
+    /// What dpkg knows now.
+    ///
     /// # Errors
-    /// Where there is no dpkg, or its database cannot be read.
+    /// When there is no dpkg, or its files cannot be read.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let status = root
             .read_text(STATUS, LIMIT)
@@ -80,17 +85,22 @@ impl Database {
     /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
     ///
     /// # Errors
-    /// Where what the database says of it is not understood.
+    /// When what dpkg says of it is not understood.
     pub fn there(&self, name: &str) -> Result<Option<There>, Error> {
         let Some(stanza) = self.stanza(name) else { return Ok(None) };
         let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };
         let words: Vec<&str> = stanza.field("Status").unwrap_or_default().split_whitespace().collect();
-        let [want, _, status] = words.as_slice() else {
+        let [want, flag, status] = words.as_slice() else {
             return Err(wrong(format!("its Status is {words:?}, not three words")));
         };
         let Some(status) = Status::parse(status).map_err(wrong)? else { return Ok(None) };
         let version = stanza.field("Version").ok_or_else(|| wrong("it has no Version".to_owned()))?;
-        Ok(Some(There { version: version.to_owned(), status, is_held: *want == "hold" }))
+        Ok(Some(There {
+            version: version.to_owned(),
+            status,
+            is_held: *want == "hold",
+            must_be_anew: *flag == "reinstreq",
+        }))
     }
 
     /// What is known of a package, the newest.
@@ -161,5 +171,99 @@ fn native(root: &Root) -> Result<Option<String>, Error> {
         Ok(text) => Ok(text.lines().next().map(str::to_owned)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stanza(name: &str, architecture: &str, version: &str, status: &str) -> String {
+        format!(
+            "Package: {name}\nStatus: {status}\nPriority: optional\nArchitecture: {architecture}\nVersion: {version}\n\
+             Description: of {name}\n Package: not-this\n Version: 9\n\n"
+        )
+    }
+
+    fn database(status: String, updates: &[String], native: Option<&str>) -> Database {
+        let updates = updates.iter().rev().cloned().collect();
+        Database { status, updates, native: native.map(str::to_owned) }
+    }
+
+    fn version(database: &Database, name: &str) -> Option<String> {
+        database.there(name).unwrap().map(|it| it.version)
+    }
+
+    #[test]
+    fn of_several_architectures_the_machines_own_has_the_bare_name() {
+        let ok = "install ok installed";
+        let text = stanza("lib", "i386", "1", ok)
+            + &stanza("lib", "amd64", "2", ok)
+            + &stanza("data", "all", "3", ok);
+        let it = database(text.clone(), &[], Some("amd64"));
+        assert_eq!(version(&it, "lib").as_deref(), Some("2"));
+        assert_eq!(version(&it, "lib:i386").as_deref(), Some("1"));
+        assert_eq!(version(&it, "lib:arm64"), None);
+        assert_eq!(version(&it, "data").as_deref(), Some("3"));
+        assert_eq!(it.names().into_iter().collect::<Vec<_>>(), ["data", "lib", "lib:i386"]);
+        let only_foreign = database(stanza("lib", "i386", "1", ok), &[], Some("amd64"));
+        assert_eq!(version(&only_foreign, "lib"), None);
+        assert_eq!(version(&it, "not-this"), None, "a description is no stanza");
+    }
+
+    #[test]
+    fn what_a_killed_run_has_noted_counts_before_what_is_in_status() {
+        let text = stanza("tool", "all", "1", "install ok installed");
+        let noted = [
+            stanza("tool", "all", "2", "install reinstreq half-installed"),
+            stanza("tool", "all", "2", "install ok unpacked"),
+        ];
+        let it = database(text.clone(), &noted, None);
+        let there = it.there("tool").unwrap().unwrap();
+        assert_eq!((there.version.as_str(), there.status), ("2", Status::Unpacked));
+        assert!(it.is_interrupted());
+        assert_eq!(it.half_done(), [("tool".to_owned(), Status::Unpacked)]);
+        assert!(!database(text, &[], None).is_interrupted());
+    }
+
+    #[test]
+    fn a_held_one_is_known_and_one_that_is_not_understood_is_an_error() {
+        let it = database(stanza("tool", "all", "1", "hold ok installed"), &[], None);
+        assert!(it.there("tool").unwrap().unwrap().is_held);
+        for status in ["install ok", "install ok marvellous", ""] {
+            let it = database(stanza("tool", "all", "1", status), &[], None);
+            let error = it.there("tool").unwrap_err().to_string();
+            assert!(error.contains("dpkg --audit"), "{error}");
+        }
+        let gone = database(stanza("tool", "all", "1", "purge ok not-installed"), &[], None);
+        assert_eq!(gone.there("tool").unwrap(), None);
+    }
+
+    proptest! {
+        /// Whatever stands there: a package is what its own stanza says, and no other text is taken for one.
+        #[test]
+        fn each_package_is_what_its_own_stanza_says(
+            names in prop::collection::btree_set("[a-c][a-c+.0-1-]{1,3}", 1..8),
+            asked in "[a-c][a-c+.0-1-]{1,3}",
+            junk in "(Package: [a-c]{0,3}|[ -~]{0,12}\n){0,4}",
+        ) {
+            let text: String = names.iter().map(|name| stanza(name, "all", &format!("1-{name}"), "install ok installed")).collect();
+            let it = database(text, &[], None);
+            prop_assert_eq!(version(&it, &asked), names.contains(&asked).then(|| format!("1-{asked}")));
+            // Nothing of it is trusted to be as it should.
+            let damaged = database(junk, &[], None);
+            damaged.there(&asked).ok();
+            prop_assert!(damaged.names().len() <= 4);
+        }
+
+        #[test]
+        fn versions_have_an_order(a in "[0-9a~+.:-]{0,6}", b in "[0-9a~+.:-]{0,6}", c in "[0-9a~+.:-]{0,6}") {
+            prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+            if compare(&a, &b).is_le() && compare(&b, &c).is_le() {
+                prop_assert!(compare(&a, &c).is_le());
+            }
+        }
     }
 }

@@ -39,7 +39,7 @@ impl Database {
                     if let Some(it) = leaving.iter().find(does)
                         && !staying.iter().any(|it| does(&it))
                     {
-                        found.insert(it.name.clone(), node.name.clone());
+                        found.entry(it.name.clone()).or_insert_with(|| node.name.clone());
                     }
                 }
             }
@@ -50,17 +50,20 @@ impl Database {
         }
     }
 
-    /// Every package that is there in whole or in part.
-    pub(crate) fn names(&self) -> BTreeSet<String> {
+    /// Every package that is there in whole or in part; not those of which only the configuration is.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
         self.installed().map(|node| node.name).collect()
     }
 
-    /// Packages with which dpkg has begun and has not come to the end, by name.
+    /// Packages with which dpkg has begun and has not come to the end, by name. One that must be put there anew counts as
+    /// half installed, however far it came.
     pub(crate) fn half_done(&self) -> Vec<(String, Status)> {
         let is_half = |name: String| {
             let there = self.there(&name).ok()??;
-            let is_half = !matches!(there.status, Status::Installed | Status::ConfigFiles);
-            is_half.then_some((name, there.status))
+            let status = if there.must_be_anew { Status::HalfInstalled } else { there.status };
+            let is_half = !matches!(status, Status::Installed | Status::ConfigFiles);
+            is_half.then_some((name, status))
         };
         self.names().into_iter().filter_map(is_half).collect()
     }

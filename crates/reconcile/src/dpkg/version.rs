@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 /// By epoch, then by upstream's version, then by Debian's revision.
-pub(crate) fn compare(a: &str, b: &str) -> Ordering {
+#[must_use]
+pub fn compare(a: &str, b: &str) -> Ordering {
     let ((epoch_a, a), (epoch_b, b)) = (epoch(a), epoch(b));
     let ((upstream_a, revision_a), (upstream_b, revision_b)) = (revision(a), revision(b));
     numbers(epoch_a, epoch_b)

@@ -1,9 +1,14 @@
 //! Changes of files that are somebody else's: pure functions from text to text.
 
+mod entry;
 mod json;
+mod moved;
 mod toml;
 
 use serde::{Deserialize, Serialize};
+
+use entry::{Leaf, Owner, is_empty, leaves};
+pub use moved::Moved;
 
 /// Which keys of a file are ours, and what they hold. Data, so that a receipt can hold it and take the keys out
 /// again long after.
@@ -22,15 +27,6 @@ pub struct Edit {
 pub enum Format {
     Toml,
     Json,
-}
-
-/// A table, and what it is called later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
-    pub from: Vec<String>,
-    pub to: Vec<String>,
-    /// A table beneath it that is ours as a whole: what renames tables also writes out what is left to default in them.
-    pub whole: Vec<String>,
 }
 
 /// One key that is ours.
@@ -58,11 +54,17 @@ pub enum Set {
     /// It may be a table. On the way back it stays where somebody has put something beside it since: that may need
     /// it as well.
     Needed(serde_json::Value),
-    /// A table that is ours as long as its key `identity` holds what it holds in `value`, whatever others have put
-    /// beside that (arguments of a runtime): they may tune it, and it goes as one, since without it they mean nothing.
-    /// `value` is what it holds when it is made; in one that is there, `identity` alone is set. JSON only: of a TOML
-    /// file leaves are ours.
-    Entry { value: serde_json::Value, identity: String },
+    /// A table that is ours unless its key `identity` holds something else than in `value` (`path`, or
+    /// `options/BinaryName` of a table in it), whatever others have put beside that (arguments of a runtime): they may
+    /// tune it, and it goes or stays as one, since without it they mean nothing. `value` is what it holds when it is
+    /// made; in one that is there, `identity` is set, and what is missing of the rest. One without its `identity` is
+    /// ours that somebody has broken, unless a key of `instead` says something else than ours does.
+    Entry {
+        value: serde_json::Value,
+        identity: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        instead: Vec<String>,
+    },
 }
 
 impl Set {
@@ -92,6 +94,25 @@ pub struct Reverted {
     pub went: Vec<String>,
 }
 
+impl Reverted {
+    /// What a person should know of it.
+    pub(crate) fn told(&self) -> Option<String> {
+        let some = |names: &[String], said: &str| {
+            (!names.is_empty()).then(|| format!("{} {said}", names.join(", ")))
+        };
+        let left = some(
+            &self.left,
+            match self.left.len() {
+                1 => "stays: somebody has changed it",
+                _ => "stay: somebody has changed them",
+            },
+        );
+        let went = some(&self.went, "went, which somebody has added to");
+        let told: Vec<String> = left.into_iter().chain(went).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
 /// Why a text cannot be edited. The file is then left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
@@ -109,17 +130,16 @@ impl Format {
     pub fn read(self, text: &str) -> Result<serde_json::Value, Fault> {
         match self {
             Self::Toml => toml::read(text),
-            Self::Json => serde_json::from_str(text)
+            Self::Json => serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
                 .map_err(|error| Fault { line: error.line(), problem: error.to_string() }),
         }
     }
-}
 
-impl Format {
-    fn revert(self, keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+    /// A key as a person would name it.
+    fn name(self, path: &[String]) -> String {
         match self {
-            Self::Toml => toml::revert(keys, text, before),
-            Self::Json => json::revert(keys, text, before),
+            Self::Toml => toml::name(path),
+            Self::Json => json::name(path),
         }
     }
 }
@@ -135,8 +155,7 @@ impl Edit {
     /// text that has them already comes back byte for byte.
     ///
     /// # Errors
-    /// The text is not of its format, something that is no table stands where one is needed, or an [`Set::Entry`] is
-    /// wanted of a TOML file.
+    /// The text is not of its format, or something that is no table stands where one is needed.
     pub fn apply(&self, text: &str) -> Result<String, Fault> {
         match self.format {
             Format::Toml => toml::apply(&self.keys, text),
@@ -144,19 +163,49 @@ impl Edit {
         }
     }
 
-    /// What of it goes before `new` takes its place: all but the entries that `new` keeps under another identity, in
-    /// which there may be something of somebody else's.
+    /// What of it goes before `new` takes its place. Of an entry that `new` keeps, in which there may be something of
+    /// somebody else's, only what it holds otherwise than before.
     #[must_use]
     pub(crate) fn given_up_for(&self, new: &Self) -> Self {
-        let is_kept = |old: &&Key| {
-            let Set::Entry { identity, .. } = &old.set else { return false };
-            new.keys.iter().any(|key| {
-                key.path == old.path
-                    && matches!(&key.set, Set::Entry { identity: same, .. } if same == identity)
-            })
+        let given_up = |old: &Key| {
+            let Set::Entry { identity, .. } = &old.set else { return vec![old.clone()] };
+            let kept = new.keys.iter().find_map(|key| match &key.set {
+                Set::Entry { value, identity: same, .. } if key.path == old.path && same == identity => {
+                    Some(value)
+                }
+                _ => None,
+            });
+            let Some(kept) = kept else { return vec![old.clone()] };
+            let kept = leaves(kept);
+            let is_kept =
+                |leaf: &Leaf<'_>| leaf.is_identity || kept.contains(&(leaf.way.clone(), leaf.value));
+            let rest = old.set.leaves().into_iter().filter(|leaf| !is_kept(leaf));
+            rest.map(|leaf| old.below(&leaf)).collect()
         };
-        let keys = self.keys.iter().filter(|key| !is_kept(key)).cloned().collect();
+        let keys = self.keys.iter().flat_map(given_up).collect();
         Self { format: self.format, keys, moved: self.moved.clone() }
+    }
+
+    /// The first entry that this would take for ours in a text though it names nothing and `held` knows none of this
+    /// name: somebody else's.
+    ///
+    /// # Errors
+    /// The text is not of its format.
+    pub(crate) fn somebody_elses(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
+        let is_held = |key: &Key| {
+            held.is_some_and(|held| held.keys.iter().any(|known| known.path.starts_with(&key.path)))
+        };
+        let is_entry = |key: &Key| matches!(key.set, Set::Entry { .. });
+        let mut entries = self.keys.iter().filter(|key| is_entry(key) && !is_held(key)).peekable();
+        if entries.peek().is_none() || text.trim_start_matches('\u{feff}').trim().is_empty() {
+            return Ok(None);
+        }
+        let document = self.format.read(text)?;
+        let theirs = entries.find(|key| {
+            let entry = key.path.iter().try_fold(&document, |value, name| value.get(name));
+            entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Nobody)
+        });
+        Ok(theirs.map(|key| self.format.name(&key.path)))
     }
 
     /// Takes our keys out again. A key that still holds ours goes back to what it was `before` (`None`: the file
@@ -166,43 +215,22 @@ impl Edit {
     /// # Errors
     /// The text is not of its format.
     pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-        let mut reverted = self.format.revert(&self.keys, text, before)?;
+        let mut reverted = match self.format {
+            Format::Toml => toml::revert(&self.keys, text, before, None)?,
+            Format::Json => return json::revert(&self.keys, text, before),
+        };
+        let held = if self.moved.is_empty() { serde_json::Value::Null } else { self.format.read(text)? };
         for moved in &self.moved {
             let Some(text) = reverted.text.as_deref() else { continue };
-            let keys = moved.keys(&self.keys, &self.format.read(text)?);
+            let keys = moved.keys(&self.keys, &held);
             if keys.is_empty() {
                 continue;
             }
-            let more = self.format.revert(&keys, text, before)?;
+            let more = toml::revert(&keys, text, before, Some(moved))?;
             reverted.text = more.text;
             reverted.left.extend(more.left);
             reverted.went.extend(more.went);
         }
         Ok(reverted)
-    }
-}
-
-impl Moved {
-    /// Our keys where they stand then, in a document that holds them there.
-    fn keys(&self, keys: &[Key], document: &serde_json::Value) -> Vec<Key> {
-        let at = |path: &[String]| path.iter().try_fold(document, |value, key| value.get(key));
-        let there: Vec<Key> = keys.iter().filter_map(|key| self.key(key)).collect();
-        let whole = [self.to.as_slice(), &self.whole].concat();
-        let (inside, outside): (Vec<Key>, Vec<Key>) =
-            there.into_iter().partition(|key| key.path.starts_with(&whole));
-        let is_ours = |key: &Key| matches!(&key.set, Set::Value(ours) if at(&key.path) == Some(ours));
-        match at(&whole) {
-            // What it holds is told as ours, so that all of it goes.
-            Some(table) if !inside.is_empty() && inside.iter().all(is_ours) => {
-                let key = Key { path: whole, set: Set::Value(table.clone()) };
-                outside.into_iter().chain([key]).collect()
-            }
-            _ => outside.into_iter().chain(inside).collect(),
-        }
-    }
-
-    fn key(&self, key: &Key) -> Option<Key> {
-        let rest = key.path.strip_prefix(self.from.as_slice())?;
-        Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
     }
 }

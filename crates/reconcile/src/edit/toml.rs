@@ -2,6 +2,8 @@
 //! byte. Writing its document out again would turn CRLF into LF.
 
 mod array;
+mod before;
+mod entry;
 mod insert;
 mod lines;
 mod remove;
@@ -10,10 +12,17 @@ mod write;
 
 use serde_json::Value;
 
-use super::{Fault, Key, Reverted, Set};
+use super::moved::theirs;
+use super::{Fault, Key, Moved, Reverted, Set};
+use before::Before;
 use tree::{Node, Tree};
 
 const BOM: char = '\u{feff}';
+
+/// `plugins."io.containerd.grpc.v1.cri".enable_cdi`
+pub(super) fn name(path: &[String]) -> String {
+    write::path(path)
+}
 
 /// A text as JSON has it; a date becomes its text.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
@@ -35,13 +44,7 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
     let found = tree.find(&key.path);
     let new = match (&key.set, found) {
-        (Set::Entry { .. }, _) => {
-            let problem = format!(
-                "{} is an entry, which a TOML file is not given: its leaves are",
-                write::path(&key.path)
-            );
-            return Err(Fault { line: 1, problem });
-        }
+        (Set::Entry { .. }, _) => return entry::set(key, text),
         (Set::Needed(_), Some(_)) => return Ok(text),
         (_, None) => insert::insert(&tree, &key.path, &key.set.fresh())?,
         (Set::Value(value), Some(found)) => match found.node {
@@ -62,29 +65,38 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
     Ok(new)
 }
 
-pub(super) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+/// `moved`: the keys stand in a table that had another name before.
+pub(super) fn revert(
+    keys: &[Key],
+    text: &str,
+    before: Option<&str>,
+    moved: Option<&Moved>,
+) -> Result<Reverted, Fault> {
     // Nobody has changed it since: exactly what was there.
-    if apply(keys, before.unwrap_or_default()).is_ok_and(|ours| ours == text) {
+    if moved.is_none() && apply(keys, before.unwrap_or_default()).is_ok_and(|ours| ours == text) {
         return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });
     }
     let (bom, body) = split_bom(text);
-    let before_tree = Tree::parse(split_bom(before.unwrap_or_default()).1)?;
+    let was = Before::new(split_bom(before.unwrap_or_default()).1, moved)?;
     let mut body = Tree::parse(body).map(|_| body.to_owned())?;
-    let mut left = Vec::new();
+    let mut said = Reverted::default();
     let (needed, plain): (Vec<&Key>, Vec<&Key>) =
         keys.iter().rev().partition(|key| matches!(key.set, Set::Needed(_)));
     for key in plain {
-        body = unset(key, body, &before_tree, &mut left)?;
+        body = unset(key, body, &was, &mut said)?;
     }
     for key in &needed {
-        body = unset_needed(key, &needed, body, &before_tree, &mut left)?;
+        body = unset_needed(key, &needed, body, &was, &mut said)?;
     }
-    left.reverse();
+    said.left.reverse();
     let nothing = before.is_none() && body.trim().is_empty();
-    Ok(Reverted { text: (!nothing).then(|| format!("{bom}{body}")), left, went: Vec::new() })
+    Ok(Reverted { text: (!nothing).then(|| format!("{bom}{body}")), ..said })
 }
 
-fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> Result<String, Fault> {
+fn unset(key: &Key, text: String, before: &Before<'_>, said: &mut Reverted) -> Result<String, Fault> {
+    if let Set::Entry { .. } = key.set {
+        return entry::unset(key, text, before, said);
+    }
     let tree = Tree::parse(&text)?;
     let Some(found) = tree.find(&key.path) else { return Ok(text) };
     let was = before.find(&key.path).map(|step| step.node);
@@ -111,7 +123,7 @@ fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> 
         }
         (Set::Value(ours), Node::Value(value), _) if now == *ours => match was {
             Some(Node::Value(old)) => {
-                let old = before.slice(tree::known(old.span())?).to_owned();
+                let old = before.tree().slice(tree::known(old.span())?).to_owned();
                 Ok(lines::spliced(&text, [(tree::known(value.span())?, old)]))
             }
             _ => remove::removed(&text, &key.path, before),
@@ -119,7 +131,7 @@ fn unset(key: &Key, text: String, before: &Tree<'_>, left: &mut Vec<String>) -> 
         // A table of its own.
         (Set::Value(ours), _, None) if now == *ours => remove::removed(&text, &key.path, before),
         _ => {
-            left.push(write::path(&key.path));
+            said.left.push(write::path(&key.path));
             Ok(text)
         }
     }
@@ -130,8 +142,8 @@ fn unset_needed(
     key: &Key,
     needed: &[&Key],
     text: String,
-    before: &Tree<'_>,
-    left: &mut Vec<String>,
+    before: &Before<'_>,
+    said: &mut Reverted,
 ) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
     let Some(found) = tree.find(&key.path) else { return Ok(text) };
@@ -147,8 +159,10 @@ fn unset_needed(
         return Ok(text);
     }
     let Set::Needed(ours) = &key.set else { return Ok(text) };
-    if tree::json(found.node) != *ours {
-        left.push(write::path(&key.path));
+    let now = tree::json(found.node);
+    let is_ours = now == *ours || before.is_moved() && theirs(&now, &[ours], true).is_empty();
+    if !is_ours {
+        said.left.push(write::path(&key.path));
         return Ok(text);
     }
     remove::removed(&text, &key.path, before)

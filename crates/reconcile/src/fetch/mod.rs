@@ -1,6 +1,7 @@
 //! Files whose bytes come from elsewhere: fetched by apt's own helper, which knows the machine's proxies, and checked
 //! before anything is done with them.
 
+mod archive;
 pub mod openpgp;
 
 use std::fs::Permissions;
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 use nix::unistd::{User, chown};
 use root::Root;
+
+pub(crate) use archive::sweep;
 
 use crate::apt::Hands;
 use crate::{Digest, Step};
@@ -80,6 +83,12 @@ impl Hands {
     /// # Errors
     /// In a sentence, when it cannot be fetched or is not what was meant.
     pub(crate) fn fetch(&self, url: &str, check: &Check, path: &Path) -> Result<Vec<u8>, String> {
+        if let Some(file) = local(url) {
+            let bytes = Root::open(Path::new("/")).and_then(|root| root.read(file, LIMIT));
+            let bytes = bytes.map_err(|error| error.to_string())?;
+            check.holds(&bytes).map_err(|problem| format!("{} is not used: {problem}", file.display()))?;
+            return check.written(bytes, path);
+        }
         let folder = scratch()?;
         let file = folder.path().join("fetched");
         self.download(url, &file, PATIENCE, &mut |_| {}).map_err(|error| {
@@ -102,6 +111,10 @@ impl Hands {
     ) -> Result<(), String> {
         let file = file.display().to_string();
         let argv = [
+            // It ends with whoever waits for it: what comes for nobody would fill the disk.
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
             HELPER,
             "-o",
             "Acquire::http::Timeout=30",
@@ -117,6 +130,13 @@ impl Hands {
     }
 }
 
+/// The file of this machine that a URL names. apt's helper would give a link to it instead of its bytes.
+pub(crate) fn local(url: &str) -> Option<&Path> {
+    let rest = url.strip_prefix("file:")?;
+    let path = rest.strip_prefix("//").map_or(rest, |rest| rest.strip_prefix("localhost").unwrap_or(rest));
+    path.starts_with('/').then(|| Path::new(path))
+}
+
 /// A folder for what is fetched, which goes with the value. apt fetches as a user of its own, where there is one.
 fn scratch() -> Result<tempfile::TempDir, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for what is fetched: {error}"))?;
@@ -129,4 +149,23 @@ fn scratch() -> Result<tempfile::TempDir, String> {
     };
     prepared().map_err(|error| format!("{}: {error}", folder.path().display()))?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_may_name_a_file_of_this_machine() {
+        for (url, file) in [
+            ("file:/srv/a.tar.gz", Some("/srv/a.tar.gz")),
+            ("file:///srv/a.tar.gz", Some("/srv/a.tar.gz")),
+            ("file://localhost/srv/a.tar.gz", Some("/srv/a.tar.gz")),
+            ("file://elsewhere/srv/a.tar.gz", None),
+            ("file:a.tar.gz", None),
+            ("http://file:/a", None),
+        ] {
+            assert_eq!(local(url), file.map(Path::new), "{url}");
+        }
+    }
 }

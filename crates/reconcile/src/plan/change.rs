@@ -7,7 +7,7 @@ use similar::TextDiff;
 use crate::receipt::Entry;
 use crate::receipt::Ours;
 use crate::receipt::Repairs;
-use crate::{Action, Check, Effect, Stage, State};
+use crate::{Action, Check, Effect, Stage, State, Unpacked};
 
 /// Longer texts are compared by nobody, and comparing them takes time.
 const DIFF_LIMIT: usize = 256 << 10;
@@ -15,7 +15,7 @@ const DIFF_LIMIT: usize = 256 << 10;
 /// One change, as a plan lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// `owned`, `edited`, `node` or `package`.
+    /// `owned`, `edited`, `node`, `package`, `unpacked` or `module`.
     pub kind: &'static str,
     pub path: PathBuf,
     pub change: Verb,
@@ -84,12 +84,36 @@ pub(crate) enum Target {
         mode: u32,
         owner: (u32, u32),
     },
+    Unpacked(Unpacked),
+    /// A folder that was unpacked goes, with everything in it.
+    UnpackedGone,
+    /// To load a module of the kernel.
+    Load {
+        name: String,
+    },
+    /// To unload these, in this order: the first of them for sure, the others where nothing else needs them.
+    Unload {
+        names: Vec<String>,
+    },
 }
 
 impl Target {
+    /// Whether nothing stands there afterwards.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Absent | Self::UnpackedGone)
+    }
+
     /// Whether it is done on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
-        matches!(self, Self::Package(_) | Self::Fetched { .. })
+        matches!(
+            self,
+            Self::Package(_)
+                | Self::Fetched { .. }
+                | Self::Unpacked(_)
+                | Self::UnpackedGone
+                | Self::Load { .. }
+                | Self::Unload { .. }
+        )
     }
 }
 
@@ -99,7 +123,8 @@ pub(crate) enum Doing {
     /// To install a package and what it needs, or to go on with one that is there in part.
     Install { name: String, version: Option<String> },
     /// To remove these and nothing else; of them `purge` with their configuration.
-    Remove { names: Vec<String>, purge: Vec<String> },
+    /// `force`: what somebody has changed of them goes too.
+    Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 
 /// What the receipt holds of the path afterwards.
@@ -157,6 +182,13 @@ impl Change {
     pub(crate) fn repaired(&mut self, repairs: Repairs) {
         if let After::Held(entry) = &mut self.after {
             entry.repairs = repairs;
+        }
+    }
+
+    /// Changes what the receipt will hold of it.
+    pub(crate) fn entry_mut(&mut self, change: impl FnOnce(&mut Ours)) {
+        if let After::Held(entry) = &mut self.after {
+            change(&mut entry.ours);
         }
     }
 

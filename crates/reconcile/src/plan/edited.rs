@@ -6,6 +6,7 @@ use root::Attributes;
 
 use super::change::{Change, Target, Verb, diff};
 use super::{Verdict, contested};
+use crate::edit::Reverted;
 use crate::receipt::{Entry, Ours, Repairs};
 use crate::state::Found;
 use crate::store::Store;
@@ -56,15 +57,24 @@ fn plan_text(
     let from = found.state();
     let is_ours = old.is_some_and(|(entry, ..)| entry.ours.states().contains(&from));
     let is_newest = old.is_some_and(|(entry, ..)| entry.ours.states().first() == Some(&from));
+    let held_edit = old.map(|(_, edit, _)| edit);
+    if let Some(name) = edit.somebody_elses(current, held_edit).map_err(fault)? {
+        return Err(format!(
+            "{name} is there already, is not ours and names no program: it is left alone; name ours otherwise in the \
+             configuration, or take that one away, then apply again"
+        ));
+    }
     // Keys that were ours and are to be so no longer go first.
+    let mut given_up = Reverted::default();
     let base = match old {
         // Of a run that was killed before it wrote: the receipt tells the new keys, and the file has those before them.
         Some((_, old, before)) if is_ours && !(is_newest && old == edit) => {
             Cow::Borrowed(before.unwrap_or_default())
         }
-        Some((_, old, before)) if old != edit => Cow::Owned(
-            old.given_up_for(edit).revert(current, before).map_err(fault)?.text.unwrap_or_default(),
-        ),
+        Some((_, old, before)) if old != edit => {
+            given_up = old.given_up_for(edit).revert(current, before).map_err(fault)?;
+            Cow::Owned(given_up.text.take().unwrap_or_default())
+        }
         _ => Cow::Borrowed(current),
     };
     let wanted = edit.apply(&base).map_err(fault)?;
@@ -105,7 +115,7 @@ fn plan_text(
         reason: action.reason.clone(),
         before,
         ours: Ours::Edited { edit: edit.clone(), states },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),
@@ -113,6 +123,7 @@ fn plan_text(
     };
     let lines = diff(current.as_bytes(), wanted.as_bytes());
     let mut change = Change::forward(action, verb, from, to.clone(), entry);
+    change.reason.extend(given_up.told().map(|told| format!("; {told}")));
     change.keep = keep.filter(|_| !found.is_absent()).map(String::into_bytes);
     Ok(Verdict::Change(Box::new(change.to(
         Target::File { bytes: wanted.into_bytes(), mode, owner },

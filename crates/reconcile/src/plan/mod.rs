@@ -2,11 +2,13 @@
 
 mod change;
 mod edited;
+mod module;
 mod named;
 mod node;
 mod owned;
 mod package;
 mod revert;
+mod unpacked;
 mod used;
 
 use std::collections::BTreeSet;
@@ -18,6 +20,7 @@ use serde::Serialize;
 pub(crate) use change::{After, Doing, Target};
 pub use change::{Change, Verb};
 pub(crate) use named::Standing;
+pub(crate) use package::revert as revert_package;
 pub use used::Use;
 
 use crate::receipt::{Entry, Repairs};
@@ -50,6 +53,9 @@ pub struct Plan {
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
+    /// Entries of what is as it should be, as they should be kept by now.
+    #[serde(skip)]
+    pub(crate) kept: Vec<Entry>,
 }
 
 /// Something about a path that a person should know.
@@ -100,9 +106,13 @@ impl Plan {
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match Found::look(root, &entry.path) {
                 Ok(found) => {
-                    let used = used::standing(root, &entry.uses).filter(|_| !force);
+                    let used = used::standing(root, entry, &desired.way_back).filter(|_| !force);
                     let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
                         (Verdict::Change(_), Some(text)) => Verdict::Left(text),
+                        (Verdict::Change(mut change), None) => {
+                            change.effects = desired.way_back.effects(&change.effects);
+                            Verdict::Change(change)
+                        }
                         (verdict, _) => verdict,
                     };
                     standing.unless_named(root, &entry.path, &found, verdict, force)
@@ -142,8 +152,10 @@ impl Plan {
             let verdict = wanted(root, &Store::new(root), action, held, now)?;
             // A node is the kernel's, whoever gave it its group.
             let is_file = !matches!(action.kind, Kind::Node { .. });
-            if matches!(verdict, Ok(Verdict::Right)) && held.is_none() && is_file {
-                plan.found.push(action.path.clone());
+            match (&verdict, held) {
+                (Ok(Verdict::Right), Some(entry)) => plan.kept.extend(entry.as_of(action)),
+                (Ok(Verdict::Right), None) if is_file => plan.found.push(action.path.clone()),
+                _ => {}
             }
             plan.add_on(root, action.path.clone(), verdict);
         }
@@ -153,7 +165,7 @@ impl Plan {
     /// Whether there is nothing to do: neither on the machine nor in the receipt.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.gone.is_empty()
+        self.changes.is_empty() && self.gone.is_empty() && self.kept.is_empty()
     }
 
     fn add_on(&mut self, root: &Root, path: PathBuf, verdict: Result<Verdict, String>) {
@@ -210,6 +222,8 @@ fn wanted(
         // An archive's record of a node is nobody's to change.
         Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
         Kind::Package(wanted) => Ok(package::plan(root, action, wanted, &found, held, now)),
+        Kind::Unpacked(wanted) => Ok(unpacked::plan(root, action, wanted, &found, held, now)),
+        Kind::Module(module) => Ok(module::plan(root, action, module, &found, held, now)),
         Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
     }
 }

@@ -45,7 +45,7 @@ impl Standing {
             Verdict::Change(change) => match &change.target {
                 // What stands there from then on: keys of ours that somebody has changed, or what was there before.
                 Target::File { bytes, .. } => self.add(path, bytes.clone()),
-                Target::Absent if !force => {
+                Target::Absent | Target::UnpackedGone if !force => {
                     if let Some(text) = self.hold(path) {
                         return Verdict::Left(text);
                     }

@@ -43,7 +43,7 @@ pub(super) fn plan(
         reason: action.reason.clone(),
         before,
         ours: Ours::Node { mode, gid, older },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),

@@ -61,7 +61,7 @@ pub(super) fn plan(
         reason: action.reason.clone(),
         before,
         ours: Ours::Owned { states },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),

@@ -50,9 +50,15 @@ pub(super) fn plan(
                 None => return Ok(contested(action, entry.repairs, found)),
             };
             let names = vec![wanted.name.clone()];
-            let doing = Doing::Remove { names, purge: Vec::new() };
+            let doing = Doing::Remove { names, purge: Vec::new(), force: false };
             let change = Change::forward(action, Verb::Remove, from, State::Absent, entry);
             Ok(changed(change, doing, State::Absent))
+        }
+        // What a killed run has begun is noted as ended by the next.
+        (Want::Present { version }, State::Package { version: there, status: Status::Installed })
+            if held.is_some_and(is_begun) && version.as_ref().is_none_or(|version| version == there) =>
+        {
+            Ok(install(action, wanted, version.as_ref(), held, from.clone(), Verb::Create))
         }
         (Want::Present { version: None }, State::Package { status: Status::Installed, .. }) => {
             Ok(Verdict::Right)
@@ -135,7 +141,7 @@ fn entry(action: &Action, held: Option<&Entry>, from: &State) -> Entry {
         reason: action.reason.clone(),
         before: held.map_or_else(|| from.clone(), |entry| entry.before.clone()),
         ours: Ours::Package { came, begun: true },
-        effects: action.effects.clone(),
+        effects: action.effects_back().to_vec(),
         concern: action.concern.clone(),
         uses: action.uses.clone(),
         rival: action.rival.clone(),
@@ -166,7 +172,7 @@ fn is_there(state: &State) -> bool {
 }
 
 /// `going`: packages that entries before this one take away already.
-pub(super) fn revert(
+pub(crate) fn revert(
     root: &Root,
     entry: &Entry,
     from: &State,
@@ -216,7 +222,8 @@ pub(super) fn revert(
             left.push(format!("{it} stays, which {by} needs"));
         }
     }
-    if ours.is_empty() {
+    // A run that was killed may have left an apt that has not come to its end: that is waited for before it is believed.
+    if ours.is_empty() && !begun {
         return Ok(if left.is_empty() {
             Verdict::Gone
         } else {
@@ -237,7 +244,7 @@ pub(super) fn revert(
             None => {}
         }
     }
-    let doing = Doing::Remove { names: ours.into_iter().collect(), purge };
+    let doing = Doing::Remove { names: ours.into_iter().collect(), purge, force };
     let mut change = Change::back(entry, Verb::Remove, from.clone(), Target::Package(doing.clone()));
     if let Doing::Remove { names, .. } = &doing {
         change.reason = reason(name, names, &left);

@@ -8,7 +8,7 @@ use super::Verdict;
 use super::change::{Change, Target, Verb, diff};
 use super::edited::text;
 use super::node::is_ours;
-use super::package;
+use super::{module, package, unpacked};
 use crate::receipt::{Entry, Ours};
 use crate::state::Found;
 use crate::store::Store;
@@ -28,6 +28,11 @@ pub(super) fn plan(
         let verdict = package::revert(root, entry, &from, going, force);
         return Ok(verdict.unwrap_or_else(|error| Verdict::Left(error.to_string())));
     }
+    match &entry.ours {
+        Ours::Unpacked { .. } => return Ok(unpacked::revert(root, entry, found, force)),
+        Ours::Module { .. } => return Ok(module::revert(root, entry, &from)),
+        _ => {}
+    }
     if from == entry.before {
         return Ok(Verdict::Gone);
     }
@@ -41,13 +46,16 @@ pub(super) fn plan(
             "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
                 .to_owned(),
         )),
-        Ours::Edited { states, .. } if states.contains(&from) => Ok(restore(store, entry, found, force)),
+        Ours::Edited { edit, states } if states.contains(&from) => {
+            let verdict = restore(store, entry, found, force);
+            Ok(told(verdict, store, entry, edit, found))
+        }
         Ours::Edited { .. } if found.is_absent() => Ok(Verdict::Gone),
         Ours::Edited { edit, .. } => match store.text_before(&entry.before) {
             Ok(before) => Ok(take_out(entry, edit, found, before.as_deref(), force)),
             Err(error) => Ok(lost(&error, force)),
         },
-        Ours::Package { .. } => Ok(Verdict::Gone),
+        Ours::Package { .. } | Ours::Unpacked { .. } | Ours::Module { .. } => Ok(Verdict::Gone),
         Ours::Node { mode, gid, older } => Ok(node(entry, (*mode, *gid), *older, &from)),
     }
 }
@@ -74,10 +82,23 @@ fn restore(store: &Store<'_>, entry: &Entry, found: &Found, force: bool) -> Verd
         }
         State::Link { target } => (Verb::Restore, Target::Link { target: target.clone() }, None),
         // Neither is ever replaced, so that neither was ever there.
-        State::Node { .. } | State::Package { .. } | State::Other { .. } => return Verdict::Gone,
+        State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
+            return Verdict::Gone;
+        }
     };
     let change = Change::back(entry, verb, from, target.clone());
     Verdict::Change(Box::new(change.to(target, entry.before.clone(), lines)))
+}
+
+/// What was before may lack what somebody has put into an entry of ours.
+fn told(verdict: Verdict, store: &Store<'_>, entry: &Entry, edit: &Edit, found: &Found) -> Verdict {
+    let Verdict::Change(mut change) = verdict else { return verdict };
+    let before = store.text_before(&entry.before).unwrap_or_default();
+    let reverted = text(found).ok().and_then(|text| edit.revert(text, before.as_deref()).ok());
+    if let Some(told) = reverted.and_then(|reverted| reverted.told()) {
+        change.reason = format!("{}; {told}", change.reason);
+    }
+    Verdict::Change(change)
 }
 
 /// Our keys leave a file that somebody has changed since; everything of theirs stays.
@@ -97,14 +118,14 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     };
     // Whoever took the file away took our keys with it.
     let Found::File { mode, uid, gid, .. } = found else { return Verdict::Gone };
-    let reverted = match edit.revert(current, before) {
+    let mut reverted = match edit.revert(current, before) {
         Ok(reverted) => reverted,
         Err(fault) => {
             return Verdict::Left(format!("{fault}; our keys stay in it: correct it, then undo again"));
         }
     };
     let change = |verb, target| Change::back(entry, verb, found.state(), target);
-    let mut change = match reverted.text {
+    let mut change = match reverted.text.take() {
         Some(text) if text == current && reverted.left.is_empty() => return Verdict::Gone,
         Some(text) if text == current => {
             let keys = reverted.left.join(", ");
@@ -122,13 +143,8 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
         }
         None => change(Verb::Remove, Target::Absent),
     };
-    if !reverted.left.is_empty() {
-        change.reason =
-            format!("our keys leave it, and {} stay: somebody has changed them", reverted.left.join(", "));
-    }
-    if !reverted.went.is_empty() {
-        let went = format!("{} went, which somebody has added to", reverted.went.join(", "));
-        change.reason = if reverted.left.is_empty() { went } else { format!("{}; {went}", change.reason) };
+    if let Some(told) = reverted.told() {
+        change.reason = format!("{}; {told}", change.reason);
     }
     Verdict::Change(Box::new(change))
 }

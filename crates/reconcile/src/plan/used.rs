@@ -7,7 +7,9 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::WayBack;
 use crate::edit::Format;
+use crate::receipt::Entry;
 use crate::state::LIMIT;
 
 /// A key of a file that would name nothing if it held this value and ours were gone.
@@ -19,8 +21,34 @@ pub struct Use {
     pub value: String,
 }
 
-/// The first of these that stands, as a reason not to take away what it names.
-pub(super) fn standing(root: &Root, uses: &[Use]) -> Option<String> {
+/// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
+/// came or can stand by now.
+pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+    let mut running = now.running.get(&entry.concern).into_iter().flatten();
+    if let Some(what) = running.find_map(|it| it.by(root, &entry.path)) {
+        return Some(format!(
+            "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
+        ));
+    }
+    let named = now
+        .named
+        .iter()
+        .find(|named| named.concern == entry.concern && entry.uses.iter().any(|it| it.value == named.value));
+    if let Some(named) = named {
+        return Some(format!(
+            "{}, which would name nothing: change that first, then run this again",
+            named.by
+        ));
+    }
+    let files = now.files.get(&entry.concern).map_or(&[][..], Vec::as_slice);
+    let in_files =
+        entry.uses.iter().flat_map(|it| files.iter().map(|file| Use { file: file.clone(), ..it.clone() }));
+    let mut uses: Vec<Use> = Vec::new();
+    for it in entry.uses.iter().cloned().chain(in_files) {
+        if !uses.contains(&it) {
+            uses.push(it);
+        }
+    }
     let is_there = |it: &&Use| {
         let text = root.read_text(&it.file, LIMIT).ok();
         let document = text.and_then(|text| it.format.read(&text).ok());

@@ -12,8 +12,8 @@ use lab::repository::Repository;
 use lab::server::Server;
 use reconcile::command::Programs;
 use reconcile::{
-    Action, Content, Desired, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage, Store,
-    Work,
+    Action, Content, Desired, Digest, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage,
+    Store, Unpacked, Work,
 };
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
@@ -26,12 +26,15 @@ pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 /// What the program inside is to do.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// `install NAME`, `install NAME VERSION` or `absent NAME`.
+    /// `install NAME`, `install NAME VERSION`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
+    /// `reboot FILE`.
     pub(crate) wanted: Vec<String>,
     pub(crate) repository: Option<Source>,
     pub(crate) force: bool,
     /// In seconds.
     pub(crate) lock: u64,
+    /// It kills itself when it is told of progress for this time, from 0.
+    pub(crate) dies_at: Option<usize>,
     /// Nothing is changed: a plan is made.
     pub(crate) only_plan: bool,
 }
@@ -55,6 +58,10 @@ pub(crate) struct Ran {
     pub(crate) left: Vec<String>,
     pub(crate) effects: Vec<String>,
     pub(crate) steps: Vec<String>,
+    /// apt's own lines, and what kept it from more.
+    pub(crate) rehearsal: Option<(Vec<String>, Vec<String>)>,
+    /// How often it was told of progress.
+    pub(crate) told: usize,
     pub(crate) is_bare: bool,
     /// What no run of it can come back from.
     pub(crate) error: Option<String>,
@@ -172,11 +179,18 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
     let plan = if told.only_plan {
-        Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?
+        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?;
+        let hands = Hands::of(&programs, Duration::from_secs(told.lock));
+        ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
+        plan
     } else {
         let mut work = Work::begin(&root)?.by(Some(Hands::of(&programs, Duration::from_secs(told.lock))));
         let plan = work.plan(&desired, None, told.force, NOW)?;
         let carried = work.carry_out(&plan, NOW, &mut |progress| {
+            if told.dies_at == Some(ran.told) {
+                nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+            }
+            ran.told += 1;
             if let Progress::Comes(_, step) = progress {
                 ran.steps.push(format!("{:?} {}", step.percent, step.text));
             }
@@ -224,7 +238,25 @@ fn desired(told: &Told) -> Desired {
             ["install", name] => Wanted::present(*name),
             ["install", name, version] => Wanted::exactly(*name, *version),
             ["absent", name] => Wanted::absent(*name),
-            other => panic!("{other:?}"),
+            ["unpack", folder, url, sha256] => {
+                let holds = ["bin", "lib", "include"].map(PathBuf::from).to_vec();
+                let sha256 = Digest::parse(sha256).unwrap();
+                let unpacked = Unpacked { url: (*url).to_owned(), sha256, holds };
+                desired.push(Action::unpacked(*folder, unpacked, "for the test"));
+                continue;
+            }
+            ["module", name] => {
+                desired.push(Action::module(*name, "for the test"));
+                continue;
+            }
+            ["reboot", file] => {
+                let reason = "the module that runs is an old one".to_owned();
+                desired.push(
+                    Action::file(Stage::Shape, *file, "x\n", "for the test").with(Effect::Reboot { reason }),
+                );
+                continue;
+            }
+            other => unreachable!("{other:?}"),
         };
         desired.push(Action::package(package, "for the test"));
     }

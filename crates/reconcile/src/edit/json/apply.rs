@@ -39,15 +39,9 @@ fn set(key: &Key, text: &str) -> Result<Option<String>, Fault> {
     let style = Style::of(&document);
     match &key.set {
         Set::Needed(_) => Ok(None),
-        Set::Entry { value: wanted, identity } => match document.byte(part.start) {
+        Set::Entry { value: wanted, .. } => match document.byte(part.start) {
             b'n' => Ok(Some(replaced(text, part, &style.value(wanted, layout_of(&document, &key.path))))),
-            b'{' => match wanted.get(identity) {
-                Some(ours) => {
-                    let path = key.path.iter().chain([identity]).cloned().collect();
-                    self::set(&Key { path, set: Set::Value(ours.clone()) }, text)
-                }
-                None => Ok(None),
-            },
+            b'{' => entry(key, text),
             _ => Err(blocked(&document, key, part.start, key.path.len())),
         },
         Set::Value(wanted) if value.as_ref() == Some(wanted) => Ok(None),
@@ -65,6 +59,20 @@ fn set(key: &Key, text: &str) -> Result<Option<String>, Fault> {
             }
         },
     }
+}
+
+/// In an entry that is there: the identity, and what is missing of the rest.
+fn entry(key: &Key, text: &str) -> Result<Option<String>, Fault> {
+    let mut changed = None;
+    for leaf in key.set.leaves() {
+        let text = changed.as_deref().unwrap_or(text);
+        let key = key.below(&leaf);
+        let is_there = matches!(Document::new(text)?.find(&key.path)?, Place::Value(_));
+        if leaf.is_identity || !is_there {
+            changed = set(&key, text)?.or(changed);
+        }
+    }
+    Ok(changed)
 }
 
 /// Adds to the list that begins here and holds something; `None` where the member is there already.

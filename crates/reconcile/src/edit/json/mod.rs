@@ -30,7 +30,7 @@ fn object_document(text: &str) -> Result<Document<'_>, Fault> {
 }
 
 /// A key as a person would name it: `features.cdi`.
-fn name(path: &[String]) -> String {
+pub(super) fn name(path: &[String]) -> String {
     let plain = |part: &String| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
     };

@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::scan::{Document, Place};
 use super::{apply, is_blank, name, object_document, replaced};
-use crate::edit::{Fault, Key, Reverted, Set};
+use crate::edit::{Fault, Key, Owner, Reverted, Set, is_empty as says_nothing};
 
 pub(in crate::edit) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     // Nobody has changed it since: as it was, byte for byte.
@@ -77,15 +77,16 @@ fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverte
                 None => prune(key, &remove_key(&document, &key.path)?, was),
             }
         }
-        Set::Entry { value: ours, identity } => {
+        Set::Entry { value: ours, .. } => {
             let held = old.as_ref().map(|(was, part)| was.value(part.clone()));
             let is_as_before = held.as_ref() == Some(&value);
             let held = held.flatten();
             // What somebody had written before us is theirs, though it names ours.
-            if is_as_before || is_ours(held.as_ref(), ours, identity) {
+            let owner = |it: &Option<Value>| it.as_ref().map(|it| Owner::of(it, &key.set));
+            if is_as_before || owner(&held) == Some(Owner::Ours) {
                 return Ok(text.to_owned());
             }
-            if !is_ours(value.as_ref(), ours, identity) {
+            if !matches!(owner(&value), Some(Owner::Ours | Owner::Nobody)) {
                 said.left.push(name(&key.path));
                 return Ok(text.to_owned());
             }
@@ -125,17 +126,13 @@ fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverte
     }
 }
 
-fn is_ours(entry: Option<&Value>, ours: &Value, identity: &str) -> bool {
-    entry.is_some_and(|entry| entry.is_object() && entry.get(identity) == ours.get(identity))
-}
-
 /// The names of what is in an entry and in none of `known` as it is there.
 fn added(entry: Option<&Value>, known: &[Option<&Value>]) -> Vec<String> {
     let is_known = |key: &str, value: &Value| {
         known.iter().flatten().any(|known| known.get(key).is_some_and(|known| known == value))
     };
     let entries = entry.and_then(Value::as_object).into_iter().flatten();
-    let theirs = entries.filter(|(key, value)| !is_known(key, value));
+    let theirs = entries.filter(|(key, value)| !says_nothing(value) && !is_known(key, value));
     theirs.map(|(key, _)| name(std::slice::from_ref(key))).collect()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use toml_edit::{InlineTable, Item, Table};
 
-use super::super::Fault;
+use super::super::{Fault, leaves};
 use super::tree::{self, Node, Step, Tree};
 use super::{lines, write};
 
@@ -31,9 +31,17 @@ pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<S
                 None => deeper(lines::indentation(text, header.start)),
             };
             let line = line(&blanks, path.get(steps.len()..).unwrap_or_default(), value, text)?;
-            Ok(lines::put(text, lines::next(text, last.unwrap_or(header.end)), &line))
+            Ok(lines::put(text, behind_key(text, last.unwrap_or(header.end)), &line))
         }
     }
+}
+
+/// Where one more key goes behind the one that ends at `last`. Comments in front of a header are the header's: a key
+/// that stood behind them would part the two.
+fn behind_key(text: &str, last: usize) -> usize {
+    let at = lines::next(text, last);
+    let behind = lines::behind_comments(text, at);
+    if behind == text.len() || lines::is_blank(text, behind) { behind } else { at }
 }
 
 fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<String, Fault> {
@@ -55,7 +63,7 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
     let text = tree.text();
     let mut line = line("", path, value, text)?;
     if let Some(last) = tree::end_of_body(tree.root()) {
-        return Ok(lines::put(text, lines::next(text, last), &line));
+        return Ok(lines::put(text, behind_key(text, last), &line));
     }
     // Before the first header; behind what the file says of itself at its top.
     let mut at = 0;
@@ -71,10 +79,12 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
     Ok(lines::put(text, at, &line))
 }
 
-/// `[a.b]` and its lines, behind everything of the deepest table that is there; `None`: at the end.
+/// `[a.b]` and its lines, behind everything of the deepest table that is there; `None`: at the end. A comment that
+/// follows may be a setting that is switched off, which somebody switches on: it stays in the table that it is in.
 fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
-    let at = host.and_then(tree::end_of_block).map_or(text.len(), |end| lines::next(text, end));
+    let at = host.and_then(tree::end_of_block);
+    let at = at.map_or(text.len(), |end| lines::behind_comments(text, lines::next(text, end)));
     let model = host.and_then(|host| model(text, host)).unwrap_or_default();
     let eol = lines::end_of_line(text);
     let before = at.saturating_sub(1);
@@ -161,11 +171,11 @@ fn beside_dotted(
     // The last value may stand on several lines; the key is on the first.
     let first = first_line_of(table).unwrap_or(last);
     let blanks = lines::indentation(text, first).to_owned();
-    let written: Result<String, Fault> = write::leaves(value)
+    let written: Result<String, Fault> = leaves(value)
         .into_iter()
         .map(|(below, leaf)| line(&blanks, &[keys, below.as_slice()].concat(), leaf, text))
         .collect();
-    Ok(lines::put(text, lines::next(text, last), &written?))
+    Ok(lines::put(text, behind_key(text, last), &written?))
 }
 
 fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {

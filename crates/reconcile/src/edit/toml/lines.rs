@@ -32,6 +32,16 @@ pub(super) fn is_blank(text: &str, start: usize) -> bool {
     start < text.len() && text.get(start..next(text, start)).is_some_and(|line| line.trim().is_empty())
 }
 
+/// Behind the comment lines that begin at `start`: they may belong to what is before them, as settings that are
+/// switched off.
+pub(super) fn behind_comments(text: &str, start: usize) -> usize {
+    let mut at = start;
+    while text.get(at..).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('#')) {
+        at = next(text, at);
+    }
+    at
+}
+
 pub(super) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }

@@ -33,12 +33,3 @@ pub(super) fn value(value: &Json) -> Result<String, Fault> {
         }
     })
 }
-
-/// What a table holds, tables in it opened: each path from it, and what stands there.
-pub(super) fn leaves(table: &Json) -> Vec<(Vec<String>, &Json)> {
-    let Json::Object(entries) = table else { return vec![(Vec::new(), table)] };
-    let below = entries.iter().flat_map(|(name, inner)| {
-        leaves(inner).into_iter().map(move |(path, leaf)| ([vec![name.clone()], path].concat(), leaf))
-    });
-    below.collect()
-}

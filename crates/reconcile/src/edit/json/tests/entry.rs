@@ -24,10 +24,29 @@ fn what_others_add_to_it_stays_while_it_is_there_and_goes_with_it_and_is_told() 
         gone(before, &["runtimes.amd (with runtimeArgs)"])
     );
     // The path is somebody else's program: so is the entry.
-    let other = theirs.replace("/w", "/opt/runsc");
-    let left =
-        Reverted { text: Some(other.clone()), left: vec!["runtimes.amd".to_owned()], went: Vec::new() };
-    assert_eq!(runtime().revert(&other, Some(before)).unwrap(), left);
+    for other in [
+        theirs.replace("/w", "/opt/runsc"),
+        theirs.replace("\"path\": \"/w\"", "\"runtimeType\": \"io.containerd.runsc.v1\""),
+    ] {
+        let left =
+            Reverted { text: Some(other.clone()), left: vec!["runtimes.amd".to_owned()], went: Vec::new() };
+        assert_eq!(runtime().revert(&other, Some(before)).unwrap(), left);
+    }
+}
+
+#[test]
+fn one_that_names_no_program_any_more_is_ours_and_broken() {
+    let before = "{\"debug\": true}";
+    let ours = runtime().apply(before).unwrap();
+    for (broken, went) in [
+        (ours.replace("\"path\": \"/w\"", ""), &[][..]),
+        (ours.replace("/w", ""), &[]),
+        (ours.replace("\"path\": \"/w\"", "\"runtimeArgs\": []"), &["runtimes.amd (with runtimeArgs)"]),
+    ] {
+        assert_eq!(runtime().revert(&broken, Some(before)).unwrap(), gone(before, went), "{broken}");
+        let mended = Format::Json.read(&runtime().apply(&broken).unwrap()).unwrap();
+        assert_eq!(mended["runtimes"]["amd"]["path"], "/w", "{broken}");
+    }
 }
 
 #[test]
@@ -47,19 +66,13 @@ fn one_that_was_there_gets_our_identity_and_goes_back_to_what_it_was() {
 }
 
 #[test]
-fn a_table_is_needed_and_toml_has_none() {
+fn a_table_is_needed() {
     let fault = runtime().apply("{\n\"runtimes\": {\"amd\": 7}}").unwrap_err();
     assert_eq!(fault.to_string(), "line 2: runtimes.amd is a number where an object is needed");
     assert_eq!(
         runtime().apply("{\"runtimes\": {\"amd\": null}}").unwrap(),
         "{\"runtimes\": {\"amd\": {\"path\": \"/w\"}}}"
     );
-    let toml = Edit { format: Format::Toml, ..runtime() };
-    assert_eq!(
-        toml.apply("").unwrap_err().to_string(),
-        "line 1: runtimes.amd is an entry, which a TOML file is not given: its leaves are"
-    );
-    assert!(toml.revert("a = 1\n", Some("")).is_ok());
 }
 
 #[test]
@@ -76,9 +89,13 @@ fn an_entry_whose_identity_changes_keeps_what_others_added() {
 
 #[test]
 fn a_receipt_holds_it() {
-    let text = r#"{"entry":{"value":{"path":"/w"},"identity":"path"}}"#;
+    let text = r#"{"entry":{"value":{"path":"/w"},"identity":"path","instead":["runtimeType"]}}"#;
     let set: Set = serde_json::from_str(text).unwrap();
-    let expected = Set::Entry { value: json!({"path": "/w"}), identity: "path".to_owned() };
+    let expected = Set::Entry {
+        value: json!({"path": "/w"}),
+        identity: "path".to_owned(),
+        instead: vec!["runtimeType".to_owned()],
+    };
     assert_eq!(set, expected);
     assert_eq!(serde_json::to_value(&set).unwrap(), serde_json::from_str::<Value>(text).unwrap());
 }

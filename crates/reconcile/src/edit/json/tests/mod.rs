@@ -21,7 +21,14 @@ fn edit(keys: impl Into<Vec<Key>>) -> Edit {
 
 /// A table that is ours by its `path`.
 fn entry(path: &[&str], program: &str) -> Key {
-    key(path, Set::Entry { value: json!({"path": program}), identity: "path".to_owned() })
+    key(
+        path,
+        Set::Entry {
+            value: json!({"path": program}),
+            identity: "path".to_owned(),
+            instead: vec!["runtimeType".to_owned()],
+        },
+    )
 }
 
 /// What docker is told.

@@ -78,7 +78,7 @@ fn applied(keys: &[Key], mut value: Value) -> Value {
         match &key.set {
             Set::Value(wanted) => drop(object.insert(last.clone(), wanted.clone())),
             Set::Needed(wanted) => drop(object.entry(last).or_insert_with(|| wanted.clone())),
-            Set::Entry { value: wanted, identity } => {
+            Set::Entry { value: wanted, identity, .. } => {
                 let held = object.entry(last).or_insert(Value::Null);
                 match held.as_object_mut() {
                     Some(held) => drop(held.insert(identity.clone(), wanted[identity.as_str()].clone())),

@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod asked;
+#[path = "../machine/mod.rs"]
 mod machine;
 
 use std::fs;
@@ -280,7 +282,7 @@ fn what_systemd_does_not_tell_stays_owed() {
         restart(None),
         restart(Some("SIGUSR2")),
         Effect::Reload { unit: UNIT.to_owned() },
-        Effect::NextStart { unit: UNIT.to_owned() },
+        Effect::NextStart { unit: UNIT.to_owned(), ask: None },
     ] {
         let host = Host::new();
         host.set("mute", "");

@@ -1,0 +1,166 @@
+//! What apt would do, by its own simulation, before anything of the plan is written: what the repositories of the plan
+//! offer is read into a folder that goes again.
+
+use std::path::{Path, PathBuf};
+
+use root::{Attributes, Root};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::{Hands, SIMULATED, lists};
+use crate::plan::{Doing, Plan, Target};
+use crate::{Change, Effect};
+
+const KEYRINGS: &str = "/etc/apt/keyrings";
+const SOURCES: &str = "/etc/apt/sources.list.d";
+const PREFERENCES: &str = "/etc/apt/preferences.d";
+
+/// What apt says that it would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Rehearsal {
+    /// apt's own lines: `Inst`, `Remv`, `Conf`.
+    pub lines: Vec<String>,
+    /// Why that is not the whole of it.
+    pub problems: Vec<String>,
+}
+
+/// A folder that stands for apt's own.
+struct Folder {
+    dir: TempDir,
+}
+
+impl Plan {
+    /// What apt would do for the packages of this plan, all of them at once. Changes nothing: repositories are asked,
+    /// and what they answer is forgotten. `None`: no package is to come or go.
+    #[must_use]
+    pub fn rehearse(&self, root: &Root, hands: &Hands) -> Option<Rehearsal> {
+        let mut wanted = Vec::new();
+        let mut goes = Vec::new();
+        for change in &self.changes {
+            match &change.target {
+                Target::Package(Doing::Install { name, version }) => {
+                    wanted.push(super::doing::wanted(name, version.as_deref()));
+                }
+                Target::Package(Doing::Remove { names, .. }) => {
+                    goes.extend(names.iter().map(|name| format!("{name}-")))
+                }
+                _ => {}
+            }
+        }
+        if wanted.is_empty() && goes.is_empty() {
+            return None;
+        }
+        let mut rehearsal = Rehearsal::default();
+        match self.rehearsed(root, hands, &[wanted, goes].concat(), &mut rehearsal.problems) {
+            Ok(lines) => rehearsal.lines = lines,
+            Err(problem) => rehearsal.problems.push(problem),
+        }
+        Some(rehearsal)
+    }
+
+    fn rehearsed(
+        &self,
+        root: &Root,
+        hands: &Hands,
+        packages: &[String],
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<String>, String> {
+        let folder = Folder::of(root, &self.changes)?;
+        let options = folder.options();
+        for (source, effect) in new_sources(&self.changes) {
+            let list = format!("Dir::Etc::SourceList={}", folder.path(source).display());
+            let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
+            let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-", "-o", "APT::Get::List-Cleanup=0"];
+            let command = ["-o", "APT::Update::Error-Mode=any", "update"];
+            let lock = hands.lock();
+            let argv = Hands::apt_get(&lock, &[&options[..], &only, &command].concat());
+            if let Err(error) = hands.run(&argv, &mut |_| {}) {
+                problems.push(format!("{effect}: {error}"));
+            }
+        }
+        let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
+        let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+        let lock = hands.lock();
+        let argv = Hands::apt_get(&lock, &[&options[..], &SIMULATED, &["install"], &names].concat());
+        let said = hands.run(&argv, &mut |_| {})?;
+        let tells =
+            |line: &&str| ["Inst ", "Remv ", "Purg ", "Conf "].iter().any(|verb| line.starts_with(verb));
+        Ok(said.lines().filter(tells).map(str::to_owned).collect())
+    }
+}
+
+/// Sources that the plan writes, each with what is announced of it.
+fn new_sources(changes: &[Change]) -> impl Iterator<Item = (&Path, &Effect)> {
+    let is_read = |effect: &&Effect| matches!(effect, Effect::AptUpdate { .. });
+    let written = changes.iter().filter(|change| matches!(change.target, Target::File { .. }));
+    written.filter_map(move |change| Some((change.path.as_path(), change.effects.iter().find(is_read)?)))
+}
+
+impl Folder {
+    /// With links to what is there, and the files that the plan writes for apt.
+    fn of(root: &Root, changes: &[Change]) -> Result<Self, String> {
+        let dir = tempfile::Builder::new().prefix("rocworker-apt-").tempdir();
+        let dir =
+            dir.map_err(|error| format!("no folder can be made for what repositories offer: {error}"))?;
+        let folder = Self { dir };
+        folder.fill(root, changes).map_err(|error| error.to_string())?;
+        Ok(folder)
+    }
+
+    fn fill(&self, root: &Root, changes: &[Change]) -> Result<(), root::Error> {
+        let written: Vec<&Change> =
+            changes.iter().filter(|change| change.path.starts_with("/etc/apt")).collect();
+        for place in [SOURCES, PREFERENCES, lists::FOLDER] {
+            let names = match root.list(place) {
+                Ok(names) => names,
+                Err(error) if error.is_not_found() => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            for name in names {
+                let path = Path::new(place).join(name);
+                let is_file = root.stat(&path).is_ok_and(|meta| meta.kind == root::Kind::Regular);
+                let is_ours = written.iter().any(|change| change.path == path);
+                if is_file && !is_ours && !path.ends_with("lock") {
+                    root.write_link(self.path(&path), &path)?;
+                }
+            }
+        }
+        for change in written {
+            let Target::File { bytes, .. } = &change.target else { continue };
+            let how = Attributes { mode: 0o644, owner: None };
+            root.write(self.path(&change.path), &self.moved(bytes, changes), how)?;
+        }
+        let how = Attributes { mode: 0o644, owner: None };
+        root.write(self.path(Path::new(&format!("{}/partial/.made", lists::FOLDER))), b"", how)?;
+        Ok(())
+    }
+
+    /// A text in which keys that the plan writes are named as they stand here.
+    fn moved(&self, bytes: &[u8], changes: &[Change]) -> Vec<u8> {
+        let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
+        let keys = changes.iter().filter(|change| change.path.starts_with(KEYRINGS));
+        let moved = keys.fold(text.to_owned(), |text, change| {
+            let path = change.path.display().to_string();
+            text.replace(&path, &self.path(&change.path).display().to_string())
+        });
+        moved.into_bytes()
+    }
+
+    fn path(&self, path: &Path) -> PathBuf {
+        self.dir.path().join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn options(&self) -> Vec<String> {
+        let here = |path: &str| self.path(Path::new(path)).display().to_string();
+        vec![
+            format!("Dir::Etc::SourceParts={}", here(SOURCES)),
+            format!("Dir::Etc::PreferencesParts={}", here(PREFERENCES)),
+            format!("Dir::State::Lists={}", here(lists::FOLDER)),
+            // What apt keeps for the next time is not for this one.
+            "Dir::Cache::pkgcache=".to_owned(),
+            "Dir::Cache::srcpkgcache=".to_owned(),
+            // The folder is closed to the user as whom apt fetches.
+            "APT::Sandbox::User=root".to_owned(),
+        ]
+    }
+}

@@ -1,0 +1,59 @@
+//! A table that is ours by one key of it.
+
+use super::super::moved::theirs;
+use super::super::{Fault, Key, Owner, Reverted, Set};
+use super::before::Before;
+use super::tree::{self, Node, Tree};
+use super::{insert, remove, write};
+
+/// The text with the entry in it.
+pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {
+    let tree = Tree::parse(&text)?;
+    let Some(found) = tree.find(&key.path) else { return insert::insert(&tree, &key.path, &key.set.fresh()) };
+    let (Node::Table(_) | Node::Inline(_)) = found.node else {
+        return Err(tree.in_the_way(&key.path, found.node, found.key, "a table"));
+    };
+    // The identity first: what is beside it is written as it is.
+    let (identity, rest): (Vec<_>, Vec<_>) = key.set.leaves().into_iter().partition(|leaf| leaf.is_identity);
+    identity.iter().chain(&rest).try_fold(text, |text, leaf| {
+        let key = key.below(leaf);
+        if !leaf.is_identity && Tree::parse(&text)?.find(&key.path).is_some() {
+            return Ok(text);
+        }
+        super::set(&key, text)
+    })
+}
+
+/// The text without it, unless it is somebody else's.
+pub(super) fn unset(
+    key: &Key,
+    text: String,
+    before: &Before<'_>,
+    said: &mut Reverted,
+) -> Result<String, Fault> {
+    let Set::Entry { value: ours, .. } = &key.set else { return Ok(text) };
+    let tree = Tree::parse(&text)?;
+    let Some(found) = tree.find(&key.path) else { return Ok(text) };
+    let (now, was) = (tree::json(found.node), before.find(&key.path).map(|step| tree::json(step.node)));
+    if was.as_ref() == Some(&now) {
+        return Ok(text);
+    }
+    if Owner::of(&now, &key.set) == Owner::Theirs {
+        said.left.push(write::path(&key.path));
+        return Ok(text);
+    }
+    if was.is_some() {
+        // Somebody had it before us: what we have written in it goes, key by key.
+        let leaves = key.set.leaves();
+        return leaves
+            .iter()
+            .rev()
+            .try_fold(text, |text, leaf| super::unset(&key.below(leaf), text, before, said));
+    }
+    let added = theirs(&now, &[ours], before.is_moved());
+    if !added.is_empty() {
+        let names: Vec<String> = added.iter().map(|way| write::path(way)).collect();
+        said.went.push(format!("{} (with {})", write::path(&key.path), names.join(", ")));
+    }
+    remove::removed(&text, &key.path, before)
+}

@@ -1,0 +1,51 @@
+//! That the machine has to be started anew, told until it was.
+
+use root::{Attributes, Root};
+
+use crate::receipt::Pending;
+use crate::services::{Came, done, skipped};
+use crate::settle::Outcome;
+use crate::uptime::Uptime;
+
+/// Where Debian and Ubuntu tell it, and for the sake of which packages (update-notifier-common's
+/// notify-reboot-required): login messages and unattended-upgrades look there. Both go with the boot.
+const REQUIRED: &str = "/run/reboot-required";
+const PACKAGES: &str = "/run/reboot-required.pkgs";
+const LIMIT: usize = 1 << 20;
+
+/// As notify-reboot-required writes it.
+const TEXT: &str = "*** System restart required ***\n";
+const OURS: &str = "rocworker";
+
+/// Done once the boot is another than that in which it arose.
+pub(crate) fn reboot(root: &Root, reason: &str, pending: &Pending) -> Came {
+    let (Some(since), Some(now)) = (&pending.uptime, Uptime::now(root)) else {
+        return skipped(format!("{reason}: nobody tells here when the machine was started"));
+    };
+    if since.boot != now.boot {
+        return done(format!("the machine was restarted since ({reason})"));
+    }
+    let told = tell(root).err().map_or_else(String::new, |error| format!(" ({error})"));
+    Came::Ended(Outcome::Pending, format!("{reason}: restart the machine when it may{told}"))
+}
+
+fn tell(root: &Root) -> Result<(), root::Error> {
+    let how = Attributes { mode: 0o644, owner: None };
+    if !root.exists(REQUIRED) {
+        root.write(REQUIRED, TEXT.as_bytes(), how)?;
+    }
+    let mut packages = match root.read_text(PACKAGES, LIMIT) {
+        Ok(packages) => packages,
+        Err(error) if error.is_not_found() => String::new(),
+        Err(error) => return Err(error),
+    };
+    if packages.lines().all(|line| line.trim() != OURS) {
+        if !packages.is_empty() && !packages.ends_with('\n') {
+            packages.push('\n');
+        }
+        packages.push_str(OURS);
+        packages.push('\n');
+        root.write(PACKAGES, packages.as_bytes(), how)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Whole folders: made, moved into place in one step, and taken away.
+
+use std::fs::{File, remove_dir_all};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, openat, renameat2};
+use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
+use nix::sys::statvfs::fstatvfs;
+use nix::unistd::{Gid, Uid, fchown, fsync, syncfs};
+
+use crate::{Attributes, Error, Root};
+
+impl Root {
+    /// Makes a folder that is not there yet, and those above it as [`Root::write`] does.
+    ///
+    /// # Errors
+    /// When it is there already, or cannot be made.
+    pub fn make_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("make the folder", self.shown(path), errno);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(failed(Errno::EEXIST));
+        };
+        let above = self.folder_for_writing(parent)?;
+        mkdirat(&above, name, Mode::S_IRWXU).map_err(failed)?;
+        self.give_folder(path, how)
+    }
+
+    /// Gives a folder that is there its mode and owner.
+    ///
+    /// # Errors
+    /// When it is none, or they cannot be changed.
+    pub fn give_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("change mode and owner of", self.shown(path), errno);
+        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        if let Some((uid, gid)) = how.owner {
+            fchown(&folder, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(failed)?;
+        }
+        fchmod(&folder, Mode::from_bits_truncate(how.mode)).map_err(failed)
+    }
+
+    /// Gives a file or folder another path on the same file system, where nothing stands yet.
+    ///
+    /// # Errors
+    /// When something stands there, or it cannot be moved; then it is where it was.
+    pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let failed = |errno| Error::io("move into place", self.shown(to), errno);
+        let (Some(name), Some(new)) = (from.file_name(), to.file_name()) else {
+            return Err(failed(Errno::EISDIR));
+        };
+        let [old_folder, new_folder] = [self.folder_of(from)?, self.folder_of(to)?];
+        renameat2(&old_folder, name, &new_folder, new, RenameFlags::RENAME_NOREPLACE).map_err(failed)?;
+        fsync(&new_folder).and_then(|()| fsync(&old_folder)).map_err(failed)
+    }
+
+    /// Takes a folder away with everything in it. A link in it is taken away, not what it leads to. That it is not
+    /// there is no error.
+    ///
+    /// # Errors
+    /// When something of it cannot be taken away.
+    pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::io("remove", self.shown(path), Errno::EISDIR));
+        };
+        let above = match self.open_folder(parent) {
+            Err(Errno::ENOENT) => return Ok(()),
+            other => other.map_err(|errno| self.no_folder(parent, errno))?,
+        };
+        // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
+        let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
+        match remove_dir_all(place) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+                Err(Error::io("remove", self.shown(path), errno))
+            }
+            _ => fsync(&above).map_err(|errno| Error::io("remove", self.shown(path), errno)),
+        }
+    }
+
+    /// Opens a file to be read, which is reached without any link; for one that is too large for [`Root::read`].
+    ///
+    /// # Errors
+    /// When it is not there or cannot be opened.
+    pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("open", self.shown(path), errno);
+        let name = path.file_name().ok_or_else(|| failed(Errno::EISDIR))?;
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(openat(self.folder_of(path)?, name, flags, Mode::empty()).map_err(failed)?.into())
+    }
+
+    /// How many bytes the file system of a folder has left for whoever runs this.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn free_space(&self, folder: impl AsRef<Path>) -> Result<u64, Error> {
+        let path = folder.as_ref();
+        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        let stat = fstatvfs(&folder).map_err(|errno| Error::io("ask how full", self.shown(path), errno))?;
+        Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    }
+
+    /// Makes everything last that was written to the file system of a folder: one call for a tree of many files.
+    ///
+    /// # Errors
+    /// When not all of it could be written.
+    pub fn sync(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        let path = folder.as_ref();
+        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        syncfs(&folder).map_err(|errno| Error::io("write", self.shown(path), errno))
+    }
+
+    /// Size in bytes, and when its bytes were last changed in seconds since 1970, of what stands at a path, a link at its
+    /// end not followed.
+    ///
+    /// # Errors
+    /// When nothing stands there, or a folder on the way may not be entered.
+    pub fn size_and_time(&self, path: impl AsRef<Path>) -> Result<(i64, i64), Error> {
+        let path = path.as_ref();
+        let file = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).map_err(|it| it.during("stat"))?;
+        let stat = fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
+        Ok((stat.st_size, stat.st_mtime))
+    }
+
+    fn folder_of(&self, path: &Path) -> Result<OwnedFd, Error> {
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        self.open_folder(parent).map_err(|errno| self.no_folder(parent, errno))
+    }
+}

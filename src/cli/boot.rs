@@ -1,0 +1,40 @@
+use super::Outcome;
+use super::changes::{counted, findings, settled};
+use super::output::{WARN, styled};
+use super::progress::Shown;
+use super::session::Session;
+use crate::printable::printable;
+use crate::setup::{Booted, named};
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let wait_s = config.boot.wait_s;
+    let mut shown_so_far = Shown::new(session);
+    let booted =
+        session.with_setup(&config, |setup| Ok(setup.boot(&mut |progress| shown_so_far.hear(progress))?))?;
+    shown_so_far.end()?;
+    session.format.print(&booted, || shown(session, &booted))?;
+    if !booted.missing.is_empty() {
+        tracing::error!(
+            "not there after {wait_s} s, and engines start without: {}; rocworker doctor says more, and rocworker apply \
+             takes in what comes later",
+            named(&booted.missing)
+        );
+    }
+    if booted.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
+}
+
+fn shown(session: &Session, booted: &Booted) -> String {
+    let mut text = settled(&booted.effects);
+    text.push_str(&findings(&session.root, "failed", &booted.failed));
+    for path in &booted.differs {
+        let path = printable(&session.root.shown(path).display().to_string());
+        let mark = styled(WARN, "…");
+        text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
+    }
+    text.push_str(&match booted.changes.len() {
+        0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),
+        n => format!("{} made before engines start\n", counted(n, "change")),
+    });
+    text
+}

@@ -1,0 +1,169 @@
+//! What long work is at, for people: on a terminal one line that is drawn over itself, elsewhere a line for each step.
+//!
+//! It goes to stderr, so that the answer on stdout stays an answer. What is asked for as JSON is mostly asked by a
+//! program: it hears of steps with `-v` only.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use reconcile::{Effect, Progress, Step};
+
+use super::args::Format;
+use super::changes::change;
+use super::output::print_text;
+use super::session::Session;
+use crate::printable::printable;
+
+/// How often the line on a terminal is drawn, so that one sees that the program lives.
+const TICK: Duration = Duration::from_millis(120);
+
+/// indicatif's: what does not fit into the terminal's width is cut, so that there is one line to draw over.
+const WITHOUT_BAR: &str = "{spinner} {wide_msg}";
+const WITH_BAR: &str = "{spinner} [{bar:24}] {percent:>3}% {wide_msg}";
+
+/// Who is shown what is done, and how.
+pub(crate) struct Shown<'a> {
+    session: &'a Session,
+    way: Way,
+    /// The step that was told last: a percentage alone is no new line.
+    last: String,
+    /// What could not be printed.
+    failed: anyhow::Result<()>,
+}
+
+enum Way {
+    /// `None` until there is something to show, so that what takes no time shows nothing.
+    Terminal(Option<ProgressBar>),
+    Lines,
+    /// Each change on stdout, or nothing at all.
+    Quiet,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn new(session: &'a Session) -> Self {
+        let way = match session.format {
+            Format::Json if !session.verbose => Way::Quiet,
+            Format::Table if io::stderr().is_terminal() => Way::Terminal(None),
+            Format::Table | Format::Json => Way::Lines,
+        };
+        Self { session, way, last: String::new(), failed: Ok(()) }
+    }
+
+    /// Shows what a run of apply, undo or boot tells.
+    pub(crate) fn hear(&mut self, progress: Progress<'_>) {
+        match progress {
+            Progress::Begins(made) => {
+                self.clear();
+                if self.session.format == Format::Table && self.failed.is_ok() {
+                    let verbose = self.session.verbose;
+                    self.failed = print_text(&change(&self.session.root, made, verbose, verbose));
+                }
+            }
+            Progress::Comes(_, step) => self.step(&step),
+            Progress::Waits(text) => self.step(&Step { text, percent: None }),
+            Progress::Settles(effect) => self.settles(effect),
+        }
+    }
+
+    /// One step, by its name.
+    pub(crate) fn step(&mut self, step: &Step) {
+        let text = printable(&step.text.replace('\n', " "));
+        match &mut self.way {
+            Way::Terminal(bar) => draw(bar.get_or_insert_with(spinner), &text, step.percent),
+            Way::Lines if without_remaining(&text) != self.last => {
+                without_remaining(&text).clone_into(&mut self.last);
+                // A reader of stderr that has gone is no reason to stop half-way.
+                writeln!(io::stderr(), "{}", self.last).ok();
+            }
+            Way::Lines | Way::Quiet => {}
+        }
+    }
+
+    /// What is told when it is done needs no line before.
+    fn settles(&mut self, effect: &Effect) {
+        if matches!(self.way, Way::Terminal(_)) || self.session.verbose {
+            self.step(&Step { text: effect.to_string(), percent: None });
+        }
+    }
+
+    /// Takes the line on a terminal away, before something else is printed there.
+    fn clear(&mut self) {
+        if let Way::Terminal(bar) = &mut self.way
+            && let Some(bar) = bar.take()
+        {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// The end of it.
+    ///
+    /// # Errors
+    /// When a change could not be printed.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        self.clear();
+        std::mem::replace(&mut self.failed, Ok(()))
+    }
+}
+
+impl Drop for Shown<'_> {
+    /// Also when what was shown has failed: the error stands on a line of its own.
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+    set_template(&bar, WITHOUT_BAR);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn draw(bar: &ProgressBar, text: &str, percent: Option<f32>) {
+    set_template(bar, if percent.is_some() { WITH_BAR } else { WITHOUT_BAR });
+    if let Some(percent) = percent {
+        bar.set_position(whole(percent));
+    }
+    bar.set_message(text.to_owned());
+}
+
+fn set_template(bar: &ProgressBar, template: &str) {
+    // They are the two above; what were none would leave the bar as it is.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
+/// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever somebody's program says.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is between 0 and 100; of what is no number, the cast makes 0"
+)]
+fn whole(percent: f32) -> u64 {
+    percent.clamp(0.0, 100.0) as u64
+}
+
+/// apt says `Retrieving file 1 of 3 (2s remaining)`: how long it still takes makes no new line.
+fn without_remaining(text: &str) -> &str {
+    text.strip_suffix("remaining)").and_then(|text| text.rsplit_once(" (")).map_or(text, |(text, _)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_takes_makes_no_new_line() {
+        assert_eq!(without_remaining("Retrieving file 1 of 3 (2s remaining)"), "Retrieving file 1 of 3");
+        assert_eq!(without_remaining("Unpacking rocm-core (amd64)"), "Unpacking rocm-core (amd64)");
+    }
+
+    #[test]
+    fn a_bar_shows_a_whole_percentage_between_nothing_and_all() {
+        for (percent, shown) in [(0.0, 0), (49.9, 49), (100.0, 100), (250.0, 100), (-1.0, 0), (f32::NAN, 0)] {
+            assert_eq!(whole(percent), shown, "{percent}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Where this program is, for what runs it later: a unit names a path that must stay.
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+/// Where it is when somebody has installed it: the package's first.
+const INSTALLED: [&str; 2] = ["/usr/bin/rocworker", "/usr/local/bin/rocworker"];
+
+/// Folders that are emptied, or stand empty at the next start (file-hierarchy(7)).
+const FLEETING: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/dev", "/proc"];
+
+/// The path beneath `root` at which the program stands and stays: where it is installed, else where the one that runs
+/// is (`running`; only on the machine itself). Root runs it at each start, so that nobody else may be able to put
+/// another in its place.
+///
+/// # Errors
+/// Why there is none, and what to do.
+pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
+    let mut why = "there is no rocworker".to_owned();
+    let installed = INSTALLED.iter().map(Path::new).filter(|path| root.lstat(path).is_ok());
+    for path in installed.chain(running.filter(|_| root.is_host())) {
+        match stays(root, path) {
+            Ok(()) => return Ok(path.to_owned()),
+            Err(problem) => why = problem,
+        }
+    }
+    Err(format!("{why}: put the program at {}", INSTALLED.join(" or ")))
+}
+
+fn stays(root: &Root, path: &Path) -> Result<(), String> {
+    if let Some(folder) = FLEETING.iter().find(|folder| path.starts_with(folder)) {
+        return Err(format!("{} is gone once {folder} has been emptied", path.display()));
+    }
+    // What a unit's line takes as it stands: no blank, no quote, no specifier.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
+    if !path.to_str().is_some_and(|path| path.bytes().all(is_plain)) {
+        return Err(format!("{:?} is no path that a unit takes", path.display().to_string()));
+    }
+    let meta = root.lstat(path).map_err(|error| error.to_string())?;
+    root.believe(path, &meta).map_err(|error| error.to_string())?;
+    let mut folders = path.ancestors().skip(1);
+    folders.try_for_each(|folder| root.believe_folder(folder)).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn laid(programs: &[&str]) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        for program in programs {
+            let path = dir.path().join(program);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let root = Root::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn the_packages_comes_first_then_the_administrators() {
+        let both = ["usr/local/bin/rocworker", "usr/bin/rocworker"];
+        for (programs, found) in [(&both[..], "/usr/bin/rocworker"), (&both[..1], "/usr/local/bin/rocworker")]
+        {
+            let (_dir, root) = laid(programs);
+            assert_eq!(find(&root, None).unwrap(), Path::new(found));
+        }
+    }
+
+    #[test]
+    fn beneath_another_root_the_program_that_runs_is_not_there() {
+        let (_dir, root) = laid(&[]);
+        assert_eq!(
+            find(&root, Some(Path::new("/usr/sbin/nologin"))).unwrap_err(),
+            "there is no rocworker: put the program at /usr/bin/rocworker or /usr/local/bin/rocworker"
+        );
+    }
+
+    #[test]
+    fn a_path_that_goes_that_others_can_write_to_or_that_no_unit_takes_is_refused() {
+        let (_dir, root) = laid(&["tmp/rocworker", "opt/my programs/rocworker", "opt/rocworker"]);
+        for (path, problem) in [
+            ("/tmp/rocworker", "/tmp/rocworker is gone once /tmp has been emptied"),
+            ("/opt/my programs/rocworker", "\"/opt/my programs/rocworker\" is no path that a unit takes"),
+        ] {
+            assert_eq!(stays(&root, Path::new(path)).unwrap_err(), problem);
+        }
+        assert_eq!(stays(&root, Path::new("/opt/rocworker")), Ok(()));
+
+        let (dir, root) = laid(&["usr/bin/rocworker"]);
+        let folder = dir.path().join("usr/bin");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let why = find(&root, None).unwrap_err();
+        assert!(why.contains(&folder.display().to_string()) && why.contains("put the program at"), "{why}");
+    }
+}

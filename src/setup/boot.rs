@@ -1,0 +1,174 @@
+//! What happens before engines start: they are told of this start's GPUs. What an apply would do beside that is left to it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use reconcile::{
+    Carried, Change, Desired, Effect, Finding, Outcome, Plan, Progress, Receipt, Restarts, Services, Settled,
+    Stage, Store, Verb, Work,
+};
+use serde::Serialize;
+
+use super::{Error, Setup};
+use crate::awaited::{Awaited, awaited};
+use crate::engines::concourse::{DROP_IN, ENV_FILE};
+use crate::facts::Facts;
+use crate::memory::Memory;
+use crate::worker::desired::desired;
+use crate::worker::policy;
+
+/// Between two looks at a machine whose driver is coming up. sysfs tells nobody of its changes, and KFD's topology has no
+/// uevents, so that it has to be looked at; a look takes some milliseconds.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What was done before engines start. `boot --output json`, documented in docs/json.md.
+#[derive(Debug, Default, Serialize)]
+pub struct Booted {
+    pub schema_version: u32,
+    pub changes: Vec<Change>,
+    /// Changes that could not be made.
+    pub failed: Vec<Finding>,
+    pub effects: Vec<Settled>,
+    /// GPUs that had not come when the time was over: engines start without them.
+    pub missing: Vec<Awaited>,
+    /// What else differs from what should be: apply's to change.
+    pub differs: Vec<PathBuf>,
+}
+
+impl Booted {
+    /// Whether something that should be is not.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        !self.failed.is_empty()
+            || !self.missing.is_empty()
+            || self.effects.iter().any(|effect| effect.outcome == Outcome::Failed)
+    }
+}
+
+impl Setup<'_> {
+    /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
+    /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
+    /// installs nothing, and edits no engine's file. `told` hears of what is waited for, and of each change before it
+    /// is made.
+    ///
+    /// # Errors
+    /// When it cannot be said what should be: what engines were told at the last start is then taken back. When the
+    /// receipt cannot be read or kept.
+    pub fn boot(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
+        let mut booted = Booted { schema_version: 1, ..Booted::default() };
+        let wait_s = self.config.boot.wait_s;
+        booted.missing = self.awaited()?;
+        if !booted.missing.is_empty() {
+            // What is true no more is gone first: whoever ends this while it waits must not leave it to engines. That
+            // the configuration means what is not there yet is no error before the end.
+            match self.refresh(&mut booted, told) {
+                Ok(()) | Err(Error::Desired(_)) => {}
+                Err(error) => return Err(error),
+            }
+            told(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&booted.missing))));
+            let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
+            while !booted.missing.is_empty() && Instant::now() < until {
+                std::thread::sleep(PAUSE);
+                booted.missing = self.awaited()?;
+            }
+        }
+        self.refresh(&mut booted, told)?;
+        booted.differs = self.plan(None)?.plan.changes.into_iter().map(|change| change.path).collect();
+        Ok(booted)
+    }
+
+    fn awaited(&self) -> Result<Vec<Awaited>, Error> {
+        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+        Ok(awaited(self.root, self.config, &facts))
+    }
+
+    fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
+        for stage in [Stage::Shape, Stage::Expose] {
+            // The CDI spec tells engines of the modes that nodes have after the first stage.
+            let premises = self.premises(&Memory::read(self.root)?);
+            match desired(self.config, &premises) {
+                Ok(wanted) => self.bring(stage, &wanted, &|plan| self.of_boot(plan), booted, told)?,
+                Err(error) => {
+                    // A spec and tags of the last start may name what is another card's by now.
+                    let stale = |mut plan: Plan| {
+                        plan.changes.retain(|change| self.tells_engines(&change.path));
+                        plan
+                    };
+                    self.bring(Stage::Expose, &Desired::default(), &stale, booted, told)?;
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out what `part` leaves of a stage's plan. Where that is nothing, nothing is written, not even a lock's
+    /// file.
+    fn bring(
+        &self,
+        stage: Stage,
+        wanted: &Desired,
+        part: &dyn Fn(Plan) -> Plan,
+        booted: &mut Booted,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Error> {
+        let now = self.now.seconds();
+        let planned =
+            |receipt: &Receipt| Plan::make(self.root, wanted, receipt, Some(stage), false, now).map(part);
+        if planned(&Store::new(self.root).receipt()?)?.changes.is_empty() {
+            return Ok(());
+        }
+        let mut work = Work::begin_told(self.root, told)?;
+        let plan = planned(work.receipt())?;
+        let owed = work.owed();
+        // What is fetched or installed is none of a start's business, so that nothing is settled before the end.
+        let Carried { done, failed, effects: _ } = work.carry_out(&plan, now, told)?;
+        // What starts after this has read what was changed. A debt of an earlier run stays: settling it may start a unit,
+        // which would wait for this one.
+        let arose = |effect: &Effect| {
+            !owed.contains(effect) && plan.changes.iter().any(|change| change.effects.contains(effect))
+        };
+        let services = Services { restarts: Restarts::Never, ..self.services() };
+        for settled in work.settle_told(self.root, &services, arose, told)? {
+            booted.effects.retain(|it| it.effect != settled.effect);
+            booted.effects.push(settled);
+        }
+        let changes: Vec<_> =
+            plan.changes.iter().filter(|change| done.contains(&change.path)).cloned().collect();
+        if let Some(note) = self.remember("boot", &changes) {
+            tracing::warn!("{}", note.text);
+        }
+        booted.failed.extend(failed);
+        booted.changes.extend(changes);
+        Ok(())
+    }
+
+    /// What of a plan follows from the machine rather than from the configuration, and is read by what starts next.
+    fn of_boot(&self, mut plan: Plan) -> Plan {
+        // Tags without the drop-in that names their file would stand there for nobody.
+        let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
+        plan.changes.retain(|change| {
+            let goes = matches!(change.change, Verb::Remove | Verb::Restore);
+            let is_tags = change.path == Path::new(ENV_FILE);
+            let is_policy = change.path == Path::new(policy::PATH);
+            change.kind == "node"
+                || is_policy
+                || self.tells_engines(&change.path) && (goes || !is_tags || is_named)
+        });
+        plan
+    }
+
+    fn tells_engines(&self, path: &Path) -> bool {
+        path == self.config.cdi.path || path == Path::new(ENV_FILE)
+    }
+}
+
+/// Of partitions there may be many: why the first is not there is mostly why none is.
+pub(crate) fn named(missing: &[Awaited]) -> String {
+    let Some(first) = missing.first() else { return String::new() };
+    let why = format!("{}: {}", first.gpu, first.problems.join("; "));
+    match missing.len() {
+        1 => why,
+        count => format!("{count} GPUs, of which {why}"),
+    }
+}

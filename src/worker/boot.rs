@@ -1,0 +1,82 @@
+//! The unit that runs before engines start, so that none of them finds what was true at the last start.
+
+use std::path::{Path, PathBuf};
+
+use minijinja::context;
+use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+
+use crate::config::Config;
+use crate::engines::unit::Unit;
+use crate::facts::Facts;
+use crate::render::{self, Templates};
+use crate::worker::selection::is_off;
+
+/// What notes are about, and the concern.
+pub const ABOUT: &str = "boot";
+
+pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker-boot.service";
+
+/// What `systemctl enable` would make. It is a link of ours instead, which undo takes back like everything else.
+const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker-boot.service";
+
+/// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
+const BEYOND_THE_WAIT_S: u32 = 120;
+
+/// Why the unit cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Template(#[from] render::Error),
+    #[error("{place}: the unit that it gives does not run `{expected}`: mend the template")]
+    Unfit { place: String, expected: String },
+}
+
+/// Whether this machine is to have the unit: systemd starts it, and it has a card of AMD's, usable or not.
+#[must_use]
+pub fn is_wanted(config: &Config, facts: &Facts) -> bool {
+    config.boot.unit && !is_off(config) && facts.systemd && facts.amd().next().is_some()
+}
+
+/// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
+///
+/// # Errors
+/// When the template does not give a unit that runs the program.
+pub fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    program: &Result<PathBuf, String>,
+) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    if !is_wanted(config, facts) {
+        return Ok(desired);
+    }
+    let program = match program {
+        Ok(program) => program,
+        Err(why) => {
+            desired.note(
+                ABOUT,
+                format!("no unit can run rocworker before engines start: {why} and apply again, or `boot: {{unit: false}}`"),
+            );
+            return Ok(desired);
+        }
+    };
+    let reason = "before engines start, they are told of the GPUs of this start";
+    let unit = Action::file(Stage::Shape, UNIT_FILE, text(config, templates, program)?, reason);
+    desired.push(unit.with(Effect::SystemdReload));
+    let link = Kind::Owned(Content::Link { target: UNIT_FILE.into() });
+    let link = Action::new(Stage::Shape, WANTED, link, "systemd runs it at each start");
+    desired.push(link.with(Effect::SystemdReload));
+    Ok(desired)
+}
+
+fn text(config: &Config, templates: &Templates, program: &Path) -> Result<String, Error> {
+    let limit_s = config.boot.wait_s + BEYOND_THE_WAIT_S;
+    let expected = [program.display().to_string(), "boot".to_owned()];
+    let text = templates.render(render::BOOT, context! { program => &expected[0], limit_s })?;
+    if Unit::parse(Path::new(UNIT_FILE), &text).exec_start == expected {
+        Ok(text)
+    } else {
+        Err(Error::Unfit { place: templates.place(render::BOOT), expected: expected.join(" ") })
+    }
+}

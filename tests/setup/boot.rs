@@ -1,0 +1,95 @@
+//! What `rocworker boot` changes and what it leaves to apply, beneath a Root: with a real systemd it is in real_boot.rs.
+
+use layout::{Entry, Machine};
+
+use crate::laid::Laid;
+
+const SPEC: &str = "etc/cdi/amd.json";
+const UNIT: &str = "etc/systemd/system/rocworker-boot.service";
+const WITHOUT_WAIT: &str = "boot: {wait-s: 0}\n";
+
+/// A node of the demo's first GPU that is not there any more.
+fn lose_a_node(laid: &Laid) {
+    let recorded = laid.text("capture.json");
+    assert!(recorded.contains("/dev/dri/renderD129\""), "{recorded}");
+    laid.put("capture.json", &recorded.replace("/dev/dri/renderD129\"", "/dev/dri/renderD229\""));
+}
+
+fn paths(list: &serde_json::Value) -> Vec<&str> {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["path"].as_str().unwrap_or_else(|| it.as_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn engines_are_told_of_what_is_there_and_the_rest_is_applys() {
+    let laid = Laid::demo(WITHOUT_WAIT);
+    laid.run(&["apply"]).success();
+    lose_a_node(&laid);
+    laid.put("etc/rocworker/config.yaml", &format!("{WITHOUT_WAIT}module-options: {{noretry: 0}}\n"));
+    let booted = laid.json(&["boot"]);
+    assert_eq!(paths(&booted["changes"]), ["/etc/cdi/amd.json", "/etc/rocworker/wrapper.json"]);
+    assert_eq!(paths(&booted["differs"]), ["/etc/modprobe.d/rocworker-amdgpu.conf"]);
+    assert_eq!(booted["missing"][0]["gpu"], "GPU 0 (0000:03:00.0)");
+    let spec = laid.text(SPEC);
+    assert!(!spec.contains("renderD129") && spec.contains("renderD130"), "{spec}");
+    assert_eq!(laid.run(&["boot"]).get_output().status.code(), Some(1), "a GPU is missing");
+
+    let times = laid.times();
+    let again = laid.json(&["boot"]);
+    assert_eq!(paths(&again["changes"]), [""; 0]);
+    assert_eq!(laid.times(), times, "where nothing is to be changed, nothing is written");
+}
+
+#[test]
+fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
+    let laid = Laid::demo(&format!("{WITHOUT_WAIT}gpu-device-ids: 0000:03:00.0\n"));
+    laid.run(&["apply"]).success();
+    assert!(laid.text(SPEC).contains("renderD129"));
+    std::fs::remove_file(laid.path("sys/bus/pci/devices/0000:03:00.0")).unwrap();
+    let policy = laid.text("etc/rocworker/wrapper.json");
+    let (code, said) = laid.fails(&["boot"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("gpu-device-ids names \"0000:03:00.0\""), "{said}");
+    assert!(!laid.path(SPEC).exists());
+    // It names cards by their PCI address, which the wrapper holds against sysfs.
+    assert_eq!(laid.text("etc/rocworker/wrapper.json"), policy);
+}
+
+#[test]
+fn there_is_a_unit_where_systemd_starts_the_machine_and_the_program_stays() {
+    let laid = |systemd: bool, program: bool, config: &str| {
+        let machine = Machine::demo();
+        let machine = if systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
+        let laid = Laid::out(&machine, config);
+        if program {
+            laid.put("usr/bin/rocworker", "stands for the program\n");
+        }
+        laid
+    };
+    for (systemd, program, config, has_unit) in [
+        (true, true, "", true),
+        (true, true, "boot: {unit: false}", false),
+        (true, true, "compute-runtime: cuda", false),
+        (true, false, "", false),
+        (false, true, "", false),
+    ] {
+        let laid = laid(systemd, program, config);
+        let applied = laid.json(&["apply"]);
+        assert_eq!(laid.path(UNIT).exists(), has_unit, "{systemd} {program} {config}: {applied:#}");
+        let told = applied["notes"].as_array().unwrap().iter().any(|note| note["about"] == "boot");
+        assert_eq!(told, systemd && !program, "{systemd} {program} {config}: {applied:#}");
+    }
+    let wait = laid(true, true, "boot: {wait-s: 5}");
+    wait.run(&["apply"]).success();
+    assert!(wait.text(UNIT).contains("\nTimeoutStartSec=125\n"), "{}", wait.text(UNIT));
+    wait.put(
+        "etc/rocworker/templates/systemd/rocworker-boot.service",
+        "[Service]\nExecStart=/bin/true boot\n",
+    );
+    let (code, said) = wait.fails(&["plan"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("does not run `/usr/bin/rocworker boot`: mend the template"), "{said}");
+}
