@@ -92,6 +92,38 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     }
 }
 
+/// In the place of musl's, for short texts: see [`runc_amd_wrapper::copying`].
+#[cfg(all(early_entry, target_arch = "x86_64"))]
+mod c {
+    use runc_amd_wrapper::copying;
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::copy(to, from, length) };
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::shift(to, from, length) };
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, length: usize) -> i32 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::compare(one, other, length) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn bcmp(one: *const u8, other: *const u8, length: usize) -> i32 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::compare(one, other, length) }
+    }
+}
+
 /// Arguments and environment as they came.
 struct Call {
     argv: *const *const c_char,
