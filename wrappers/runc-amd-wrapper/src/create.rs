@@ -400,7 +400,7 @@ impl Create<'_> {
     fn spec_text(&self) -> Result<String, open::Error> {
         let file = open::Trusted::at(&self.paths.cdi, self.paths.owner)?;
         // For its text, and for what becomes of that on the way into the bundle, the record included.
-        sys::provide(file.size().saturating_mul(4) + 4 * 1024);
+        sys::provide(file.size().saturating_mul(17) / 4 + 4 * 1024);
         file.text(SPEC_LIMIT)
     }
 

@@ -17,6 +17,8 @@ pub mod args;
 pub mod cgroup;
 pub mod config;
 pub mod container;
+#[cfg(target_arch = "x86_64")]
+pub mod copying;
 pub mod create;
 pub mod delete;
 pub mod environment;

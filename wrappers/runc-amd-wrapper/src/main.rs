@@ -52,13 +52,12 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let effective_user = u32::try_from(unsafe { getauxval(AT_EUID) }).unwrap_or(u32::MAX);
     let (arguments, entries) = (call.arguments(), call.entries());
     let environment = Environment { entries: &entries, effective_user };
-    // `/proc/self/exe` says it for certain, and makes the kernel build this process's folder in /proc.
+    // `/proc/self/exe`, which says it for certain, is looked at where this does not (`runtime::own`).
     // SAFETY: the answer is 0 or the address of a string that lives as long as the process.
     let own = unsafe {
         let executed: *const c_char = std::ptr::with_exposed_provenance(getauxval(AT_EXECFN));
         (!executed.is_null()).then(|| CStr::from_ptr(executed))
     };
-    let own = own.filter(|own| sys::stat(own).is_ok_and(|found| found.is_regular()));
     let own = own.map_or_else(|| Paths::system().own, |own| OsStr::from_bytes(own.to_bytes()).into());
     let paths = Paths { own, ..Paths::system() };
     #[cfg(early_entry)]
@@ -90,6 +89,38 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
             1
         }
         Verdict::Fail => 1,
+    }
+}
+
+/// In the place of musl's, for short texts: see [`runc_amd_wrapper::copying`].
+#[cfg(all(early_entry, target_arch = "x86_64"))]
+mod c {
+    use runc_amd_wrapper::copying;
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::copy(to, from, length) };
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::shift(to, from, length) };
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, length: usize) -> i32 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::compare(one, other, length) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn bcmp(one: *const u8, other: *const u8, length: usize) -> i32 {
+        // SAFETY: the contract is the same.
+        unsafe { copying::compare(one, other, length) }
     }
 }
 

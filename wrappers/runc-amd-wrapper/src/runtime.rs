@@ -93,11 +93,17 @@ pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error
 /// What is run where the kernel could not run the runtime that was to be run (another machine's program, a script
 /// whose interpreter is missing, a file system mounted noexec): the runc on `path`. `None` where that was the one.
 pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<PathBuf> {
-    on_path(path, stat(own)).ok().filter(|next| next != runtime)
+    on_path(path, self::own(own)).ok().filter(|next| next != runtime)
 }
 
 fn program(path: &Path) -> Option<Stat> {
     stat(path).filter(|found| found.is_regular() && found.mode & 0o111 != 0)
+}
+
+/// This program, by the name under which it was executed; where it does not stand there any more, by what the kernel says,
+/// which makes it build this process's folder in `/proc`.
+pub fn own(named: &Path) -> Option<Stat> {
+    stat(named).filter(Stat::is_regular).or_else(|| stat(Path::new("/proc/self/exe")))
 }
 
 /// What stands at a path, behind links.

@@ -278,7 +278,8 @@ pub fn names(folder: &Fd) -> Result<Vec<Vec<u8>>, Errno> {
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let mut names = Vec::new();
-    let mut buffer = [0_u8; 2048];
+    // Of memory that is provided, and not a page of the stack that nothing else needs.
+    let mut buffer = vec![0_u8; 2048];
     // It may have been listed before.
     const FROM_THE_START: usize = 0;
     // SAFETY: no memory is named.

@@ -91,7 +91,7 @@ impl Wrapper<'_> {
                 }
             },
         };
-        let own = runtime::stat(&self.paths.own);
+        let own = runtime::own(&self.paths.own);
         let runtime = match policys_runtime {
             // No policy may keep a container from starting that asks for nothing.
             Some(path) => runtime::named(&path, own).or_else(|error| {
