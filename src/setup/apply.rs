@@ -118,8 +118,9 @@ impl Setup<'_> {
         let premises = if is_as_before { premises } else { self.premises(memory) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let changed = applied.changes.iter().map(|change| change.path.as_path());
-        let note = self.verified(&premises.facts, memory, changed);
-        applied.notes.extend(note.or_else(|| self.reboot_pending(memory)));
+        let verified = self.verified(&premises.facts, memory, changed);
+        applied.notes.extend(verified.note);
+        verified.owes.into_iter().for_each(|effect| work.owe(effect, self.now.seconds()));
         memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(work, plan, &mut applied, told)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reconcile::command::Programs;
-use reconcile::{Note, is_package};
+use reconcile::{Effect, Note, is_package};
 
 use super::Setup;
 use crate::config;
@@ -15,12 +15,25 @@ use crate::memory::Memory;
 use crate::worker::driver::{ABOUT, Ground};
 use crate::worker::selection::is_off;
 
-fn reboot(wanted: &Release) -> Note {
-    let text = format!(
-        "the driver {wanted} is built, and another build of amdgpu is loaded: reboot, then see what rocworker doctor says"
+/// Nothing has failed: whoever applies from a hook is not to be stopped by it.
+fn reboot(wanted: &Release) -> Effect {
+    let reason = format!(
+        "the driver {wanted} is built, and another build of amdgpu is loaded; see what rocworker doctor says then"
     );
-    // Nothing has failed: whoever applies from a hook is not to be stopped by it.
-    Note { about: ABOUT.to_owned(), text, problem: false }
+    Effect::Reboot { reason }
+}
+
+/// What an apply that has brought packages finds of the driver.
+#[derive(Debug, Default)]
+pub(super) struct Verified {
+    pub(super) note: Option<Note>,
+    pub(super) owes: Option<Effect>,
+}
+
+impl From<Note> for Verified {
+    fn from(note: Note) -> Self {
+        Self { note: Some(note), owes: None }
+    }
 }
 
 /// What AMD's own tools have against it, where they are installed.
@@ -33,14 +46,6 @@ fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
 }
 
 impl Setup<'_> {
-    /// That the reboot which was asked for has not come yet: read, not asked of kmod.
-    pub(super) fn reboot_pending(&self, memory: &Memory) -> Option<Note> {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
-        let asked = memory.driver.as_ref()?;
-        let boot_id = self.root.read_text("/proc/sys/kernel/random/boot_id", 64).ok()?;
-        (boot_id.trim() == asked.boot_id).then(|| reboot(wanted))
-    }
-
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {
@@ -65,9 +70,11 @@ impl Setup<'_> {
         facts: &Facts,
         memory: &mut Memory,
         mut changed: impl Iterator<Item = &'a Path>,
-    ) -> Option<Note> {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
-        let programs = self.programs.filter(|_| changed.any(is_package))?;
+    ) -> Verified {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::default() };
+        let Some(programs) = self.programs.filter(|_| changed.any(is_package)) else {
+            return Verified::default();
+        };
         let looked = look(
             self.root,
             programs,
@@ -78,7 +85,7 @@ impl Setup<'_> {
         let (text, problem) = match looked {
             Ok(Verdict::Loaded) => {
                 memory.driver = None;
-                return dissent(programs, facts);
+                return Verified { note: dissent(programs, facts), owes: None };
             }
             Ok(Verdict::Loadable) => (
                 format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
@@ -86,13 +93,13 @@ impl Setup<'_> {
             ),
             Ok(Verdict::Reboot(attempt)) => {
                 memory.driver = Some(attempt);
-                return Some(reboot(wanted));
+                return Verified { note: None, owes: Some(reboot(wanted)) };
             }
             Ok(Verdict::Wrong(stop)) => {
                 (format!("the driver {wanted} is not the one that runs: {stop}"), true)
             }
             Err(why) => (format!("whether the driver {wanted} runs cannot be told: {why}"), true),
         };
-        Some(Note { about: ABOUT.to_owned(), text, problem })
+        Note { about: ABOUT.to_owned(), text, problem }.into()
     }
 }

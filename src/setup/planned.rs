@@ -167,7 +167,6 @@ impl Setup<'_> {
         receipt: &Receipt,
     ) -> Result<Planned, Error> {
         let mut desired = desired(self.config, premises)?;
-        desired.notes.extend(self.reboot_pending(memory));
         let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
         desired.notes.extend(self.stale(memory, premises));
         desired.notes.extend(told_of(&plan));
@@ -178,7 +177,7 @@ impl Setup<'_> {
     pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        effects.extend(receipt.pending.iter().map(|pending| pending.effect.clone()));
+        effects.extend(receipt.owed(self.root).map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
         let services = self.services();

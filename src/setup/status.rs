@@ -93,7 +93,7 @@ impl Setup<'_> {
             left: plan.left,
             found: plan.found,
             chosen: chosen.collect(),
-            pending: receipt.pending,
+            pending: receipt.owed(self.root).cloned().collect(),
             notes,
         })
     }

@@ -1,6 +1,6 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
-use reconcile::Desired;
+use reconcile::{Action, Desired};
 
 use super::concern::Concern;
 use super::packages::knows_driver;
@@ -49,7 +49,13 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
         Err(why) => Err(Stop::apt(why)),
     };
     match answer {
-        Ok(bring) => part.bring = bring,
+        Ok(bring) => {
+            part.bring = bring;
+            // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
+            let load = Action::module("amdgpu", "the driver runs");
+            part.said.push(load);
+            part.said = part.said.of(Concern::Packages);
+        }
         Err(stop) => {
             part.said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
             part.said.undecided.push(Concern::Packages.as_ref().to_owned());

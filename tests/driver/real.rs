@@ -178,11 +178,13 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
     assert_eq!(applied["failed"], serde_json::json!([]), "{applied:#}");
     assert_eq!(worker.state(), format!("amdgpu/{SOURCE}, {}, x86_64: installed\n", worker.release));
     // The laid-out machine has another build loaded, which no new package changes.
-    let said = applied["notes"].to_string();
-    assert!(
-        said.contains("the driver 30.30.3 is built, and another build of amdgpu is loaded: reboot"),
-        "{said}"
-    );
+    let reboot = "the driver 30.30.3 is built, and another build of amdgpu is loaded";
+    let is_owed = |effects: &Value| {
+        let mut effects = effects.as_array().unwrap().iter();
+        effects.any(|it| it["effect"] == "reboot" && it["reason"].as_str().unwrap().starts_with(reboot))
+    };
+    assert!(is_owed(&applied["effects"]), "{applied:#}");
+    assert!(worker.machine.text("/run/reboot-required").is_some());
     let [status, evidence, remedy] = worker.check("amdgpu");
     assert_eq!(
         (status.as_str(), evidence.as_str()),
@@ -190,7 +192,8 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
     );
     assert!(remedy.starts_with("reboot"), "{remedy}");
     assert_eq!(worker.check("driver.install")[..2], ["ok", "the driver 30.30.3 is installed"]);
-    assert!(worker.json(&["status"])["notes"].to_string().contains("reboot"));
+    assert!(is_owed(&worker.json(&["status"])["pending"]));
+    assert!(is_owed(&worker.json(&["plan"])["effects"]));
 
     // Booted anew, and still another module: no second reboot.
     let memory = worker.machine.text("/var/lib/rocworker/memory.json").unwrap();

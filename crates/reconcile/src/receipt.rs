@@ -167,6 +167,17 @@ impl Receipt {
         is_file && root.mount_of(&entry.path).is_some_and(|mount| !self.mounts.contains(&mount))
     }
 
+    /// What is still owed on this machine as it runs now: a restart of the machine that has come since is none, though
+    /// only the next run takes note of it.
+    pub fn owed(&self, root: &Root) -> impl Iterator<Item = &Pending> {
+        let now = Uptime::now(root);
+        let is_over = move |pending: &Pending| match (&pending.effect, &pending.uptime, &now) {
+            (Effect::Reboot { .. }, Some(then), Some(now)) => then.boot != now.boot,
+            _ => false,
+        };
+        self.pending.iter().filter(move |pending| !is_over(pending))
+    }
+
     /// Whether a run was killed in the middle, or has left something to be done.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {

@@ -349,6 +349,12 @@ impl<'a> Work<'a> {
         failed
     }
 
+    /// Keeps that something is to be done, which only showed once changes were made.
+    pub fn owe(&mut self, effect: Effect, now: u64) {
+        let uptime = Uptime::now(self.root);
+        self.receipt_mut().owe(&[effect], now, uptime.as_ref());
+    }
+
     /// What is still to be done after earlier changes.
     #[must_use]
     pub fn owed(&self) -> Vec<Effect> {

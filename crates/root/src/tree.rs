@@ -5,10 +5,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, RenameFlags, openat, renameat2};
+use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{Gid, Uid, fchown, fsync, syncfs};
+use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::{Attributes, Error, Root};
 
@@ -53,7 +54,9 @@ impl Root {
             return Err(failed(Errno::EISDIR));
         };
         let [old_folder, new_folder] = [self.folder_of(from)?, self.folder_of(to)?];
-        renameat2(&old_folder, name, &new_folder, new, RenameFlags::RENAME_NOREPLACE).map_err(failed)?;
+        // rustix's: nix has it for glibc only.
+        renameat_with(&old_folder, name, &new_folder, new, RenameFlags::NOREPLACE)
+            .map_err(|error| failed(Errno::from_raw(error.raw_os_error())))?;
         fsync(&new_folder).and_then(|()| fsync(&old_folder)).map_err(failed)
     }
 
