@@ -210,7 +210,9 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
 
     let again = worker.run(&["apply"]);
     assert!(again.stdout.contains("nothing was changed"), "{again:?}");
-    worker.run(&["undo"]);
+    let undone = worker.json(&["undo"]);
+    assert!(!is_owed(&undone["effects"]), "nothing is left that a restart would bring: {undone:#}");
+    assert!(worker.machine.text("/var/lib/rocworker/receipt.json").is_none());
     assert_eq!(worker.machine.packages(), before);
     assert_eq!(worker.state(), "");
 }

@@ -27,9 +27,19 @@ fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
         }
         let before = tree();
 
+        // apt's own words, before anything is written: it needs the key for that.
+        let dry = worker.run(&["apply", "--dry-run"]).well();
+        assert!(
+            dry.contains("Inst rocm-smi-lib (7.8.0.70204-1") && !dry.contains("NO_PUBKEY"),
+            "{system}: {dry}"
+        );
+        let off = tree().differences(&[&before]);
+        assert!(off.is_empty(), "{system}: a dry run writes nothing:\n{}", off.join("\n"));
+
+        let asked = worker.server.requests().len();
         let plan = worker.run(&["plan"]);
         assert!(plan.stdout.contains("package:rocm-smi-lib"), "{plan:?}");
-        assert_eq!(worker.server.requests().len(), 0, "{system}: a plan fetches nothing");
+        assert_eq!(worker.server.requests().len(), asked, "{system}: a plan fetches nothing");
         worker.run(&["apply"]).well();
         worker.has("amd-container-toolkit", Some("install ok installed 1.3.0"));
         worker.has("rocm-smi-lib", Some("install ok installed 7.8.0.70204-1"));

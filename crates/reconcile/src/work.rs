@@ -355,6 +355,15 @@ impl<'a> Work<'a> {
         self.receipt_mut().owe(&[effect], now, uptime.as_ref());
     }
 
+    /// Forgets what was owed for something that has been taken back.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
+        self.receipt_mut().pending.retain(|pending| !is_it(&pending.effect));
+        self.save()
+    }
+
     /// What is still to be done after earlier changes.
     #[must_use]
     pub fn owed(&self) -> Vec<Effect> {

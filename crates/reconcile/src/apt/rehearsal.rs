@@ -66,6 +66,7 @@ impl Plan {
         problems: &mut Vec<String>,
     ) -> Result<Vec<String>, String> {
         let folder = Folder::of(root, &self.changes)?;
+        folder.fetch(hands, &self.changes, problems);
         let options = folder.options();
         for (source, effect) in new_sources(&self.changes) {
             let list = format!("Dir::Etc::SourceList={}", folder.path(source).display());
@@ -133,6 +134,20 @@ impl Folder {
         let how = Attributes { mode: 0o644, owner: None };
         root.write(self.path(Path::new(&format!("{}/partial/.made", lists::FOLDER))), b"", how)?;
         Ok(())
+    }
+
+    /// The keys that the plan would fetch: without them no repository is believed.
+    fn fetch(&self, hands: &Hands, changes: &[Change], problems: &mut Vec<String>) {
+        for change in changes.iter().filter(|change| change.path.starts_with("/etc/apt")) {
+            let Target::Fetched { url, check, .. } = &change.target else { continue };
+            let path = self.path(&change.path);
+            let fetched = hands.fetch(url, check, &change.path).and_then(|bytes| {
+                let root = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
+                let how = Attributes { mode: 0o644, owner: None };
+                root.write(path, &bytes, how).map_err(|error| error.to_string())
+            });
+            problems.extend(fetched.err());
+        }
     }
 
     /// A text in which keys that the plan writes are named as they stand here.
