@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use reconcile::Digest;
 use serde::Deserialize;
 
+use super::clusterbloom::{BASE_URL, DEB_PACKAGE};
 use super::{Error, Source, path};
 
 /// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
@@ -15,6 +17,9 @@ const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
 const CONTAINER_TOOLKIT: &str = "https://repo.radeon.com/amd-container-toolkit/apt/";
 const ROCM: &str = "https://repo.radeon.com/rocm/apt/VERSION";
 const AMDGPU: &str = "https://repo.radeon.com/amdgpu/VERSION/ubuntu";
+
+/// The usecase of amdgpu-install that brings the kernel driver.
+pub const DKMS: &str = "dkms";
 
 /// What is done about a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -44,6 +49,22 @@ pub struct Rocm {
     /// AMD's release, as `7.2.4`.
     pub version: Option<String>,
     pub packages: Vec<String>,
+    /// What amdgpu-install is asked for.
+    pub usecases: Vec<String>,
+    pub installer: InstallerFile,
+    /// As the configuration has it, if it has it.
+    pub(super) written: Option<RocmFrom>,
+}
+
+/// The package of amdgpu-install.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstallerFile {
+    /// With a folder for each of Ubuntu's releases.
+    pub base_url: String,
+    /// The file's name.
+    pub package: String,
+    /// `None`: the file is trusted for its server alone.
+    pub sha256: Option<Digest>,
 }
 
 /// Where ROCm comes from.
@@ -53,6 +74,8 @@ pub enum RocmFrom {
     #[default]
     Keep,
     Apt,
+    /// By AMD's installer, as ClusterBloom has it.
+    AmdgpuInstall,
 }
 
 /// Where packages come from.
@@ -105,6 +128,8 @@ pub(super) struct RocmDocument {
     install: Option<RocmFrom>,
     version: Option<String>,
     packages: Option<Vec<String>>,
+    usecases: Option<Vec<String>>,
+    sha256: Option<String>,
 }
 
 impl RocmDocument {
@@ -119,7 +144,34 @@ impl RocmDocument {
             let problem = format!("rocm.packages: {name:?} is not the name of a package");
             return Err(source.wrong("packages", Some(name), problem));
         }
-        Ok(Rocm { install: self.install.unwrap_or_default(), version: self.version, packages })
+        let usecases = self.usecases.unwrap_or_else(|| vec!["rocm".to_owned(), DKMS.to_owned()]);
+        let fits = |name: &String| !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric());
+        if let Some(name) = usecases.iter().find(|name| !fits(name)) {
+            let problem = format!("rocm.usecases: {name:?} is not the name of a usecase, as rocm or dkms");
+            return Err(source.wrong("usecases", Some(name), problem));
+        }
+        let sha256 = match self.sha256 {
+            None => None,
+            Some(text) => Some(Digest::parse(&text).ok_or_else(|| {
+                source.wrong(
+                    "sha256",
+                    Some(&text),
+                    format!("rocm.sha256: {text:?} is no SHA-256, as sha256sum prints it"),
+                )
+            })?),
+        };
+        Ok(Rocm {
+            install: self.install.unwrap_or_default(),
+            version: self.version,
+            packages,
+            usecases,
+            installer: InstallerFile {
+                base_url: BASE_URL.to_owned(),
+                package: DEB_PACKAGE.to_owned(),
+                sha256,
+            },
+            written: self.install,
+        })
     }
 }
 
@@ -212,7 +264,7 @@ fn repository(
 }
 
 /// A URL that stands on a line of apt's sources.
-fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
+pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '<' | '>' | '\\' | '[' | ']');
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     if schemes.contains(&scheme) && !rest.is_empty() && url.chars().all(fits) {

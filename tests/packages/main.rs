@@ -8,5 +8,6 @@
 )]
 
 mod keys;
+mod real_installer;
 mod real_tools;
 mod worker;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Action, Came, Digest, Edit, Effect, Stage, State, Use};
+use crate::{Action, Came, Digest, Edit, Effect, Kind, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -226,13 +226,21 @@ impl Entry {
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
         let entry = Self {
             reason: action.reason.clone(),
-            effects: action.effects_back().to_vec(),
+            effects: self.effects_by(action),
             concern: action.concern.clone(),
             uses: action.uses.clone(),
             rival: action.rival.clone(),
             ..self.clone()
         };
         (entry != *self).then_some(entry)
+    }
+
+    /// With what an installer brought, which only the machine tells.
+    fn effects_by(&self, action: &Action) -> Vec<Effect> {
+        match &action.kind {
+            Kind::Package(package) if package.installer.is_some() => self.effects.clone(),
+            _ => action.effects_back().to_vec(),
+        }
     }
 
     /// What is ours of an action.
