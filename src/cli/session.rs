@@ -7,7 +7,7 @@ use root::Root;
 use tracing::level_filters::LevelFilter;
 
 use super::args::{Args, Format};
-use crate::config::Config;
+use crate::config::{ClusterBloom, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
@@ -38,10 +38,13 @@ impl Session {
 
     /// The configuration: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        match &self.config {
-            None => Ok(Config::read(&self.root)?),
-            Some(path) => Ok(Config::read_file(&caller()?, &absolute(path)?)?),
-        }
+        let config = match &self.config {
+            None => Config::read(&self.root)?,
+            Some(path) => Config::read_file(&caller()?, &absolute(path)?)?,
+        };
+        let (config, unused) = config.beside(&environment()?).map_err(Misuse)?;
+        unused.iter().for_each(|text| tracing::info!("{text}"));
+        Ok(config)
     }
 
     /// In the place of a configuration that cannot be read: nobody knows what it says of restarts.
@@ -87,6 +90,15 @@ impl Session {
     pub(crate) fn warn_of_left_out(&self, selection: &Selection<'_>) {
         selection.why_left_out().for_each(|why| tracing::warn!("{why}"));
     }
+}
+
+/// What those who come from ClusterBloom say of ROCm.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the environment is read, and handed in as data"
+)]
+fn environment() -> Result<ClusterBloom, Misuse> {
+    ClusterBloom::of(|name| std::env::var(name).ok()).map_err(Misuse)
 }
 
 /// The machine that the program runs on. A path on the command line is meant there, as with every program;

@@ -12,7 +12,7 @@ use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
 use super::wrapper::WrapperDocument;
-use super::{Cdi, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
+use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
 use crate::engines::docker::DEFAULT_CONFIG as DOCKER_CONFIG;
 
 const VERSION: u32 = 1;
@@ -42,6 +42,12 @@ pub(super) struct Document {
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
     boot: Option<BootDocument>,
+    #[serde(rename = "GPU_NODE")]
+    gpu_node: Option<bool>,
+    #[serde(rename = "ROCM_BASE_URL")]
+    rocm_base_url: Option<String>,
+    #[serde(rename = "ROCM_DEB_PACKAGE")]
+    rocm_deb_package: Option<String>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
 }
@@ -93,6 +99,12 @@ impl Document {
             &source,
         )?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
+        let clusterbloom = ClusterBloom {
+            gpu_node: self.gpu_node,
+            base_url: self.rocm_base_url,
+            deb_package: self.rocm_deb_package,
+        };
+        let rocm = clusterbloom.check(self.rocm.unwrap_or_default().check(&source)?, &source)?;
         let driver = self.driver.unwrap_or_default().check(&source)?;
         Ok(Config {
             compute_runtime,
@@ -109,8 +121,9 @@ impl Document {
             restart: self.restart.unwrap_or_default(),
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
-            rocm: self.rocm.unwrap_or_default().check(&source)?,
+            rocm,
             boot: self.boot.unwrap_or_default().check(&source)?,
+            clusterbloom,
             source,
         })
     }

@@ -4,6 +4,7 @@
 //! a typing error must not read as consent.
 
 mod boot;
+mod clusterbloom;
 mod document;
 mod driver;
 mod engines;
@@ -20,11 +21,12 @@ use std::path::{Path, PathBuf};
 use root::Root;
 
 pub use boot::Boot;
+pub use clusterbloom::ClusterBloom;
 pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
-pub use packages::{Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
+pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
 pub use therock::TheRock;
 pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
 
@@ -56,6 +58,8 @@ pub struct Config {
     pub repositories: Repositories,
     pub rocm: Rocm,
     pub boot: Boot,
+    /// What of ROCm it says by ClusterBloom's names.
+    clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
 }
@@ -142,6 +146,16 @@ impl Config {
         let source = Source { path: path.to_owned(), text: text.to_owned() };
         let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, problem))?;
         document.check(source)
+    }
+
+    /// The same with what an environment says where the configuration says nothing, and sentences that tell which
+    /// variables are not used.
+    ///
+    /// # Errors
+    /// In a sentence, when the two together cannot be.
+    pub fn beside(mut self, environment: &ClusterBloom) -> Result<(Self, Vec<String>), String> {
+        let unused = environment.beside(&self.clusterbloom, &mut self.rocm)?;
+        Ok((self, unused))
     }
 
     /// The text that it was read from; empty where there was no file.

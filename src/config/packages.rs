@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use reconcile::Digest;
 use serde::Deserialize;
 
+use super::clusterbloom::{BASE_URL, DEB_PACKAGE};
 use super::therock::{TheRock, TheRockDocument};
 use super::{Error, Source, path};
 
@@ -16,6 +18,9 @@ const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
 const CONTAINER_TOOLKIT: &str = "https://repo.radeon.com/amd-container-toolkit/apt/";
 const ROCM: &str = "https://repo.radeon.com/rocm/apt/VERSION";
 const AMDGPU: &str = "https://repo.radeon.com/amdgpu/VERSION/ubuntu";
+
+/// The usecase of amdgpu-install that brings the kernel driver.
+pub const DKMS: &str = "dkms";
 
 /// What is done about a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -45,6 +50,22 @@ pub struct Rocm {
     /// AMD's release, as `7.2.4`.
     pub version: Option<String>,
     pub packages: Vec<String>,
+    /// What amdgpu-install is asked for.
+    pub usecases: Vec<String>,
+    pub installer: InstallerFile,
+    /// As the configuration has it, if it has it.
+    pub(super) written: Option<RocmFrom>,
+}
+
+/// The package of amdgpu-install.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstallerFile {
+    /// With a folder for each of Ubuntu's releases.
+    pub base_url: String,
+    /// The file's name.
+    pub package: String,
+    /// `None`: the file is trusted for its server alone.
+    pub sha256: Option<Digest>,
 }
 
 /// Where ROCm comes from.
@@ -54,15 +75,19 @@ pub enum RocmFrom {
     Keep,
     Apt,
     TheRock(TheRock),
+    /// By AMD's installer, as ClusterBloom has it.
+    AmdgpuInstall,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Install {
+#[serde(rename_all = "kebab-case")]
+enum Way {
     #[default]
     Keep,
     Apt,
+    #[serde(rename = "therock")]
     TheRock,
+    AmdgpuInstall,
 }
 
 /// Where packages come from.
@@ -112,10 +137,12 @@ impl PackagesDocument {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RocmDocument {
-    install: Option<Install>,
+    install: Option<Way>,
     therock: Option<TheRockDocument>,
     version: Option<String>,
     packages: Option<Vec<String>>,
+    usecases: Option<Vec<String>>,
+    sha256: Option<String>,
 }
 
 impl RocmDocument {
@@ -130,17 +157,45 @@ impl RocmDocument {
             let problem = format!("rocm.packages: {name:?} is not the name of a package");
             return Err(source.wrong("packages", Some(name), problem));
         }
+        let usecases = self.usecases.unwrap_or_else(|| vec!["rocm".to_owned(), DKMS.to_owned()]);
+        let fits = |name: &String| !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric());
+        if let Some(name) = usecases.iter().find(|name| !fits(name)) {
+            let problem = format!("rocm.usecases: {name:?} is not the name of a usecase, as rocm or dkms");
+            return Err(source.wrong("usecases", Some(name), problem));
+        }
+        let sha256 = match self.sha256 {
+            None => None,
+            Some(text) => Some(Digest::parse(&text).ok_or_else(|| {
+                source.wrong(
+                    "sha256",
+                    Some(&text),
+                    format!("rocm.sha256: {text:?} is no SHA-256, as sha256sum prints it"),
+                )
+            })?),
+        };
         let install = match (self.install.unwrap_or_default(), self.therock) {
-            (Install::TheRock, archive) => RocmFrom::TheRock(archive.unwrap_or_default().check(source)?),
+            (Way::TheRock, archive) => RocmFrom::TheRock(archive.unwrap_or_default().check(source)?),
             (_, Some(_)) => {
                 let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
                                therock, or leave it out";
                 return Err(source.wrong("therock", None, problem));
             }
-            (Install::Keep, None) => RocmFrom::Keep,
-            (Install::Apt, None) => RocmFrom::Apt,
+            (Way::Keep, None) => RocmFrom::Keep,
+            (Way::Apt, None) => RocmFrom::Apt,
+            (Way::AmdgpuInstall, None) => RocmFrom::AmdgpuInstall,
         };
-        Ok(Rocm { install, version: self.version, packages })
+        Ok(Rocm {
+            written: self.install.map(|_| install.clone()),
+            install,
+            version: self.version,
+            packages,
+            usecases,
+            installer: InstallerFile {
+                base_url: BASE_URL.to_owned(),
+                package: DEB_PACKAGE.to_owned(),
+                sha256,
+            },
+        })
     }
 }
 

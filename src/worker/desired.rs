@@ -13,6 +13,7 @@ use super::way_back::{way_back, with_docker};
 use super::{boot, concourse, containerd, docker, driver, host, packages, policy, therock, uses};
 use crate::cdi;
 use crate::config::{self, Config};
+use crate::host::Around;
 use crate::premises::Premises;
 use crate::program::Program;
 
@@ -62,7 +63,9 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     if let Some(found) = &premises.packages {
         if facts.amd().next().is_some() {
             let drivers = driver::part(config, facts, premises.driver.as_ref(), found);
-            desired.extend(packages::actions(config, found, &premises.templates, &drivers.bring)?);
+            let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
+            let templates = &premises.templates;
+            desired.extend(packages::actions(config, found, templates, &drivers.bring, is_container)?);
             desired.extend(drivers.said);
             desired.extend(therock::actions(config));
         } else {

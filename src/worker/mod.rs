@@ -12,6 +12,7 @@ pub mod driver;
 pub mod host;
 pub mod packages;
 pub mod policy;
+mod rocm_installer;
 pub mod selection;
 pub mod tags;
 pub mod therock;

@@ -8,6 +8,7 @@ use root::Attributes;
 use serde::Serialize;
 
 use super::concern::Concern;
+use super::rocm_installer;
 use crate::config::{self, Config, Repository, RocmFrom, Wanted};
 use crate::driver::{Bring, Distribution, PACKAGE};
 use crate::packages::{Known, Packages};
@@ -44,7 +45,7 @@ pub fn wants_packages(config: &Config) -> bool {
         || config.driver != config::Driver::Keep
 }
 
-/// What should be so of packages. `driver`: those that the kernel driver takes.
+/// What should be so of packages. `driver`: those that the kernel driver takes. `is_container`: the kernel is another's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
@@ -53,8 +54,9 @@ pub fn actions(
     found: &Packages,
     templates: &Templates,
     driver: &[Bring],
+    is_container: bool,
 ) -> Result<Desired, Error> {
-    Ok(wanted(config, found, templates, driver)?.of(Concern::Packages))
+    Ok(wanted(config, found, templates, driver, is_container)?.of(Concern::Packages))
 }
 
 fn wanted(
@@ -62,6 +64,7 @@ fn wanted(
     found: &Packages,
     templates: &Templates,
     driver: &[Bring],
+    is_container: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     // `None`: the distribution's own.
@@ -92,14 +95,16 @@ fn wanted(
         let rocm = config.rocm.packages.iter();
         wanted.extend(rocm.map(|name| (Some(Source::Rocm), Package::present(name), "ROCm's user space")));
     }
-    if wanted.is_empty() {
+    let by_installer = config.rocm.install == RocmFrom::AmdgpuInstall;
+    if wanted.is_empty() && !by_installer {
         return Ok(desired);
     }
     let sources: BTreeSet<Source> = wanted.iter().filter_map(|(source, ..)| *source).collect();
     let needs_suite = |source: &Source| source.configured(config).suite.is_none();
+    let needs_it = sources.iter().any(needs_suite) || by_installer && needs_suite(&Source::Rocm);
     let distribution = match &found.distribution {
         Ok(distribution) => Some(*distribution),
-        Err(_) if !sources.iter().any(needs_suite) => None,
+        Err(_) if !needs_it => None,
         Err(unfit) => {
             desired.problem(
                 PACKAGES,
@@ -115,6 +120,10 @@ fn wanted(
     let mut files = Files { config, distribution, found, templates, keyring: false };
     for source in sources {
         files.add(source, &mut desired)?;
+    }
+    if by_installer {
+        let suite = files.suite(Source::Rocm).to_owned();
+        rocm_installer::push(config, &suite, is_container, &mut desired);
     }
     for (source, package, reason) in wanted {
         let action = Action::package(package, reason);

@@ -8,6 +8,7 @@
 )]
 
 mod keys;
+mod real_installer;
 mod real_therock;
 mod real_tools;
 mod worker;

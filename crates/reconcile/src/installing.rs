@@ -1,5 +1,7 @@
 //! Packages, as a plan wants them: simulated first, then into the receipt, then by apt.
 
+mod by_installer;
+
 use std::collections::BTreeSet;
 
 use crate::apt::{self, Hands, Simulated};
@@ -43,6 +45,9 @@ impl Work<'_> {
                 let unread = self.read_repositories(&hands)?;
                 let made = self.install(&hands, change, (name, version.as_deref()), now, hear)?;
                 made.map_err(|text| unread.map_or_else(|| text.clone(), |why| format!("{text}; {why}")))
+            }
+            Doing::InstallBy { name, installer } => {
+                self.install_by(&hands, change, (name, installer), now, hear)?
             }
             Doing::Remove { names, purge, .. } => self.remove(&hands, change, names, purge, now, hear)?,
         };
@@ -327,7 +332,7 @@ fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<String> {
 fn came(before: &Database, name: &str, version: &str) -> Came {
     let had = before.there(name).ok().flatten();
     let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
-    Came { name: name.to_owned(), version: version.to_owned(), had_configuration }
+    Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false }
 }
 
 fn came_with(before: &Database, after: &Database, name: &str) -> Came {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Installer;
+
 /// What the path of a package begins with, in a plan and in a receipt: `package:rocm-smi-lib`.
 const PREFIX: &str = "package:";
 
@@ -13,6 +15,8 @@ pub struct Package {
     /// As dpkg names it; `NAME:ARCHITECTURE` for one of another architecture than the machine's.
     pub name: String,
     pub want: Want,
+    /// `None`: apt has it from a repository.
+    pub installer: Option<Installer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,24 +36,33 @@ pub struct Came {
     /// Its configuration was there before, from an earlier time: undo leaves that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_configuration: bool,
+    /// An installer asked for it by name, so that apt notes it as installed by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
 }
 
 impl Package {
     /// Any version: one that is there is right.
     #[must_use]
     pub fn present(name: impl Into<String>) -> Self {
-        Self { name: name.into(), want: Want::Present { version: None } }
+        Self { name: name.into(), want: Want::Present { version: None }, installer: None }
     }
 
     /// This version and no other.
     #[must_use]
     pub fn exactly(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { name: name.into(), want: Want::Present { version: Some(version.into()) } }
+        Self { name: name.into(), want: Want::Present { version: Some(version.into()) }, installer: None }
+    }
+
+    /// The same from a file, with what the program installs that it brings.
+    #[must_use]
+    pub fn by(self, installer: Installer) -> Self {
+        Self { installer: Some(installer), ..self }
     }
 
     #[must_use]
     pub fn absent(name: impl Into<String>) -> Self {
-        Self { name: name.into(), want: Want::Absent }
+        Self { name: name.into(), want: Want::Absent, installer: None }
     }
 
     /// What stands for a path where a package is meant: no file has such a name, since it does not begin at the Root.

@@ -7,7 +7,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::uptime::Uptime;
-use crate::{Action, Came, Digest, Edit, Effect, Restarts, Stage, State, Use};
+use crate::{Action, Came, Digest, Edit, Effect, Kind, Restarts, Stage, State, Use};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -255,13 +255,21 @@ impl Entry {
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
         let entry = Self {
             reason: action.reason.clone(),
-            effects: action.effects_back().to_vec(),
+            effects: self.effects_by(action),
             concern: action.concern.clone(),
             uses: action.uses.clone(),
             rival: action.rival.clone(),
             ..self.clone()
         };
         (entry != *self).then_some(entry)
+    }
+
+    /// With what an installer brought, which only the machine tells.
+    fn effects_by(&self, action: &Action) -> Vec<Effect> {
+        match &action.kind {
+            Kind::Package(package) if package.installer.is_some() => self.effects.clone(),
+            _ => action.effects_back().to_vec(),
+        }
     }
 
     /// What is ours of an action.

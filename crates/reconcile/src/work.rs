@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use root::{Attributes, Lock, Root};
 
 use crate::apt::Hands;
+use crate::fetch::sweep;
 use crate::history::Changed;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::receipt::{Entry, Ours, Receipt};
@@ -13,7 +14,7 @@ use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
 use crate::store::Store;
 use crate::uptime::Uptime;
-use crate::{Check, Desired, Effect, Error, Progress, Restarts, Stage, unpack};
+use crate::{Check, Desired, Effect, Error, Progress, Restarts, Stage, package, unpack};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -66,6 +67,8 @@ impl<'a> Work<'a> {
             let unpacked = receipt.entry(path).filter(was_unpacked).is_some();
             if unpacked && root.is_host() {
                 unpack::sweep_of(root, path);
+            } else if package::named(path).is_some() && root.is_host() {
+                sweep(root);
             } else if path.is_absolute() {
                 root.sweep_all(path);
             }

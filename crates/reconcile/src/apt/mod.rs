@@ -3,6 +3,7 @@
 mod doing;
 mod lists;
 mod marks;
+mod program;
 mod rehearsal;
 mod said;
 mod simulated;

@@ -36,11 +36,15 @@ impl Plan {
     pub fn rehearse(&self, root: &Root, hands: &Hands) -> Option<Rehearsal> {
         let mut wanted = Vec::new();
         let mut goes = Vec::new();
+        let mut rehearsal = Rehearsal::default();
         for change in &self.changes {
             match &change.target {
                 Target::Package(Doing::Install { name, version }) => {
                     wanted.push(super::doing::wanted(name, version.as_deref()));
                 }
+                Target::Package(Doing::InstallBy { name, .. }) => rehearsal.problems.push(format!(
+                    "{name} is a program's package: what it installs is simulated once it is there, before it runs"
+                )),
                 Target::Package(Doing::Remove { names, .. }) => {
                     goes.extend(names.iter().map(|name| format!("{name}-")))
                 }
@@ -48,9 +52,8 @@ impl Plan {
             }
         }
         if wanted.is_empty() && goes.is_empty() {
-            return None;
+            return Some(rehearsal).filter(|it| !it.problems.is_empty());
         }
-        let mut rehearsal = Rehearsal::default();
         match self.rehearsed(root, hands, &[wanted, goes].concat(), &mut rehearsal.problems) {
             Ok(lines) => rehearsal.lines = lines,
             Err(problem) => rehearsal.problems.push(problem),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::unistd::{User, chown};
 use root::Root;
 
-pub(crate) use archive::sweep;
+pub(crate) use archive::{FOLDER, sweep};
 
 use crate::apt::Hands;
 use crate::{Digest, Step};

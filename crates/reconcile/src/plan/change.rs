@@ -7,7 +7,7 @@ use similar::TextDiff;
 use crate::receipt::Entry;
 use crate::receipt::Ours;
 use crate::receipt::Repairs;
-use crate::{Action, Check, Effect, Stage, State, Unpacked};
+use crate::{Action, Check, Effect, Installer, Stage, State, Unpacked};
 
 /// Longer texts are compared by nobody, and comparing them takes time.
 const DIFF_LIMIT: usize = 256 << 10;
@@ -122,6 +122,8 @@ impl Target {
 pub(crate) enum Doing {
     /// To install a package and what it needs, or to go on with one that is there in part.
     Install { name: String, version: Option<String> },
+    /// To install a package from a file, and to run the program that it brings.
+    InstallBy { name: String, installer: Installer },
     /// To remove these and nothing else; of them `purge` with their configuration.
     /// `force`: what somebody has changed of them goes too.
     Remove { names: Vec<String>, purge: Vec<String>, force: bool },

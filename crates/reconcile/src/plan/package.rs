@@ -37,6 +37,13 @@ pub(super) fn plan(
     }
     let is_held =
         |database: &Database| database.there(&wanted.name).is_ok_and(|it| it.is_some_and(|it| it.is_held));
+    if wanted.installer.is_some() && held.is_none() && is_there {
+        return Err(format!(
+            "{from} is there, which somebody else has installed, and so is whatever it has installed: apt-get purge {} and \
+             apply again, or rocm.install: keep in the configuration",
+            wanted.name
+        ));
+    }
     let database = || Database::read(root).map_err(|error| error.to_string());
     match (&wanted.want, &from) {
         (Want::Absent, _) if !is_there => Ok(Verdict::Right),
@@ -114,7 +121,11 @@ fn install(
     verb: Verb,
 ) -> Verdict {
     let version = version.cloned();
-    let doing = Doing::Install { name: wanted.name.clone(), version: version.clone() };
+    let name = wanted.name.clone();
+    let doing = match wanted.installer.clone() {
+        Some(installer) => Doing::InstallBy { name, installer },
+        None => Doing::Install { name, version: version.clone() },
+    };
     let to = match (&version, &from) {
         (Some(version), _) => version.clone(),
         (None, State::Package { version, status }) if *status != Status::ConfigFiles => version.clone(),
@@ -198,8 +209,8 @@ pub(crate) fn revert(
     let mut ours: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
-    for Came { name: it, had_configuration, .. } in came {
-        let is_somebodys = it != name && !begun && !automatic.contains(bare(it)) && !force;
+    for Came { name: it, had_configuration, asked, .. } in came {
+        let is_somebodys = it != name && !begun && !asked && !automatic.contains(bare(it)) && !force;
         let there = database.there(it)?;
         let is_held = there.as_ref().is_some_and(|there| there.is_held);
         match there.map(|there| there.status) {

@@ -1,0 +1,129 @@
+//! ROCm by AMD's installer: a file whose program installs the rest, and everything taken back.
+
+use lab::machine::Machine;
+use lab::package::Package;
+use lab::repository::sha256;
+use lab::{standins, systems};
+
+use crate::worker::{PROGRAM, Worker};
+
+const DEB: &str = "amdgpu-install_6.3.60302-1_all.deb";
+const LIST: &str = "/etc/apt/sources.list.d/amdgpu.list";
+
+/// A machine, and what it is to say of ROCm: the stand-in of AMD's installer is served as AMD's is.
+fn served(machine: Machine) -> (Worker, String) {
+    let worker = Worker::new(
+        machine,
+        vec![
+            standins::rocm("6.3.2"),
+            standins::rocminfo("1.0.0"),
+            standins::rocm_smi("7.4.0", "says"),
+            Package::new("amdgpu-dkms", "1:6.10.5").depends("lab-library (>= 1.0)"),
+            Package::new("lab-library", "1.0").conffile("/etc/lab-library.conf", "b=1\n"),
+        ],
+    );
+    // What stands for the machine is no container, wherever the test runs.
+    worker.machine.call(&["rm", "-f", "/.dockerenv", "/run/.containerenv", "/run/systemd/container"]).well();
+    let source =
+        format!("deb [signed-by={}] {} jammy main\n", standins::AMDGPU_INSTALL_KEYRING, worker.server.url());
+    let folder = worker.folder().join("amdgpu-install/jammy");
+    std::fs::create_dir_all(&folder).unwrap();
+    let installer = standins::amdgpu_install("6.3.60302-1", &source, worker.key.binary());
+    let built = installer.build(&folder);
+    let bytes = std::fs::read(&built).unwrap();
+    std::fs::write(folder.join(DEB), &bytes).unwrap();
+    // The suite is named, so that it is the same on a release that is not one of AMD's.
+    let lines = format!(
+        "ROCM_BASE_URL: {url}/amdgpu-install/\nrocm: {{sha256: {sum}}}\nrepositories: {{rocm: {{suite: jammy}}}}\n",
+        url = worker.server.url(),
+        sum = sha256(&bytes)
+    );
+    (worker, lines)
+}
+
+fn configure(worker: &Worker, lines: &str) {
+    worker.machine.put("/etc/rocworker/config.yaml", lines);
+}
+
+#[test]
+fn real_amdgpu_install_brings_rocm_and_undo_takes_all_of_it_back() {
+    for (system, machine) in systems::both() {
+        let (worker, lines) = served(machine);
+        worker.machine.apt_get(&["update"]).well();
+        configure(&worker, &format!("GPU_NODE: true\n{lines}"));
+        let tree = || worker.machine.tree(&["etc", "usr", "var/lib/apt/lists", "var/lib/dpkg/info"]);
+        let (packages, before) = (worker.machine.packages(), tree());
+
+        let plan = worker.run(&["plan"]);
+        assert!(plan.stdout.contains("package:amdgpu-install"), "{system}: {plan:?}");
+        worker.run(&["apply"]).well();
+        worker.has("amdgpu-install", Some("install ok installed 6.3.60302-1"));
+        worker.has("rocm", Some("install ok installed 6.3.2"));
+        worker.has("amdgpu-dkms", Some("install ok installed 1:6.10.5"));
+        worker.has("lab-library", Some("install ok installed 1.0"));
+        assert!(!worker.machine.outside("/var/cache/rocworker").exists(), "{system}");
+
+        let asked = worker.server.requests().len();
+        let again = worker.run(&["apply"]).well();
+        assert!(again.ends_with("nothing was changed\n"), "{system}: {again}");
+        assert_eq!(worker.server.requests().len(), asked, "{system}");
+
+        worker.run(&["undo"]).well();
+        assert_eq!(worker.machine.packages(), packages, "{system}");
+        assert!(worker.machine.text(LIST).is_none(), "{system}");
+        // dpkg takes an empty /opt with it where no package holds it.
+        assert!(!worker.machine.outside(standins::ROCM).exists(), "{system}");
+        let off = tree().differences(&[&before]);
+        assert!(off.is_empty(), "{system}:\n{}", off.join("\n"));
+    }
+}
+
+#[test]
+fn real_amdgpu_install_takes_no_other_file_and_nobodys_packages() {
+    let Some(machine) = systems::this() else { return };
+    let (worker, lines) = served(machine);
+    let packages = worker.machine.packages();
+    let (head, sum) = lines.split_once("sha256: ").unwrap();
+    let (_, rest) = sum.split_once('}').unwrap();
+    configure(&worker, &format!("GPU_NODE: true\n{head}sha256: {}}}{rest}", "0".repeat(64)));
+    let applied = worker.run(&["apply"]);
+    assert!(format!("{applied:?}").contains("its SHA-256 is"), "{applied:?}");
+    assert_eq!(worker.machine.packages(), packages);
+    assert!(worker.machine.text(LIST).is_none());
+
+    // An older one is there, which amdgpu-dkms would have replaced.
+    let old = Package::new("lab-library", "0.5").build(&worker.machine.shared());
+    worker.machine.call(&["dpkg", "-i", &worker.machine.shared_name(&old)]).well();
+    let packages = worker.machine.packages();
+    configure(&worker, &format!("GPU_NODE: true\n{lines}"));
+    let applied = worker.run(&["apply"]);
+    assert!(format!("{applied:?}").contains("apt would replace lab-library (0.5 to 1.0)"), "{applied:?}");
+    worker.has("lab-library", Some("install ok installed 0.5"));
+    worker.has("rocm", None);
+    worker.run(&["undo"]).well();
+    assert_eq!(worker.machine.packages(), packages);
+    assert!(worker.machine.text(LIST).is_none());
+}
+
+#[test]
+fn real_amdgpu_install_is_asked_for_by_the_environment() {
+    let Some(machine) = systems::this() else { return };
+    let (worker, lines) = served(machine);
+    configure(&worker, &lines);
+    let none = worker.run(&["plan"]);
+    assert!(!none.stdout.contains("amdgpu-install"), "{none:?}");
+    let asked = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "plan"]);
+    assert!(asked.stdout.contains("package:amdgpu-install"), "{asked:?}");
+    assert!(asked.stdout.contains("for rocm,dkms"), "{asked:?}");
+    worker.machine.put("/run/systemd/container", "lxc\n");
+    let inside = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "plan"]);
+    assert!(
+        inside.stdout.contains("amdgpu-install is not asked for dkms: this is a container"),
+        "{inside:?}"
+    );
+    assert!(inside.stdout.contains("for rocm") && !inside.stdout.contains("rocm,dkms"), "{inside:?}");
+    configure(&worker, &format!("{lines}GPU_NODE: false\n"));
+    let kept = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "-v", "plan"]);
+    assert!(!kept.stdout.contains("package:amdgpu-install"), "{kept:?}");
+    assert!(kept.stderr.contains("GPU_NODE of the environment is not used"), "{kept:?}");
+}
