@@ -11,6 +11,9 @@ use super::{Error, Source, path};
 
 /// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
 const KEY: &str = "https://repo.radeon.com/rocm/rocm.gpg.key";
+/// What AMD's Release files say in `Origin`.
+const ORIGIN: &str = "repo.radeon.com";
+
 const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
 
 /// What AMD's repositories are called, and where each of them is: `VERSION` stands for `rocm.version` and, in the
@@ -97,6 +100,8 @@ pub struct Repositories {
     pub key: String,
     /// Of all keys that it may hold, in upper case.
     pub fingerprints: Vec<String>,
+    /// What the repositories' Release files say in `Origin`, for the pin.
+    pub origin: String,
     pub container_toolkit: Repository,
     pub rocm: Repository,
     pub amdgpu: Repository,
@@ -204,6 +209,7 @@ impl RocmDocument {
 pub(super) struct RepositoriesDocument {
     key: Option<String>,
     fingerprints: Option<Vec<String>>,
+    origin: Option<String>,
     container_toolkit: Option<RepositoryDocument>,
     rocm: Option<RepositoryDocument>,
     amdgpu: Option<RepositoryDocument>,
@@ -228,6 +234,7 @@ impl RepositoriesDocument {
         let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
         Ok(Repositories {
             key,
+            origin: origin(self.origin, source)?,
             fingerprints: fingerprints.iter().map(|it| fingerprint(it, source)).collect::<Result<_, _>>()?,
             container_toolkit: repository(
                 "container-toolkit",
@@ -239,6 +246,16 @@ impl RepositoriesDocument {
             amdgpu: repository("amdgpu", self.amdgpu, AMDGPU, source)?,
         })
     }
+}
+
+fn origin(origin: Option<String>, source: &Source) -> Result<String, Error> {
+    let origin = origin.unwrap_or_else(|| ORIGIN.to_owned());
+    // It ends on a line of preferences.d, where a comma begins something else.
+    if is_word(&origin) {
+        return Ok(origin);
+    }
+    let problem = format!("repositories.origin {origin:?} is not one word, as the Origin of a Release file");
+    Err(source.wrong("origin", Some(&origin), problem))
 }
 
 fn key(key: String, source: &Source) -> Result<String, Error> {

@@ -20,6 +20,9 @@ const PACKAGES: &str = "packages";
 /// The release of ROCm whose tools are taken where none is configured.
 pub const ROCM: &str = "7.2.4";
 
+/// Which packages come first.
+const PIN: &str = "/etc/apt/preferences.d/rocworker-amd.pref";
+
 /// Where the key that signs repositories lies.
 const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 
@@ -209,7 +212,7 @@ struct Files<'a> {
     distribution: Option<Distribution>,
     found: &'a Packages,
     templates: &'a Templates,
-    /// Whether the key is wanted already.
+    /// Whether the key and the pin are wanted already.
     keyring: bool,
 }
 
@@ -220,7 +223,7 @@ struct Context<'a> {
     suite: &'a str,
     component: &'a str,
     keyring: &'a str,
-    host: &'a str,
+    origin: &'a str,
 }
 
 impl Files<'_> {
@@ -257,31 +260,28 @@ impl Files<'_> {
         let repository = source.configured(self.config);
         let (url, suite) = (self.url(source), self.suite(source).to_owned());
         let suite = suite.as_str();
-        let host = host(&url);
         let context = Context {
             about: source.about(),
             url: &url,
             suite,
             component: &repository.component,
             keyring: KEYRING,
-            host,
+            origin: &self.config.repositories.origin,
         };
         let sources = self.templates.render(APT_SOURCES, &context)?;
         for (field, wanted) in [("URIs", url.as_str()), ("Suites", suite), ("Signed-By", KEYRING)] {
             says(APT_SOURCES, &sources, field, wanted)?;
         }
         let pin = self.templates.render(APT_PIN, &context)?;
+        let release = format!("release o={}", self.config.repositories.origin);
+        says(APT_PIN, &pin, "Pin", &release)?;
         says(APT_PIN, &pin, "Pin-Priority", "1001")?;
         if !self.keyring {
             self.keyring = true;
             desired.push(self.key());
+            let reason = "AMD's packages come before a distribution's of the same name";
+            desired.push(Action::file(Stage::Shape, PIN, pin, reason));
         }
-        desired.push(Action::file(
-            Stage::Shape,
-            source.file("preferences.d", "pref"),
-            pin,
-            "AMD's packages come before a distribution's of the same name",
-        ));
         let path = source.file("sources.list.d", "sources");
         let update =
             Effect::AptUpdate { source: path.clone().into(), uri: url.clone(), suite: suite.to_owned() };
@@ -304,14 +304,6 @@ impl Files<'_> {
 /// Whether a file of apt's is one that rocworker writes: two of them may name one repository.
 fn is_ours(file: &Path) -> bool {
     file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("rocworker-"))
-}
-
-/// What apt matches with `Pin: origin`: the host's name, and nothing for a folder.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split('/').next().unwrap_or_default();
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    host.split(':').next().unwrap_or_default()
 }
 
 /// That a template has a field with this value: apt takes a file without it, and does something else.

@@ -29,10 +29,19 @@ pub(crate) fn update(root: &Root, hands: &Hands, source: &Path, uri: &str, suite
     match fetch(hands, source) {
         Ok(()) => done(format!("apt has read what {shown} offers")),
         Err(error) => failed(format!(
-            "what {shown} offers could not be read: {error}; see that {uri} can be reached and that its key is the right \
-             one, then apply again"
+            "what {shown} offers could not be read: {error}; {}, then apply again",
+            remedy(&error, uri)
         )),
     }
+}
+
+fn remedy(error: &str, uri: &str) -> String {
+    if error.contains("EXPKEYSIG") {
+        // Its owner gives out the same key with a later date: by its fingerprint the one that is here is right.
+        return "the key that is here has expired: take the file away that Signed-By names in that source"
+            .to_owned();
+    }
+    format!("see that {uri} can be reached and that its key is the right one")
 }
 
 fn fetch(hands: &Hands, source: &Path) -> Result<(), String> {
