@@ -45,6 +45,14 @@ fn real_an_archive_becomes_opt_rocm_and_undo_takes_it_away_whole() {
         assert_eq!(kept.status.code(), Some(1), "{kept:?}");
         assert!(kept.stdout.contains("/opt/rocm-7.14.0/share in it: it stays whole"), "{kept:?}");
         assert!(worker.machine.text(&format!("{FOLDER}/share/notes.txt")).is_some());
+        // What somebody has mounted there is not emptied, whatever is forced.
+        worker.machine.put("/srv/data/kept.txt", "theirs\n");
+        worker.machine.call(&["mkdir", &format!("{FOLDER}/share/data")]).well();
+        worker.machine.call(&["mount", "--bind", "/srv/data", &format!("{FOLDER}/share/data")]).well();
+        let forced = worker.run(&["undo", "--force"]);
+        assert!(forced.stdout.contains("busy"), "{forced:?}");
+        assert!(worker.machine.text("/srv/data/kept.txt").is_some(), "{system}");
+        worker.machine.call(&["umount", &format!("{FOLDER}/share/data")]).well();
         worker.run(&["undo", "--force"]).well();
         let off = worker.machine.tree(&["opt"]).differences(&[&before]);
         assert!(off.is_empty(), "{system}: {}", off.join("\n"));

@@ -20,6 +20,15 @@ impl Root {
         path.as_ref().ancestors().skip(1).filter(beneath).find(is_mount).map(Path::to_owned)
     }
 
+    /// A folder at or beneath a path at which something is mounted, by what the kernel lists (proc_pid_mountinfo(5)).
+    /// `None` where nothing is, or beneath a Root that shows no such list.
+    #[must_use]
+    pub fn mount_beneath(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
+        let list = self.read_text("/proc/self/mountinfo", 4 << 20).ok()?;
+        let place = |line: &str| Some(PathBuf::from(line.split(' ').nth(4)?.replace("\\040", " ")));
+        list.lines().filter_map(place).find(|place| place.starts_with(&path))
+    }
+
     /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing
     /// is, or it cannot be told.
     #[must_use]

@@ -74,6 +74,10 @@ impl Root {
             Err(Errno::ENOENT) => return Ok(()),
             other => other.map_err(|errno| self.no_folder(parent, errno))?,
         };
+        // What is mounted in it is somebody's, and would be emptied.
+        if self.mount_beneath(path).is_some() {
+            return Err(Error::io("remove", self.shown(path), Errno::EBUSY));
+        }
         // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
         let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
         match remove_dir_all(place) {

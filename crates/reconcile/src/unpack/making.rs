@@ -63,9 +63,13 @@ pub(crate) fn sweep_of(root: &Root, path: &Path) {
     root.remove_tree(staging(path)).ok();
 }
 
-/// Takes a folder away: out of its place in one step, then piece by piece.
+/// Takes a folder away: out of its place in one step, then piece by piece. One in which something is mounted stays.
 pub(crate) fn remove(root: &Root, path: &Path) -> Result<(), root::Error> {
     let beside = staging(path);
+    if root.mount_beneath(path).is_some() {
+        // Says so, and does not move it.
+        return root.remove_tree(path);
+    }
     if root.lstat(path).is_ok() {
         root.remove_tree(&beside)?;
         root.rename_new(path, &beside)?;
