@@ -201,3 +201,18 @@ fn real_a_source_that_changes_is_read_again_and_the_old_lists_go() {
     let lists: Vec<_> = lists.paths().filter(|path| path.to_str().unwrap().contains("dists")).collect();
     assert!(lists.is_empty(), "{lists:?}");
 }
+
+#[test]
+fn real_lists_that_are_read_at_the_end_of_a_run_come_through_the_proxy() {
+    let Some(machine) = systems::this() else { return };
+    let worker = Worker::new(machine, []);
+    let mut told = Told { proxy: Some(worker.server.url()), ..worker.told(&[]) };
+    if let Some(source) = &mut told.repository {
+        "http://rocm.example".clone_into(&mut source.url);
+    }
+    let ran = worker.run(&told);
+    assert!(ran.effects.len() == 1 && ran.effects[0].starts_with("Done: apt has read"), "{ran:#?}");
+    let asked = worker.server.requests();
+    assert!(asked.iter().all(|it| it.authority.as_deref() == Some("rocm.example")), "{asked:#?}");
+    assert!(worker.undo().is_bare);
+}
