@@ -30,11 +30,11 @@ impl Work<'_> {
             return Ok(Err("packages come and go on the running machine only".to_owned()));
         };
         let was_begun = is_begun(self.receipt(), change);
-        let was_half = Database::read(self.root()).is_ok_and(|it| it.is_interrupted());
         // What it could not put right is told if what follows fails for it.
         let half = hands.make_whole(self.root(), was_begun, hear).err();
-        // What was planned was planned before that.
-        let again = if was_begun || was_half { self.revert_again(change) } else { None };
+        // What was planned was planned before that, and before what this run has installed until now, which may need
+        // what was to go.
+        let again = self.revert_again(change);
         let doing = match &again {
             Some(Ok(doing)) => doing,
             Some(Err(text)) => return Ok(Err(text.clone())),

@@ -300,6 +300,11 @@ fn real_what_two_of_ours_need_goes_with_the_last_of_them() {
     assert!(ran.failed.is_empty(), "{ran:#?}");
     worker.has("lab-tool", None);
     worker.has("lab-library", Some("install ok installed 1.0"));
+    // One comes as the other goes.
+    let ran = worker.apply(&["install lab-tool"]);
+    assert!(ran.failed.is_empty(), "{ran:#?}");
+    worker.has("lab-user", None);
+    worker.has("lab-library", Some("install ok installed 1.0"));
     let undone = worker.undo();
     assert!(undone.is_bare && undone.left.is_empty(), "{undone:#?}");
     assert_eq!(worker.machine.packages(), before);
