@@ -26,7 +26,7 @@ pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 /// What the program inside is to do.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// `install NAME`, `install NAME VERSION`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
+    /// `install NAME`, `install NAME VERSION`, `install NAME after NAME`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
     /// `reboot FILE`.
     pub(crate) wanted: Vec<String>,
     pub(crate) repository: Option<Source>,
@@ -242,6 +242,11 @@ fn desired(told: &Told) -> Desired {
     for it in &told.wanted {
         let words: Vec<&str> = it.split(' ').collect();
         let package = match words.as_slice() {
+            ["install", name, "after", needed] => {
+                let action = Action::package(Wanted::present(*name), "for the test");
+                desired.push(action.after(Wanted::present(*needed).path()));
+                continue;
+            }
             ["install", name] => Wanted::present(*name),
             ["install", name, version] => Wanted::exactly(*name, *version),
             ["absent", name] => Wanted::absent(*name),
