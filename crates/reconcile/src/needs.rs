@@ -1,6 +1,6 @@
 //! What a change needs before it: a file that is there, or a package or module that has come.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use root::Root;
 
@@ -16,15 +16,17 @@ pub(crate) fn unmet(root: &Root, plan: &Plan, carried: &Carried, change: &Change
         if package::named(path).is_none() && module::named(path).is_none() {
             return (!root.exists(path)).then(|| format!("it needs {}, which is not there", path.display()));
         }
-        let came = carried.done.contains(path) || is_right(root, plan, carried, path);
+        let came = carried.done.iter().any(|done| done == path) || is_right(root, plan, carried, path);
         (!came).then(|| format!("it needs {}, which did not come", path.display()))
     })
 }
 
 /// Whether nothing had to be done about it.
-fn is_right(root: &Root, plan: &Plan, carried: &Carried, path: &PathBuf) -> bool {
+fn is_right(root: &Root, plan: &Plan, carried: &Carried, path: &Path) -> bool {
     let failed = carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
-    failed.into_iter().all(|finding| finding.path != *path) && is_there(root, path)
+    let is_named =
+        plan.changes.iter().map(|it| &it.path).chain(failed.map(|it| &it.path)).any(|it| it == path);
+    !is_named && is_there(root, path)
 }
 
 fn is_there(root: &Root, path: &Path) -> bool {
