@@ -31,7 +31,7 @@ impl Work<'_> {
         };
         let was_begun = is_begun(self.receipt(), change);
         // What it could not put right is told if what follows fails for it.
-        let half = hands.make_whole(self.root(), was_begun, hear).err();
+        let half = hands.make_whole(self.root(), was_begun, &self.ours(change), hear).err();
         // What was planned was planned before that, and before what this run has installed until now, which may need
         // what was to go.
         let again = self.revert_again(change);

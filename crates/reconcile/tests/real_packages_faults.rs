@@ -235,3 +235,26 @@ fn real_what_needs_a_package_that_did_not_come_is_not_installed_and_names_it() {
     let ran = worker.apply(&["install lab-headers", "install lab-tool after lab-headers"]);
     assert!(ran.failed.is_empty(), "{ran:#?}");
 }
+
+#[test]
+fn real_what_somebodys_unpacked_package_lacks_is_not_installed_for_it() {
+    let Some(machine) = systems::this() else { return };
+    let packages = [
+        Package::new("lab-needy", "1.0").depends("lab-base"),
+        Package::new("lab-base", "1.0"),
+        Package::new("lab-tool", "1.0"),
+    ];
+    let worker = Worker::new(machine, packages);
+    worker.somebody_adds_a_source();
+    let unpack = "cd /tmp && apt-get download lab-needy && dpkg --unpack lab-needy_*.deb";
+    worker.machine.call(&["sh", "-c", unpack]).well();
+    let ran = worker.apply(&["install lab-tool"]);
+    let said = "lab-needy is half installed, and to put that right apt would change or install lab-base";
+    assert!(ran.failed.len() == 1 && ran.failed[0].contains(said), "{ran:#?}");
+    worker.has("lab-base", None);
+    worker.has("lab-needy", Some("install ok unpacked 1.0"));
+    worker.machine.apt_get(&["install", "lab-base"]);
+    worker.machine.apt_get(&["--fix-broken", "install"]).well();
+    let ran = worker.apply(&["install lab-tool"]);
+    assert!(ran.failed.is_empty(), "{ran:#?}");
+}
