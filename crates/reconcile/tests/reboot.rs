@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
-use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Work};
+use reconcile::{
+    Desired, Effect, Entry, Module, Ours, Outcome, Plan, Receipt, Repairs, Restarts, Services, Settled,
+    Stage, State, Work,
+};
 
 const BOOT: &str = "proc/sys/kernel/random/boot_id";
 const REQUIRED: &str = "run/reboot-required";
@@ -29,7 +32,7 @@ fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
     work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
     let programs = Programs::in_folders("/nowhere");
     let (restarts, drain) = (Restarts::Now, Duration::ZERO);
-    let services = Services { programs: Some(&programs), restarts, drain, waiter: None };
+    let services = Services { programs: Some(&programs), restarts, drain, waiter: None, proxy: None };
     work.settle(&root, &services, |_| true).unwrap()
 }
 
@@ -76,4 +79,30 @@ fn what_others_have_said_of_a_restart_stays() {
     apply(&machine, &wanted());
     assert_eq!(machine.text(REQUIRED), "theirs\n");
     assert_eq!(machine.text(PACKAGES), "linux-base\nlibc6\nrocworker\n");
+}
+
+/// A module that we had loaded and that was loaded again in the next boot is nobody's concern in an undo.
+#[test]
+fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
+    let entry = Entry {
+        path: Module { name: "amdgpu".to_owned() }.path(),
+        stage: Stage::Shape,
+        reason: "for the test".to_owned(),
+        before: State::Absent,
+        ours: Ours::Module { boot: Some("first".to_owned()), came: vec!["amdgpu".to_owned()], begun: false },
+        effects: Vec::new(),
+        concern: String::new(),
+        uses: Vec::new(),
+        rival: None,
+        repairs: Repairs::default(),
+    };
+    let receipt = Receipt { entries: vec![entry], ..Receipt::default() };
+    for (boot, left) in [("second", 0), ("first", 1)] {
+        let machine = booted(boot);
+        machine.put("sys/module/amdgpu/initstate", "live\n");
+        machine.put("sys/module/amdgpu/refcnt", "2\n");
+        let plan = Plan::make(&machine.root(), &Desired::default(), &receipt, None, false, NOW).unwrap();
+        assert_eq!(plan.left.len(), left, "{boot}: {plan:#?}");
+        assert!(plan.changes.is_empty() && !plan.is_empty(), "{boot}: it leaves the receipt");
+    }
 }

@@ -1,5 +1,7 @@
 //! dpkg's runs that were killed or failed: they come to their end by dpkg's and apt's own means, before anything else.
 
+use std::collections::BTreeSet;
+
 use root::Root;
 
 use super::Hands;
@@ -11,12 +13,15 @@ impl Hands {
     /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run of ours left may not have come to
     /// dpkg yet.
     ///
+    /// `ours`: what may come with it.
+    ///
     /// # Errors
     /// What still is half done, and why. What is to be done next may work all the same.
     pub(crate) fn make_whole(
         &self,
         root: &Root,
         wait: bool,
+        ours: &BTreeSet<String>,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
         let database = || Database::read(root).map_err(|error: dpkg::Error| error.to_string());
@@ -48,10 +53,13 @@ impl Hands {
             anew => [&["--reinstall", "install"], anew].concat(),
         };
         let simulated = self.simulate(&command)?;
-        let others: Vec<&str> = simulated.others(&half);
+        // What a foreign package lacks is for who unpacked it to bring.
+        let is_asked = |name: &&str| ours.contains(*name) || half.contains(name);
+        let comes = simulated.comes.iter().map(|(name, _)| name.as_str()).filter(|name| !is_asked(name));
+        let others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).collect();
         if !others.is_empty() {
             return Err(format!(
-                "{} is half installed, and to put that right apt would change {}, which nobody asked for: apt-get {}, if \
+                "{} is half installed, and to put that right apt would change or install {}, which nobody asked for: apt-get {}, if \
                  that may be",
                 half.join(", "),
                 others.join(", "),

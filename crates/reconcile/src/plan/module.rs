@@ -45,10 +45,9 @@ pub(super) fn revert(root: &Root, entry: &Entry, from: &State) -> Verdict {
     if *from != State::Loaded {
         return Verdict::Gone;
     }
+    // Loaded anew since the machine was started, and not by this: nobody's concern.
     if *boot != module::boot(root) {
-        return Verdict::GoneBut(format!(
-            "it was loaded anew since the machine was started, and not by this: it stays; modprobe -r {name} unloads it"
-        ));
+        return Verdict::Gone;
     }
     if let Some(why) = module::in_use(root, name) {
         return Verdict::GoneBut(format!("it stays loaded until the machine is restarted: {why}"));
