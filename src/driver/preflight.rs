@@ -24,6 +24,8 @@ pub struct Bring {
     /// `None`: any.
     pub version: Option<String>,
     pub why: &'static str,
+    /// Whether only its repository comes now: until apt has read it, apt would take another release from another source.
+    pub waits: bool,
 }
 
 /// What apt has.
@@ -116,7 +118,7 @@ pub fn preflight(
         let is_there = there.contains_key(&part.package);
         let is_to_be_had = offered.is_none_or(|offered| offered.has(&part.package));
         if is_there || (!is_done && part.is_wanted && is_to_be_had) {
-            bring.push(Bring { package: part.package, version: None, why: part.why });
+            bring.push(Bring { package: part.package, version: None, why: part.why, waits: false });
         } else if let (false, true, Some(stop)) = (is_done, part.is_wanted, part.else_stop) {
             return Err(stop);
         }
@@ -127,9 +129,12 @@ pub fn preflight(
     if !there.contains_key(PACKAGE) && apt.has_repository && offered.is_some() && version.is_none() {
         return Err(not_offered(wanted, *distribution));
     }
+    let is_elsewhere = offered.is_some_and(|offered| !offered.versions(PACKAGE).is_empty());
+    let waits = !there.contains_key(PACKAGE) && version.is_none() && is_elsewhere;
     bring.push(Bring {
         package: PACKAGE.to_owned(),
         version,
+        waits,
         why: "AMD's driver, which dkms builds for the running kernel",
     });
     Ok(bring)

@@ -8,7 +8,7 @@ use reconcile::{Effect, Note, is_package};
 use super::Setup;
 use crate::config;
 use crate::doctor::{Status, tools};
-use crate::driver::{Driver, Offered, Release, Verdict, look, questions};
+use crate::driver::{Driver, Offered, PACKAGE, Release, Verdict, look, questions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::memory::Memory;
@@ -75,13 +75,15 @@ impl Setup<'_> {
         let Some(programs) = self.programs.filter(|_| changed.any(is_package)) else {
             return Verified::default();
         };
-        let looked = look(
-            self.root,
-            programs,
-            &Driver::read(self.root),
-            &facts.machine.amdgpu,
-            memory.driver.as_ref(),
-        );
+        let driver = Driver::read(self.root);
+        if let Some(release) = driver.release().filter(|release| release != wanted) {
+            let text = format!(
+                "the driver {release} is there, and {wanted} is wanted: see which of apt's sources has it (apt-cache \
+                 madison {PACKAGE}), and apply again"
+            );
+            return Note { about: ABOUT.to_owned(), text, problem: true }.into();
+        }
+        let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, memory.driver.as_ref());
         let (text, problem) = match looked {
             Ok(Verdict::Loaded) => {
                 memory.driver = None;

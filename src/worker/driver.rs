@@ -51,9 +51,17 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
     match answer {
         Ok(bring) => {
             part.bring = bring;
-            // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
-            let load = Action::module("amdgpu", "the driver runs");
-            part.said.push(load);
+            if part.bring.iter().any(|bring| bring.waits) {
+                let text = format!(
+                    "the driver {wanted} is not installed yet: apt has another release from another repository, and has \
+                     not read AMD's of {wanted}: once it has, apply again"
+                );
+                part.said.problem(ABOUT, text);
+                part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+            } else {
+                // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
+                part.said.push(Action::module("amdgpu", "the driver runs"));
+            }
             part.said = part.said.of(Concern::Packages);
         }
         Err(stop) => {

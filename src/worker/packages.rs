@@ -125,6 +125,9 @@ fn wanted(
         let suite = files.suite(Source::Rocm).to_owned();
         rocm_installer::push(config, &suite, is_container, &mut desired);
     }
+    if driver.iter().any(|bring| bring.waits) {
+        wanted.retain(|(_, package, _)| package.name != PACKAGE);
+    }
     for (source, package, reason) in wanted {
         let action = Action::package(package, reason);
         let ours = source.filter(|source| files.somebodys(*source).is_none());
