@@ -33,8 +33,10 @@ pub struct Part {
 #[must_use]
 pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Packages) -> Part {
     let mut part = Part::default();
-    let (config::Driver::AmdgpuDkms(wanted), Some(Ground { driver, offered })) = (&config.driver, ground)
-    else {
+    let config::Driver::AmdgpuDkms(wanted) = &config.driver else { return part };
+    let Some(Ground { driver, offered }) = ground else {
+        // Nobody has looked, as before engines start.
+        part.said.undecided.push(Concern::Packages.as_ref().to_owned());
         return part;
     };
     let answer = match offered {
