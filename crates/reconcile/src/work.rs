@@ -353,9 +353,13 @@ impl<'a> Work<'a> {
     }
 
     /// Keeps that something is to be done, which only showed once changes were made.
-    pub fn owe(&mut self, effect: Effect, now: u64) {
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn owe(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
         let uptime = Uptime::now(self.root);
         self.receipt_mut().owe(&[effect], now, uptime.as_ref());
+        self.save()
     }
 
     /// Forgets what was owed for something that has been taken back.
