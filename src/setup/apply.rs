@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::planned::{Saved, told_of};
 use super::{Error, Planned, Setup};
+use crate::config;
 use crate::engines::Known;
 use crate::memory::Memory;
 use crate::premises::Premises;
@@ -126,6 +127,13 @@ impl Setup<'_> {
         let changed = applied.changes.iter().map(|change| change.path.as_path());
         let verified = self.verified(&premises.facts, memory, changed);
         applied.notes.extend(verified.note);
+        let is_restart = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
+        if verified.runs && work.receipt().owed(self.root).any(|pending| is_restart(&pending.effect)) {
+            work.forgive(is_restart)?;
+        }
+        if self.config.driver == config::Driver::Keep {
+            Self::forgive_gone(work)?;
+        }
         if let Some(effect) = verified.owes {
             work.owe(effect, self.now.seconds())?;
         }

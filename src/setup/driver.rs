@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, Plan, is_package};
+use reconcile::{Effect, Note, Package, Plan, Work, is_package};
 
 use super::Setup;
 use crate::config;
@@ -28,11 +28,13 @@ fn reboot(wanted: &Release) -> Effect {
 pub(super) struct Verified {
     pub(super) note: Option<Note>,
     pub(super) owes: Option<Effect>,
+    /// Whether the driver that was built is the one that runs.
+    pub(super) runs: bool,
 }
 
 impl From<Note> for Verified {
     fn from(note: Note) -> Self {
-        Self { note: Some(note), owes: None }
+        Self { note: Some(note), ..Self::default() }
     }
 }
 
@@ -79,6 +81,21 @@ impl Setup<'_> {
             && (memory.unverified || memory.driver.as_ref().is_some_and(is_restarted))
     }
 
+    /// Forgets a restart of the machine that was to bring a driver which has gone.
+    pub(super) fn forgive_gone(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+        if work.receipt().entry(&Package::present(PACKAGE).path()).is_some() {
+            return Ok(());
+        }
+        work.forgive(|effect| matches!(effect, Effect::Reboot { .. }))
+    }
+
+    /// What is remembered of a driver that is wanted no more.
+    pub(super) fn forget_driver(&self, memory: &mut Memory) {
+        if self.config.driver == config::Driver::Keep {
+            (memory.driver, memory.unverified) = (None, false);
+        }
+    }
+
     /// What is to be said of the driver once packages have come, and remembered: a reboot is asked for once.
     /// `changed`: what this apply has changed.
     pub(super) fn verified<'a>(
@@ -110,7 +127,7 @@ impl Setup<'_> {
         let (text, problem) = match looked {
             Ok(Verdict::Loaded) => {
                 (memory.driver, memory.unverified) = (None, false);
-                return Verified { note: dissent(programs, facts), owes: None };
+                return Verified { note: dissent(programs, facts), owes: None, runs: true };
             }
             Ok(Verdict::Loadable) => {
                 (memory.driver, memory.unverified) = (None, false);
@@ -123,7 +140,7 @@ impl Setup<'_> {
             }
             Ok(Verdict::Reboot(attempt)) => {
                 (memory.driver, memory.unverified) = (Some(attempt), false);
-                return Verified { note: None, owes: Some(reboot(wanted)) };
+                return Verified { owes: Some(reboot(wanted)), ..Verified::default() };
             }
             Ok(Verdict::Wrong(stop)) => {
                 (format!("the driver {wanted} is not the one that runs: {stop}"), true)

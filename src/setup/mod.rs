@@ -114,6 +114,7 @@ impl Setup<'_> {
         memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
         memory.concourse = written_by(&premises.concourse, memory.concourse);
+        self.forget_driver(&mut memory);
         Ok(memory)
     }
 
