@@ -44,6 +44,7 @@ pub(super) fn packages(kernel: Option<&Kernel>) -> Vec<String> {
     if let Some(kernel) = kernel {
         names.extend([kernel.headers_package(), kernel.modules_extra_package()]);
         names.extend(kernel.compiler.clone());
+        names.extend(kernel.packages_of_others());
     }
     names
 }
@@ -123,6 +124,12 @@ pub fn preflight(
             return Err(stop);
         }
     }
+    // What an earlier apply has brought for a kernel goes with that kernel, not with a start into a newer one.
+    let of_others = kernel.packages_of_others().into_iter().filter(|name| there.contains_key(name));
+    bring.extend(of_others.map(|package| {
+        let why = "another kernel that is installed has the driver by it";
+        Bring { package, version: None, why, waits: false }
+    }));
     if !is_done && !kernel.has_headers && there.contains_key(&kernel.headers_package()) {
         return Err(headers_without_folder(kernel));
     }

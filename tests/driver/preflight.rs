@@ -86,6 +86,22 @@ fn what_is_there_stays_named_and_apt_is_asked_nothing() {
 }
 
 #[test]
+fn a_newer_kernel_takes_nothing_from_one_that_is_still_installed() {
+    let newer = done()
+        .put("/proc/sys/kernel/osrelease", "6.8.0-48-generic\n")
+        .put("/lib/modules/6.8.0-48-generic/build/include", Entry::Directory);
+    let brought = |machine: &Machine| {
+        let mut bring = answer(machine, "30.30.3", None).unwrap();
+        bring.retain(|name| name.ends_with("6.8.0-45-generic"));
+        bring
+    };
+    let installed = newer.clone().put(&format!("/lib/modules/{KERNEL}/modules.builtin"), "");
+    assert_eq!(brought(&installed), [ALL[0].0, ALL[1].0]);
+    // What its headers and dkms have left of its folder is no kernel.
+    assert_eq!(brought(&newer), Vec::<String>::new());
+}
+
+#[test]
 fn another_known_release_is_replaced_where_the_wanted_one_is_to_be_had() {
     let newer = "1:6.16.13.30300400-2341068.24.04";
     let has = offered(&[("amdgpu-dkms", newer), ("amdgpu-dkms", PACKAGE)]);
