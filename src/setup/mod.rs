@@ -152,6 +152,7 @@ impl Setup<'_> {
             restarts,
             drain: reconcile::DRAIN,
             waiter: self.waiter.as_deref(),
+            proxy: self.config.packages.proxy.as_deref(),
         }
     }
 }

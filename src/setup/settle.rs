@@ -15,6 +15,7 @@ pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settle
         restarts: Restarts::Never,
         drain: std::time::Duration::ZERO,
         waiter: None,
+        proxy: None,
     };
     loop {
         // Without the lock, which is free for every apply meanwhile.

@@ -148,7 +148,8 @@ impl Action {
         self
     }
 
-    /// The same, and not brought about before this is there.
+    /// The same, and not brought about before this is there: a file, or another action's package or module
+    /// (`package:NAME`, `module:NAME`), which must have come in this run or be right.
     #[must_use]
     pub fn after(mut self, path: impl Into<PathBuf>) -> Self {
         self.needs.push(path.into());

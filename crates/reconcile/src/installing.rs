@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::apt::{self, Hands, Simulated};
 use crate::dpkg::{Database, Status};
-use crate::plan::{After, Change, Doing, Target, Verdict, revert_package};
+use crate::plan::{After, Change, Doing, Target, Verdict, bare, revert_package};
 use crate::receipt::{Ours, Receipt};
 use crate::services::Came as CameOf;
 use crate::settle::Settled;
@@ -30,11 +30,11 @@ impl Work<'_> {
             return Ok(Err("packages come and go on the running machine only".to_owned()));
         };
         let was_begun = is_begun(self.receipt(), change);
-        let was_half = Database::read(self.root()).is_ok_and(|it| it.is_interrupted());
         // What it could not put right is told if what follows fails for it.
         let half = hands.make_whole(self.root(), was_begun, hear).err();
-        // What was planned was planned before that.
-        let again = if was_begun || was_half { self.revert_again(change) } else { None };
+        // What was planned was planned before that, and before what this run has installed until now, which may need
+        // what was to go.
+        let again = self.revert_again(change);
         let doing = match &again {
             Some(Ok(doing)) => doing,
             Some(Err(text)) => return Ok(Err(text.clone())),
@@ -127,6 +127,7 @@ impl Work<'_> {
             return Ok(ran);
         }
         self.receipt_mut().add_came(&change.path, new);
+        self.receipt_mut().forget_missing(&change.path, &after);
         let known = if was_begun { BTreeSet::new() } else { known };
         self.mark(hands, change, &known);
         Ok(match ran {
@@ -142,16 +143,25 @@ impl Work<'_> {
     }
 
     /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
-    /// `known`: what was there before, and what somebody may have marked otherwise since.
-    fn mark(&self, hands: &Hands, change: &Change, known: &BTreeSet<String>) {
+    /// `known`: what was there before, and what somebody may have marked otherwise since. What has been noted once
+    /// is never marked again.
+    fn mark(&mut self, hands: &Hands, change: &Change, known: &BTreeSet<String>) {
         let automatic = apt::automatic(self.root()).unwrap_or_default();
         let itself = package::named(&change.path);
-        let came = self.receipt().came(&change.path).iter().map(|it| it.name.as_str());
-        let others: Vec<&str> = came
-            .filter(|it| itself != Some(*it) && !automatic.contains(*it) && !known.contains(*it))
-            .collect();
+        let is_open = |it: &&Came| !it.noted && !it.asked && itself != Some(it.name.as_str());
+        let came = self.receipt().came(&change.path).iter().filter(is_open).map(|it| it.name.as_str());
+        let others: Vec<&str> = came.filter(|it| !automatic.contains(*it) && !known.contains(*it)).collect();
         // Where it does not work, undo leaves them and says so.
         hands.mark_automatic(&others).ok();
+        self.note_marks(change);
+    }
+
+    /// Keeps which of those that came apt has noted as such.
+    fn note_marks(&mut self, change: &Change) {
+        let automatic = apt::automatic(self.root()).unwrap_or_default();
+        for it in self.receipt_mut().came_mut(&change.path) {
+            it.noted |= automatic.contains(bare(&it.name));
+        }
     }
 
     fn remove(
@@ -220,6 +230,9 @@ impl Work<'_> {
         let left: Vec<&str> = names.iter().map(String::as_str).filter(|name| there.contains(*name)).collect();
         if ran.is_err() && left.len() == names.len() {
             self.take_back(until_now, change);
+        } else if ran.is_err() {
+            // apt has forgotten of what is left for whose sake it came.
+            self.mark(hands, change, &BTreeSet::new());
         }
         Ok(match ran {
             Ok(()) if left.is_empty() => {
@@ -258,6 +271,7 @@ impl Work<'_> {
             && !came.is_empty()
         {
             (*came, *begun) = (goes, true);
+            came.iter_mut().for_each(|it| it.noted = false);
         }
     }
 
@@ -332,7 +346,7 @@ fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<String> {
 fn came(before: &Database, name: &str, version: &str) -> Came {
     let had = before.there(name).ok().flatten();
     let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
-    Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false }
+    Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false, noted: false }
 }
 
 fn came_with(before: &Database, after: &Database, name: &str) -> Came {
@@ -358,6 +372,22 @@ impl Receipt {
         match self.entry(path).map(|entry| &entry.ours) {
             Some(Ours::Package { came, .. }) => came,
             _ => &[],
+        }
+    }
+
+    fn came_mut(&mut self, path: &std::path::Path) -> &mut [Came] {
+        let entry = self.entries.iter_mut().find(|entry| entry.path == path);
+        match entry.map(|entry| &mut entry.ours) {
+            Some(Ours::Package { came, .. }) => came,
+            _ => &mut [],
+        }
+    }
+
+    /// What was to come and is not there, though apt has come to its end, is not ours if it comes one day.
+    pub(crate) fn forget_missing(&mut self, path: &std::path::Path, after: &Database) {
+        let entry = self.entries.iter_mut().find(|entry| entry.path == path);
+        if let Some(Ours::Package { came, .. }) = entry.map(|entry| &mut entry.ours) {
+            came.retain(|it| after.there(&it.name).ok().is_none_or(|there| there.is_some()));
         }
     }
 

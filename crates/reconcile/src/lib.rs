@@ -17,6 +17,7 @@ pub mod history;
 mod installer;
 mod installing;
 mod module;
+mod needs;
 mod package;
 mod plan;
 mod progress;

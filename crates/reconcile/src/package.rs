@@ -39,6 +39,10 @@ pub struct Came {
     /// An installer asked for it by name, so that apt notes it as installed by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+    /// It was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
+    /// otherwise later, that is somebody's doing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noted: bool,
 }
 
 impl Package {

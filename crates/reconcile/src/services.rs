@@ -43,6 +43,8 @@ pub struct Services<'a> {
     /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
     /// that its last argument names. That argument is not in it.
     pub waiter: Option<&'a [String]>,
+    /// Through which apt reads what repositories offer, whatever its configuration says: [`Hands::through`].
+    pub proxy: Option<&'a str>,
 }
 
 /// What comes of one effect.
@@ -74,7 +76,8 @@ impl Services<'_> {
         let booted = root.exists("/run/systemd/system");
         match &pending.effect {
             Effect::AptUpdate { source, uri, suite } => {
-                apt::update(root, &Hands::of(programs, apt::DPKG_LOCK), source, uri, suite)
+                let hands = Hands::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                apt::update(root, &hands, source, uri, suite)
             }
             Effect::Reboot { reason } => reboot(root, reason, pending),
             Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),

@@ -8,6 +8,7 @@ use root::{Attributes, Lock, Root};
 use crate::apt::Hands;
 use crate::fetch::sweep;
 use crate::history::Changed;
+use crate::needs::unmet;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::reboot::untell;
 use crate::receipt::{Entry, Ours, Receipt};
@@ -159,9 +160,7 @@ impl<'a> Work<'a> {
         for change in &plan.changes {
             told(Progress::Begins(change));
             let held = change.target.is_gone().then(|| standing.hold(&change.path)).flatten();
-            let missing = change.needs.iter().find(|path| !self.root.exists(path));
-            let missing = missing.map(|path| format!("it needs {}, which is not there", path.display()));
-            let made = match held.or(missing) {
+            let made = match held.or_else(|| unmet(self.root, plan, &carried, change)) {
                 Some(text) => Err(text),
                 None => match &change.target {
                     Target::Package(doing) => {

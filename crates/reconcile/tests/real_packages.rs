@@ -300,6 +300,11 @@ fn real_what_two_of_ours_need_goes_with_the_last_of_them() {
     assert!(ran.failed.is_empty(), "{ran:#?}");
     worker.has("lab-tool", None);
     worker.has("lab-library", Some("install ok installed 1.0"));
+    // One comes as the other goes.
+    let ran = worker.apply(&["install lab-tool"]);
+    assert!(ran.failed.is_empty(), "{ran:#?}");
+    worker.has("lab-user", None);
+    worker.has("lab-library", Some("install ok installed 1.0"));
     let undone = worker.undo();
     assert!(undone.is_bare && undone.left.is_empty(), "{undone:#?}");
     assert_eq!(worker.machine.packages(), before);
@@ -375,4 +380,31 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
         assert_eq!(problems, [""; 0], "{system}");
         assert!(lines.iter().any(|line| line.starts_with("Remv lab-tool [1.0]")), "{system}: {lines:#?}");
     }
+}
+
+#[test]
+fn real_what_came_with_one_that_failed_is_somebodys_once_they_have_marked_it() {
+    let Some(machine) = systems::this() else { return };
+    let packages = [
+        Package::new("lab-never", "1.0")
+            .depends("lab-library")
+            .script(Script::Postinst, "#!/bin/sh\nexit 3\n"),
+        Package::new("lab-library", "1.0"),
+    ];
+    let worker = Worker::new(machine, packages);
+    worker.apply(&["install lab-never"]);
+    worker.has("lab-never", Some("install ok half-configured 1.0"));
+    let automatic = || worker.machine.text("/var/lib/apt/extended_states").unwrap_or_default();
+    assert!(automatic().contains("Package: lab-library\n"), "{}", automatic());
+    worker.machine.call(&["apt-mark", "manual", "lab-library"]).well();
+    let ran = worker.apply(&["install lab-never"]);
+    assert_eq!(ran.failed.len(), 1, "{ran:#?}");
+    let shown = worker.machine.call(&["apt-mark", "showmanual", "lab-library"]).well();
+    assert_eq!(shown, "lab-library\n", "an apply leaves the mark");
+    let undone = worker.undo();
+    assert!(undone.failed.is_empty(), "{undone:#?}");
+    worker.has("lab-never", None);
+    worker.has("lab-library", Some("install ok installed 1.0"));
+    let stays = undone.planned.iter().any(|it| it.contains("lab-library stays, which somebody has marked"));
+    assert!(stays, "{undone:#?}");
 }

@@ -201,3 +201,37 @@ fn real_a_source_that_changes_is_read_again_and_the_old_lists_go() {
     let lists: Vec<_> = lists.paths().filter(|path| path.to_str().unwrap().contains("dists")).collect();
     assert!(lists.is_empty(), "{lists:?}");
 }
+
+#[test]
+fn real_lists_that_are_read_at_the_end_of_a_run_come_through_the_proxy() {
+    let Some(machine) = systems::this() else { return };
+    let worker = Worker::new(machine, []);
+    let mut told = Told { proxy: Some(worker.server.url()), ..worker.told(&[]) };
+    if let Some(source) = &mut told.repository {
+        "http://rocm.example".clone_into(&mut source.url);
+    }
+    let ran = worker.run(&told);
+    assert!(ran.effects.len() == 1 && ran.effects[0].starts_with("Done: apt has read"), "{ran:#?}");
+    let asked = worker.server.requests();
+    assert!(asked.iter().all(|it| it.authority.as_deref() == Some("rocm.example")), "{asked:#?}");
+    assert!(worker.undo().is_bare);
+}
+
+#[test]
+fn real_what_needs_a_package_that_did_not_come_is_not_installed_and_names_it() {
+    let Some(machine) = systems::this() else { return };
+    let packages = [Package::new("lab-tool", "1.0"), Package::new("lab-headers", "1.0")];
+    let worker = Worker::new(machine, packages);
+    let ran = worker.apply(&["install lab-tool after lab-headers", "install lab-headers"]);
+    assert_eq!(ran.failed, ["package:lab-tool: it needs package:lab-headers, which did not come"]);
+    worker.has("lab-tool", None);
+    worker.has("lab-headers", Some("install ok installed 1.0"));
+    // By now it is right.
+    let ran = worker.apply(&["install lab-tool after lab-headers", "install lab-headers"]);
+    assert!(ran.failed.is_empty(), "{ran:#?}");
+    worker.has("lab-tool", Some("install ok installed 1.0"));
+    assert!(worker.undo().is_bare);
+    // In the order in which they are needed, it comes in one run.
+    let ran = worker.apply(&["install lab-headers", "install lab-tool after lab-headers"]);
+    assert!(ran.failed.is_empty(), "{ran:#?}");
+}

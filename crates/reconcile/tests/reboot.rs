@@ -29,7 +29,7 @@ fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
     work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
     let programs = Programs::in_folders("/nowhere");
     let (restarts, drain) = (Restarts::Now, Duration::ZERO);
-    let services = Services { programs: Some(&programs), restarts, drain, waiter: None };
+    let services = Services { programs: Some(&programs), restarts, drain, waiter: None, proxy: None };
     work.settle(&root, &services, |_| true).unwrap()
 }
 

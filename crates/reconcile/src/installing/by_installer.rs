@@ -6,7 +6,6 @@ use crate::dpkg::{self, Database};
 use crate::fetch::sweep;
 use crate::installer::repositories;
 use crate::plan::Change;
-use crate::receipt::Ours;
 use crate::work::Work;
 use crate::{Came, Error, Installer, Step};
 
@@ -126,6 +125,8 @@ impl Work<'_> {
         let new = after.names();
         let new = new.difference(&known).map(|it| came_with(before, &after, it)).collect();
         self.receipt_mut().add_came(&change.path, new);
+        self.receipt_mut().forget_missing(&change.path, &after);
+        self.note_marks(change);
         Ok(self.save()?)
     }
 
@@ -133,9 +134,9 @@ impl Work<'_> {
     /// all the same.
     fn tell_asked(&mut self, change: &Change) {
         let automatic = apt::automatic(self.root()).unwrap_or_default();
-        let entry = self.receipt_mut().entries.iter_mut().find(|entry| entry.path == change.path);
-        if let Some(Ours::Package { came, .. }) = entry.map(|entry| &mut entry.ours) {
-            came.iter_mut().for_each(|it| it.asked = !automatic.contains(&it.name));
+        for it in self.receipt_mut().came_mut(&change.path).iter_mut().filter(|it| !it.noted) {
+            it.asked = !automatic.contains(&it.name);
+            it.noted = true;
         }
     }
 }

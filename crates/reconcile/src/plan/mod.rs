@@ -20,7 +20,7 @@ use serde::Serialize;
 pub(crate) use change::{After, Doing, Target};
 pub use change::{Change, Verb};
 pub(crate) use named::Standing;
-pub(crate) use package::revert as revert_package;
+pub(crate) use package::{bare, revert as revert_package};
 pub use used::Use;
 
 use crate::receipt::{Entry, Repairs};

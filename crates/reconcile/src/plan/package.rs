@@ -209,8 +209,10 @@ pub(crate) fn revert(
     let mut ours: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
-    for Came { name: it, had_configuration, asked, .. } in came {
-        let is_somebodys = it != name && !begun && !asked && !automatic.contains(bare(it)) && !force;
+    for Came { name: it, had_configuration, asked, noted, .. } in came {
+        // What a killed run left may not have come to its mark.
+        let has_mark = *noted || !begun;
+        let is_somebodys = it != name && has_mark && !asked && !automatic.contains(bare(it)) && !force;
         let there = database.there(it)?;
         let is_held = there.as_ref().is_some_and(|there| there.is_held);
         match there.map(|there| there.status) {
@@ -286,6 +288,6 @@ fn reason(name: &str, names: &[String], left: &[String]) -> String {
     if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
 }
 
-fn bare(name: &str) -> &str {
+pub(crate) fn bare(name: &str) -> &str {
     name.split_once(':').map_or(name, |(name, _)| name)
 }

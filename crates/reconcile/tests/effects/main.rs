@@ -122,6 +122,7 @@ impl Host {
             restarts,
             drain: self.drain,
             waiter: self.waiter.as_deref(),
+            proxy: None,
         };
         work.settle(&self.machine.root(), &services, |_| true).unwrap()
     }
@@ -262,6 +263,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
         restarts: Restarts::Never,
         drain: Duration::ZERO,
         waiter: None,
+        proxy: None,
     };
     let root = host.machine.root();
     let receipt = || Store::new(&root).receipt().unwrap();

@@ -26,7 +26,7 @@ pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 /// What the program inside is to do.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// `install NAME`, `install NAME VERSION`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
+    /// `install NAME`, `install NAME VERSION`, `install NAME after NAME`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
     /// `reboot FILE`.
     pub(crate) wanted: Vec<String>,
     pub(crate) repository: Option<Source>,
@@ -37,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) dies_at: Option<usize>,
     /// Nothing is changed: a plan is made.
     pub(crate) only_plan: bool,
+    /// Through which apt fetches, at the end of the run too.
+    pub(crate) proxy: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -175,16 +177,16 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
     let root = Root::open("/".as_ref()).unwrap();
     let programs = Programs::of(&root).unwrap();
     let desired = desired(told);
+    let hands = Hands::of(&programs, Duration::from_secs(told.lock)).through(told.proxy.as_deref());
     let texts = |findings: &[Finding]| {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
     let plan = if told.only_plan {
         let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?;
-        let hands = Hands::of(&programs, Duration::from_secs(told.lock));
         ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
         plan
     } else {
-        let mut work = Work::begin(&root)?.by(Some(Hands::of(&programs, Duration::from_secs(told.lock))));
+        let mut work = Work::begin(&root)?.by(Some(hands));
         let plan = work.plan(&desired, None, told.force, NOW)?;
         let carried = work.carry_out(&plan, NOW, &mut |progress| {
             // How often apt tells of fetching depends on how long it takes.
@@ -208,6 +210,7 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
             restarts,
             drain: reconcile::DRAIN,
             waiter: None,
+            proxy: told.proxy.as_deref(),
         };
         let settled = work.settle(&root, &services, |_| true)?;
         ran.effects.extend(settled.iter().map(|it| format!("{:?}: {}", it.outcome, it.text)));
@@ -239,6 +242,11 @@ fn desired(told: &Told) -> Desired {
     for it in &told.wanted {
         let words: Vec<&str> = it.split(' ').collect();
         let package = match words.as_slice() {
+            ["install", name, "after", needed] => {
+                let action = Action::package(Wanted::present(*name), "for the test");
+                desired.push(action.after(Wanted::present(*needed).path()));
+                continue;
+            }
             ["install", name] => Wanted::present(*name),
             ["install", name, version] => Wanted::exactly(*name, *version),
             ["absent", name] => Wanted::absent(*name),
