@@ -1,11 +1,11 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
-use reconcile::{Action, Desired};
+use reconcile::{Action, Desired, Package};
 
 use super::concern::Concern;
 use super::packages::knows_driver;
 use crate::config::{self, Config};
-use crate::driver::{Apt, Bring, Driver, Offered, Pairing, Stop, pairing, preflight};
+use crate::driver::{Apt, Bring, Driver, Offered, PACKAGE, Pairing, Stop, pairing, preflight};
 use crate::facts::Facts;
 use crate::packages::Packages;
 
@@ -62,7 +62,8 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
                 part.said.undecided.push(Concern::Packages.as_ref().to_owned());
             } else {
                 // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
-                part.said.push(Action::module("amdgpu", "the driver runs"));
+                let load = Action::module("amdgpu", "the driver runs");
+                part.said.push(load.after(Package::present(PACKAGE).path()));
             }
             part.said = part.said.of(Concern::Packages);
         }
