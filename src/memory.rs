@@ -34,6 +34,10 @@ pub struct Memory {
     /// The last reboot that was asked for because of the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Attempt>,
+    /// Whether packages were about to come, and it has not been told since that the driver among them is in order: a run
+    /// may have been killed, or have found what somebody puts right later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unverified: bool,
 }
 
 /// Why what is remembered cannot be read.
@@ -60,6 +64,7 @@ impl Default for Memory {
             overrides: BTreeMap::new(),
             concourse: None,
             driver: None,
+            unverified: false,
         }
     }
 }

@@ -95,7 +95,8 @@ fn on_command_line(word: &str) -> Hindrance {
 fn keeps_out(line: &str) -> bool {
     let mut words = line.split_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some("blacklist"), Some("amdgpu"), None) => true,
+        // kmod reads the first name and nothing behind it (libkmod-config.c), a comment among it.
+        (Some("blacklist"), Some("amdgpu"), _) => true,
         (Some("install"), Some("amdgpu"), Some(command)) => {
             let program = command.rsplit('/').next();
             matches!(program, Some("true" | "false" | ":"))
@@ -104,10 +105,12 @@ fn keeps_out(line: &str) -> bool {
     }
 }
 
-/// `module_blacklist=` is the kernel's, `modprobe.blacklist=` modprobe's; with `nomodeset` amdgpu refuses to
+/// `module_blacklist=` is the kernel's, `modprobe.blacklist=` modprobe's, `rd.driver.blacklist=` dracut's, which writes
+/// it into the initramfs' modprobe.d; with `nomodeset` amdgpu refuses to
 /// start (drm_firmware_drivers_only() in amdgpu_drv.c).
 fn hinders(word: &str) -> bool {
-    let listed = word.strip_prefix("modprobe.blacklist=").or_else(|| word.strip_prefix("module_blacklist="));
+    let listed = ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="];
+    let listed = listed.iter().find_map(|option| word.strip_prefix(option));
     word == "nomodeset" || listed.is_some_and(|names| names.split(',').any(|name| name == "amdgpu"))
 }
 
@@ -120,6 +123,9 @@ mod tests {
         for (line, out) in [
             ("blacklist amdgpu", true),
             ("  blacklist\tamdgpu  ", true),
+            ("blacklist amdgpu # no gpu here", true),
+            ("blacklist amdgpu radeon", true),
+            ("blacklist radeon amdgpu", false),
             ("install amdgpu /bin/false", true),
             ("install amdgpu /usr/bin/true", true),
             ("#blacklist amdgpu", false),
@@ -135,6 +141,8 @@ mod tests {
             ("nomodeset", true),
             ("modprobe.blacklist=nouveau,amdgpu", true),
             ("module_blacklist=amdgpu", true),
+            ("rd.driver.blacklist=nouveau,amdgpu", true),
+            ("rd.driver.pre=amdgpu", false),
             ("modprobe.blacklist=amdgpux", false),
             ("amdgpu.dc=0", false),
         ] {

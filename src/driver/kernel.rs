@@ -1,6 +1,12 @@
 //! The running kernel, and what there is to build a module for it.
 
+use std::path::Path;
+
 use root::{Error, Root};
+
+use super::dkms::list;
+
+const MODULES: &str = "/lib/modules";
 
 /// The kernel that runs, and that a driver has to be built for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +18,8 @@ pub struct Kernel {
     /// The compiler that it was built with by its name as a package, `gcc-12`: a module should have the same one.
     /// `None`: its name is not one of Debian's or Ubuntu's.
     pub compiler: Option<String>,
+    /// The other kernels that are installed, by release: the machine may be started into each.
+    pub others: Vec<String>,
 }
 
 impl Kernel {
@@ -30,20 +38,44 @@ impl Kernel {
             Err(error) if error.is_not_found() => String::new(),
             Err(error) => return Err(error),
         };
-        Ok(Self { release, has_headers, compiler: compiler(&version) })
+        let others = others(root, &release)?;
+        Ok(Self { release, has_headers, compiler: compiler(&version), others })
     }
 
     /// The package that its headers come in, on Debian and on Ubuntu.
     #[must_use]
     pub fn headers_package(&self) -> String {
-        format!("linux-headers-{}", self.release)
+        headers_package(&self.release)
     }
 
     /// The package that most drivers come in on Ubuntu; some of its kernels have none.
     #[must_use]
     pub fn modules_extra_package(&self) -> String {
-        format!("linux-modules-extra-{}", self.release)
+        modules_extra_package(&self.release)
     }
+
+    /// The packages of the other kernels that a driver needs there.
+    #[must_use]
+    pub fn packages_of_others(&self) -> Vec<String> {
+        let of = |release: &String| [headers_package(release), modules_extra_package(release)];
+        self.others.iter().flat_map(of).collect()
+    }
+}
+
+fn headers_package(release: &str) -> String {
+    format!("linux-headers-{release}")
+}
+
+fn modules_extra_package(release: &str) -> String {
+    format!("linux-modules-extra-{release}")
+}
+
+/// `modules.builtin` comes with a kernel's own package (linux-image on Debian, linux-modules on Ubuntu). The folder alone
+/// says nothing: its headers and what dkms has built are in it too.
+fn others(root: &Root, running: &str) -> Result<Vec<String>, Error> {
+    let names = list(root, Path::new(MODULES))?.into_iter();
+    let names = names.filter_map(|name| name.into_string().ok()).filter(|name| name != running);
+    Ok(names.filter(|name| root.exists(format!("{MODULES}/{name}/modules.builtin"))).collect())
 }
 
 /// `Linux version 6.8.0-45-generic (buildd@…) (x86_64-linux-gnu-gcc-13 (Ubuntu 13.2.0-…) 13.2.0, GNU ld …`: the program

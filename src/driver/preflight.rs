@@ -24,6 +24,8 @@ pub struct Bring {
     /// `None`: any.
     pub version: Option<String>,
     pub why: &'static str,
+    /// Whether only its repository comes now: until apt has read it, apt would take another release from another source.
+    pub waits: bool,
 }
 
 /// What apt has.
@@ -42,6 +44,7 @@ pub(super) fn packages(kernel: Option<&Kernel>) -> Vec<String> {
     if let Some(kernel) = kernel {
         names.extend([kernel.headers_package(), kernel.modules_extra_package()]);
         names.extend(kernel.compiler.clone());
+        names.extend(kernel.packages_of_others());
     }
     names
 }
@@ -116,20 +119,29 @@ pub fn preflight(
         let is_there = there.contains_key(&part.package);
         let is_to_be_had = offered.is_none_or(|offered| offered.has(&part.package));
         if is_there || (!is_done && part.is_wanted && is_to_be_had) {
-            bring.push(Bring { package: part.package, version: None, why: part.why });
+            bring.push(Bring { package: part.package, version: None, why: part.why, waits: false });
         } else if let (false, true, Some(stop)) = (is_done, part.is_wanted, part.else_stop) {
             return Err(stop);
         }
     }
+    // What an earlier apply has brought for a kernel goes with that kernel, not with a start into a newer one.
+    let of_others = kernel.packages_of_others().into_iter().filter(|name| there.contains_key(name));
+    bring.extend(of_others.map(|package| {
+        let why = "another kernel that is installed has the driver by it";
+        Bring { package, version: None, why, waits: false }
+    }));
     if !is_done && !kernel.has_headers && there.contains_key(&kernel.headers_package()) {
         return Err(headers_without_folder(kernel));
     }
     if !there.contains_key(PACKAGE) && apt.has_repository && offered.is_some() && version.is_none() {
         return Err(not_offered(wanted, *distribution));
     }
+    let is_elsewhere = offered.is_some_and(|offered| !offered.versions(PACKAGE).is_empty());
+    let waits = !there.contains_key(PACKAGE) && version.is_none() && is_elsewhere;
     bring.push(Bring {
         package: PACKAGE.to_owned(),
         version,
+        waits,
         why: "AMD's driver, which dkms builds for the running kernel",
     });
     Ok(bring)

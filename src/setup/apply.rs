@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::planned::{Saved, told_of};
 use super::{Error, Planned, Setup};
+use crate::config;
 use crate::engines::Known;
 use crate::memory::Memory;
 use crate::premises::Premises;
@@ -58,7 +59,8 @@ impl Setup<'_> {
         }
         let Planned { plan, notes, .. } = planned;
         let knows_restarts = receipt.is_empty() || receipt.restart == Some(self.services().restarts);
-        if plan.is_empty() && !receipt.is_unfinished() && memory == remembered && knows_restarts {
+        let is_known = memory == remembered && knows_restarts && !self.has_to_verify(&remembered);
+        if plan.is_empty() && !receipt.is_unfinished() && is_known {
             return Ok(Applied {
                 schema_version: 1,
                 contested: plan.contested,
@@ -107,6 +109,11 @@ impl Setup<'_> {
     ) -> Result<Applied, Error> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
+        if self.may_bring_driver(&plan) {
+            // Whoever is killed from here on leaves the driver to be looked at by the next run.
+            memory.unverified = true;
+            memory.write(self.root)?;
+        }
         self.carry_out(work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
         // has been installed of, is read now too.
@@ -120,7 +127,16 @@ impl Setup<'_> {
         let changed = applied.changes.iter().map(|change| change.path.as_path());
         let verified = self.verified(&premises.facts, memory, changed);
         applied.notes.extend(verified.note);
-        verified.owes.into_iter().for_each(|effect| work.owe(effect, self.now.seconds()));
+        let is_restart = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
+        if verified.runs && work.receipt().owed(self.root).any(|pending| is_restart(&pending.effect)) {
+            work.forgive(is_restart)?;
+        }
+        if self.config.driver == config::Driver::Keep {
+            Self::forgive_gone(work)?;
+        }
+        if let Some(effect) = verified.owes {
+            work.owe(effect, self.now.seconds())?;
+        }
         memory.write(self.root)?;
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(work, plan, &mut applied, told)?;

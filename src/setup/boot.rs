@@ -73,7 +73,9 @@ impl Setup<'_> {
             }
         }
         self.refresh(&mut booted, told)?;
-        booted.differs = self.plan(None)?.plan.changes.into_iter().map(|change| change.path).collect();
+        let memory = Memory::read(self.root)?;
+        let planned = self.planned(&memory, &self.without_apt(&memory), &Store::new(self.root).receipt()?)?;
+        booted.differs = planned.plan.changes.into_iter().map(|change| change.path).collect();
         Ok(booted)
     }
 
@@ -85,7 +87,7 @@ impl Setup<'_> {
     fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
         for stage in [Stage::Shape, Stage::Expose] {
             // The CDI spec tells engines of the modes that nodes have after the first stage.
-            let premises = self.premises(&Memory::read(self.root)?);
+            let premises = self.without_apt(&Memory::read(self.root)?);
             match desired(self.config, &premises) {
                 Ok(wanted) => self.bring(stage, &wanted, &|plan| self.of_boot(plan), booted, told)?,
                 Err(error) => {

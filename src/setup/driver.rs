@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, is_package};
+use reconcile::{Effect, Note, Package, Plan, Work, is_package};
 
 use super::Setup;
 use crate::config;
 use crate::doctor::{Status, tools};
-use crate::driver::{Driver, Offered, Release, Verdict, look, questions};
+use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, look, questions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::memory::Memory;
@@ -28,11 +28,13 @@ fn reboot(wanted: &Release) -> Effect {
 pub(super) struct Verified {
     pub(super) note: Option<Note>,
     pub(super) owes: Option<Effect>,
+    /// Whether the driver that was built is the one that runs.
+    pub(super) runs: bool,
 }
 
 impl From<Note> for Verified {
     fn from(note: Note) -> Self {
-        Self { note: Some(note), owes: None }
+        Self { note: Some(note), ..Self::default() }
     }
 }
 
@@ -63,6 +65,37 @@ impl Setup<'_> {
         Some(Ground { driver, offered })
     }
 
+    /// Whether the driver's packages may come or go by this plan.
+    pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
+        matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
+            && plan.changes.iter().any(|change| is_package(&change.path))
+    }
+
+    /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
+    /// order, or the machine was restarted for it since.
+    pub(super) fn has_to_verify(&self, memory: &Memory) -> bool {
+        let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
+        let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
+        self.programs.is_some()
+            && matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
+            && (memory.unverified || memory.driver.as_ref().is_some_and(is_restarted))
+    }
+
+    /// Forgets a restart of the machine that was to bring a driver which has gone.
+    pub(super) fn forgive_gone(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+        if work.receipt().entry(&Package::present(PACKAGE).path()).is_some() {
+            return Ok(());
+        }
+        work.forgive(|effect| matches!(effect, Effect::Reboot { .. }))
+    }
+
+    /// What is remembered of a driver that is wanted no more.
+    pub(super) fn forget_driver(&self, memory: &mut Memory) {
+        if self.config.driver == config::Driver::Keep {
+            (memory.driver, memory.unverified) = (None, false);
+        }
+    }
+
     /// What is to be said of the driver once packages have come, and remembered: a reboot is asked for once.
     /// `changed`: what this apply has changed.
     pub(super) fn verified<'a>(
@@ -72,28 +105,42 @@ impl Setup<'_> {
         mut changed: impl Iterator<Item = &'a Path>,
     ) -> Verified {
         let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::default() };
-        let Some(programs) = self.programs.filter(|_| changed.any(is_package)) else {
+        let is_due = changed.any(is_package) || self.has_to_verify(memory);
+        let Some(programs) = self.programs.filter(|_| is_due) else {
             return Verified::default();
         };
-        let looked = look(
-            self.root,
-            programs,
-            &Driver::read(self.root),
-            &facts.machine.amdgpu,
-            memory.driver.as_ref(),
-        );
+        let driver = Driver::read(self.root);
+        if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
+            // Why it has not come is said by whatever kept it.
+            (memory.driver, memory.unverified) = (None, false);
+            return Verified::default();
+        }
+        memory.unverified = true;
+        if let Some(release) = driver.release().filter(|release| release != wanted) {
+            let text = format!(
+                "the driver {release} is there, and {wanted} is wanted: see which of apt's sources has it (apt-cache \
+                 madison {PACKAGE}), and apply again"
+            );
+            return Note { about: ABOUT.to_owned(), text, problem: true }.into();
+        }
+        let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, memory.driver.as_ref());
         let (text, problem) = match looked {
             Ok(Verdict::Loaded) => {
-                memory.driver = None;
-                return Verified { note: dissent(programs, facts), owes: None };
+                (memory.driver, memory.unverified) = (None, false);
+                return Verified { note: dissent(programs, facts), owes: None, runs: true };
             }
-            Ok(Verdict::Loadable) => (
-                format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
-                false,
-            ),
+            Ok(Verdict::Loadable) => {
+                (memory.driver, memory.unverified) = (None, false);
+                (
+                    format!(
+                        "the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"
+                    ),
+                    false,
+                )
+            }
             Ok(Verdict::Reboot(attempt)) => {
-                memory.driver = Some(attempt);
-                return Verified { note: None, owes: Some(reboot(wanted)) };
+                (memory.driver, memory.unverified) = (Some(attempt), false);
+                return Verified { owes: Some(reboot(wanted)), ..Verified::default() };
             }
             Ok(Verdict::Wrong(stop)) => {
                 (format!("the driver {wanted} is not the one that runs: {stop}"), true)

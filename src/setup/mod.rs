@@ -95,11 +95,16 @@ impl From<config::Error> for Error {
 impl Setup<'_> {
     /// What the plan stands on, as the machine is now.
     fn premises(&self, memory: &Memory) -> Premises {
+        let premises = self.without_apt(memory);
+        Premises { driver: self.ground(&premises.facts), ..premises }
+    }
+
+    /// The same, and apt is not asked: what there is of the driver stays as it is.
+    fn without_apt(&self, memory: &Memory) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        let driver = self.ground(&facts);
         let running = self.running.as_deref();
-        Premises { driver, ..Premises::read(self.root, self.config, facts, self.beside, running, versions) }
+        Premises::read(self.root, self.config, facts, self.beside, running, versions)
     }
 
     /// What will be remembered of these premises.
@@ -109,6 +114,7 @@ impl Setup<'_> {
         memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
         memory.concourse = written_by(&premises.concourse, memory.concourse);
+        self.forget_driver(&mut memory);
         Ok(memory)
     }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
+    Carried, Change, Desired, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
     WayBack, Work,
 };
 use serde::Serialize;
@@ -69,8 +69,7 @@ impl Setup<'_> {
         undone.effects = effects;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        // What a restart of the machine was to bring has gone.
-        work.forgive(|effect| matches!(effect, Effect::Reboot { .. }))?;
+        Self::forgive_gone(work)?;
         undone.effects.extend(work.settle_told(self.root, &services, |_| true, told)?);
         Ok(())
     }

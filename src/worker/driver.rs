@@ -1,11 +1,11 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
-use reconcile::{Action, Desired};
+use reconcile::{Action, Desired, Package};
 
 use super::concern::Concern;
 use super::packages::knows_driver;
 use crate::config::{self, Config};
-use crate::driver::{Apt, Bring, Driver, Offered, Pairing, Stop, pairing, preflight};
+use crate::driver::{Apt, Bring, Driver, Offered, PACKAGE, Pairing, Stop, pairing, preflight};
 use crate::facts::Facts;
 use crate::packages::Packages;
 
@@ -33,8 +33,10 @@ pub struct Part {
 #[must_use]
 pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Packages) -> Part {
     let mut part = Part::default();
-    let (config::Driver::AmdgpuDkms(wanted), Some(Ground { driver, offered })) = (&config.driver, ground)
-    else {
+    let config::Driver::AmdgpuDkms(wanted) = &config.driver else { return part };
+    let Some(Ground { driver, offered }) = ground else {
+        // Nobody has looked, as before engines start.
+        part.said.undecided.push(Concern::Packages.as_ref().to_owned());
         return part;
     };
     let answer = match offered {
@@ -51,9 +53,18 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
     match answer {
         Ok(bring) => {
             part.bring = bring;
-            // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
-            let load = Action::module("amdgpu", "the driver runs");
-            part.said.push(load);
+            if part.bring.iter().any(|bring| bring.waits) {
+                let text = format!(
+                    "the driver {wanted} is not installed yet: apt has another release from another repository, and has \
+                     not read AMD's of {wanted}: once it has, apply again"
+                );
+                part.said.problem(ABOUT, text);
+                part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+            } else {
+                // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
+                let load = Action::module("amdgpu", "the driver runs");
+                part.said.push(load.after(Package::present(PACKAGE).path()));
+            }
             part.said = part.said.of(Concern::Packages);
         }
         Err(stop) => {

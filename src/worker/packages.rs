@@ -128,8 +128,18 @@ fn wanted(
         let suite = files.suite(Source::Rocm).to_owned();
         rocm_installer::push(config, &suite, is_container, &mut desired);
     }
+    if driver.iter().any(|bring| bring.waits) {
+        wanted.retain(|(_, package, _)| package.name != PACKAGE);
+    }
     for (source, package, reason) in wanted {
-        let action = Action::package(package, reason);
+        let is_driver = package.name == PACKAGE;
+        let mut action = Action::package(package, reason);
+        if is_driver {
+            // Without them dkms builds nothing, and the package comes all the same.
+            let headers = driver.iter().filter(|bring| bring.package.starts_with("linux-headers-"));
+            action =
+                headers.fold(action, |action, bring| action.after(Package::present(&bring.package).path()));
+        }
         let ours = source.filter(|source| files.somebodys(*source).is_none());
         desired.push(match ours {
             None => action,

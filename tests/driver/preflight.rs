@@ -26,7 +26,7 @@ fn without(name: &str) -> Offered {
     offered(&ALL.into_iter().filter(|(package, _)| *package != name).collect::<Vec<_>>())
 }
 
-/// What would be brought, `NAME` or `NAME=VERSION`, where AMD's repository is one of apt's sources.
+/// What would be brought, `NAME`, `NAME=VERSION` or `NAME waits`, where AMD's repository is one of apt's sources.
 fn answer(machine: &Machine, wanted: &str, offered: Option<&Offered>) -> Result<Vec<String>, Stop> {
     answer_of(machine, wanted, Apt { offered, has_repository: true })
 }
@@ -36,7 +36,8 @@ fn answer_of(machine: &Machine, wanted: &str, apt: Apt<'_>) -> Result<Vec<String
     let around = Around::read(&root);
     let bring = preflight(&Release::parse(wanted).unwrap(), around.as_ref(), &Driver::read(&root), apt)?;
     let named = |version: Option<String>| version.map_or_else(String::new, |version| format!("={version}"));
-    Ok(bring.into_iter().map(|it| it.package + &named(it.version)).collect())
+    let waits = |waits: bool| if waits { " waits" } else { "" };
+    Ok(bring.into_iter().map(|it| it.package + &named(it.version) + waits(it.waits)).collect())
 }
 
 fn asked(machine: &Machine, wanted: &str) -> Vec<String> {
@@ -85,6 +86,22 @@ fn what_is_there_stays_named_and_apt_is_asked_nothing() {
 }
 
 #[test]
+fn a_newer_kernel_takes_nothing_from_one_that_is_still_installed() {
+    let newer = done()
+        .put("/proc/sys/kernel/osrelease", "6.8.0-48-generic\n")
+        .put("/lib/modules/6.8.0-48-generic/build/include", Entry::Directory);
+    let brought = |machine: &Machine| {
+        let mut bring = answer(machine, "30.30.3", None).unwrap();
+        bring.retain(|name| name.ends_with("6.8.0-45-generic"));
+        bring
+    };
+    let installed = newer.clone().put(&format!("/lib/modules/{KERNEL}/modules.builtin"), "");
+    assert_eq!(brought(&installed), [ALL[0].0, ALL[1].0]);
+    // What its headers and dkms have left of its folder is no kernel.
+    assert_eq!(brought(&newer), Vec::<String>::new());
+}
+
+#[test]
 fn another_known_release_is_replaced_where_the_wanted_one_is_to_be_had() {
     let newer = "1:6.16.13.30300400-2341068.24.04";
     let has = offered(&[("amdgpu-dkms", newer), ("amdgpu-dkms", PACKAGE)]);
@@ -105,6 +122,10 @@ fn what_a_repository_has_that_is_still_to_come_is_known_to_nobody() {
     let apt = Apt { offered: Some(&to_come), has_repository: false };
     let bring = answer_of(&ubuntu(), "30.30.3", apt).unwrap();
     assert_eq!(bring, ALL.map(|(name, _)| name));
+    // Another source's release would win.
+    let others = offered(&[&ALL[..4], &[("amdgpu-dkms", "1:6.18.4.31400000-2400000.24.04")]].concat());
+    let elsewhere = Apt { offered: Some(&others), has_repository: false };
+    assert_eq!(answer_of(&ubuntu(), "30.30.3", elsewhere).unwrap().last().unwrap(), "amdgpu-dkms waits");
     // One of AMD's is there, and stays until it is known which takes its place.
     assert_eq!(answer_of(&done(), "30.30.4", apt).unwrap().last().unwrap(), "amdgpu-dkms");
     let lacking = without("linux-headers-6.8.0-45-generic");

@@ -208,10 +208,18 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
     );
     worker.machine.put("/var/lib/rocworker/memory.json", memory);
 
+    // Killed once the package had come: the next run looks at it, and remembers the same.
+    worker.machine.put("/var/lib/rocworker/memory.json", "{\"schema_version\": 1, \"unverified\": true}");
+    assert!(is_owed(&worker.json(&["apply"])["effects"]));
+    let looked: Value =
+        serde_json::from_str(&worker.machine.text("/var/lib/rocworker/memory.json").unwrap()).unwrap();
+    assert_eq!((&looked["driver"], looked.get("unverified")), (&asked["driver"], None));
+
     let again = worker.run(&["apply"]);
     assert!(again.stdout.contains("nothing was changed"), "{again:?}");
     let undone = worker.json(&["undo"]);
     assert!(!is_owed(&undone["effects"]), "nothing is left that a restart would bring: {undone:#}");
+    assert!(worker.machine.text("/run/reboot-required").is_none());
     assert!(worker.machine.text("/var/lib/rocworker/receipt.json").is_none());
     assert_eq!(worker.machine.packages(), before);
     assert_eq!(worker.state(), "");

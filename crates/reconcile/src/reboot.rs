@@ -29,6 +29,27 @@ pub(crate) fn reboot(root: &Root, reason: &str, pending: &Pending) -> Came {
     Came::Ended(Outcome::Pending, format!("{reason}: restart the machine when it may{told}"))
 }
 
+/// Takes back what was told; what others have told stays.
+pub(crate) fn untell(root: &Root) -> Result<(), root::Error> {
+    let packages = match root.read_text(PACKAGES, LIMIT) {
+        Ok(packages) => packages,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let theirs: String = packages.split_inclusive('\n').filter(|line| line.trim() != OURS).collect();
+    if theirs == packages {
+        return Ok(());
+    }
+    if !theirs.is_empty() {
+        return root.write(PACKAGES, theirs.as_bytes(), Attributes { mode: 0o644, owner: None }).map(|_| ());
+    }
+    root.remove(PACKAGES)?;
+    if root.read_text(REQUIRED, LIMIT).is_ok_and(|text| text == TEXT) {
+        root.remove(REQUIRED)?;
+    }
+    Ok(())
+}
+
 fn tell(root: &Root) -> Result<(), root::Error> {
     let how = Attributes { mode: 0o644, owner: None };
     if !root.exists(REQUIRED) {

@@ -10,6 +10,7 @@ use crate::fetch::sweep;
 use crate::history::Changed;
 use crate::needs::unmet;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
+use crate::reboot::untell;
 use crate::receipt::{Entry, Ours, Receipt};
 use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
@@ -352,17 +353,29 @@ impl<'a> Work<'a> {
     }
 
     /// Keeps that something is to be done, which only showed once changes were made.
-    pub fn owe(&mut self, effect: Effect, now: u64) {
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn owe(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
         let uptime = Uptime::now(self.root);
         self.receipt_mut().owe(&[effect], now, uptime.as_ref());
+        self.save()
     }
 
     /// Forgets what was owed for something that has been taken back.
     ///
     /// # Errors
-    /// When the receipt cannot be written.
+    /// When the receipt cannot be written, or what others were told of it cannot be taken back.
     pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
-        self.receipt_mut().pending.retain(|pending| !is_it(&pending.effect));
+        let (gone, pending): (Vec<_>, Vec<_>) =
+            self.receipt.pending.drain(..).partition(|pending| is_it(&pending.effect));
+        self.receipt.pending = pending;
+        let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
+        let is_owed_still = self.receipt.pending.iter().any(|pending| is_reboot(&pending.effect));
+        if !is_owed_still && gone.iter().any(|pending| is_reboot(&pending.effect)) {
+            untell(self.root)?;
+        }
+        self.unsaved |= !gone.is_empty();
         self.save()
     }
 

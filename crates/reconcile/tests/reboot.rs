@@ -106,3 +106,26 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
         assert!(plan.changes.is_empty() && !plan.is_empty(), "{boot}: it leaves the receipt");
     }
 }
+
+fn forgive(machine: &Machine) {
+    let root = machine.root();
+    let mut work = Work::begin(&root).unwrap();
+    work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
+    assert!(work.owed().is_empty());
+}
+
+#[test]
+fn what_is_forgiven_is_told_no_more_and_what_others_have_said_stays() {
+    let machine = booted("first");
+    apply(&machine, &wanted());
+    forgive(&machine);
+    assert!(!machine.path(REQUIRED).exists() && !machine.path(PACKAGES).exists());
+    machine.put(REQUIRED, "*** System restart required ***\n");
+    machine.put(PACKAGES, "linux-base\n");
+    machine.put("etc/ours", "somebody's\n");
+    apply(&machine, &wanted());
+    assert_eq!(machine.text(PACKAGES), "linux-base\nrocworker\n");
+    forgive(&machine);
+    assert_eq!(machine.text(PACKAGES), "linux-base\n");
+    assert_eq!(machine.text(REQUIRED), "*** System restart required ***\n");
+}
