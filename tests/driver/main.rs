@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, runs the program, and writes the configuration that it is given"
 )]
 
+mod actions;
 mod doctor;
 mod facts;
 mod in_qemu;

@@ -243,6 +243,19 @@ fn real_a_kernel_whose_headers_are_gone_from_the_mirror_stops_it_before_anything
 }
 
 #[test]
+fn real_a_boot_asks_apt_nothing_where_a_plan_does() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    worker.configure();
+    worker.machine.put_script("/usr/bin/apt-cache", "#!/bin/sh\ntouch /asked\n");
+    let booted = worker.json(&["boot"]);
+    assert_eq!(worker.machine.text("/asked"), None);
+    assert!(!booted["differs"].to_string().contains("package:"), "{booted:#}");
+    worker.json(&["plan"]);
+    assert!(worker.machine.text("/asked").is_some());
+}
+
+#[test]
 fn real_kmods_word_on_a_built_module_is_understood() {
     let Some((machine, headers)) = systems::with_headers() else { return };
     let (worker, _debian) = Worker::new(machine, &headers, true);
