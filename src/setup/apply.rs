@@ -108,11 +108,13 @@ impl Setup<'_> {
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
+        let mut written = memory.clone();
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
         if self.may_bring_driver(&plan) {
             // Whoever is killed from here on leaves the driver to be looked at by the next run.
             memory.unverified = true;
             memory.write(self.root)?;
+            written.clone_from(memory);
         }
         self.carry_out(work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
@@ -137,7 +139,9 @@ impl Setup<'_> {
         if let Some(effect) = verified.owes {
             work.owe(effect, self.now.seconds())?;
         }
-        memory.write(self.root)?;
+        if *memory != written {
+            memory.write(self.root)?;
+        }
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         self.carry_out(work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle_told(
