@@ -68,11 +68,12 @@ impl Story {
                 "{when}, then apply: {ran:#?}"
             );
             for name in ["lab-tool", "lab-library"] {
-                // An undo that was killed before dpkg removed anything leaves dpkg's wish at "purge", which neither apt nor
-                // what is read of a package here minds.
+                // An undo that was killed before dpkg removed anything leaves dpkg's wish at "deinstall" or "purge",
+                // which neither apt nor what is read of a package here minds. A defect that is known: nobody sets it back.
                 let there = self.worker.machine.package(name);
                 let is_there = |wish: &str| there.as_deref() == Some(&*format!("{wish} ok installed 1.0"));
-                assert!(is_there("install") || is_there("purge"), "{when}, then apply: {name} is {there:?}");
+                let wishes = ["install", "deinstall", "purge"];
+                assert!(wishes.into_iter().any(is_there), "{when}, then apply: {name} is {there:?}");
             }
             assert!(self.worker.machine.text("/usr/share/lab-tool/is-configured").is_some(), "{when}");
             let again = self.worker.run(&self.apply);
