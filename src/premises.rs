@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reconcile::Store;
+use reconcile::{Receipt, Store};
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
@@ -47,6 +47,7 @@ pub struct Premises {
 impl Premises {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
     /// `running`: where that build itself is.
+    /// `receipt`: what is ours, which an engine's file says beside what its owner does.
     /// `versions`: what is known of the engines' programs.
     #[must_use]
     pub fn read(
@@ -55,15 +56,14 @@ impl Premises {
         facts: Facts,
         beside: Option<&Path>,
         running: Option<&Path>,
+        receipt: &Receipt,
         mut versions: Versions<'_>,
     ) -> Self {
         let containerd =
             Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
-        // Without a receipt that can be read nothing is applied.
         let store = Store::new(root);
-        let receipt = store.receipt().unwrap_or_default();
         let containerd =
-            containerd.map(|it| it.without_ours(|path, text| store.without_ours(&receipt, path, text)));
+            containerd.map(|it| it.without_ours(|path, text| store.without_ours(receipt, path, text)));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
         let concourse = Concourse::read(root, &mut versions);
         Self {

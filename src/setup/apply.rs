@@ -50,9 +50,9 @@ impl Setup<'_> {
     pub fn apply(&self, saved: Option<&Saved>, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         // Without the lock at first: where there is nothing to do, nothing is written, not even a lock's file.
         let remembered = Memory::read(self.root)?;
-        let premises = self.premises(&remembered);
-        let memory = self.memory(&remembered, &premises)?;
         let receipt = Store::new(self.root).receipt()?;
+        let premises = self.premises(&remembered, &receipt);
+        let memory = self.memory(&remembered, &premises)?;
         let planned = self.planned(&remembered, &premises, &receipt)?;
         if let Some(saved) = saved {
             saved.expect(&planned)?;
@@ -83,7 +83,7 @@ impl Setup<'_> {
         let mut work = Work::begin_told(self.root, told)?.by(self.hands());
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
-        let premises = self.premises(&remembered);
+        let premises = self.premises(&remembered, work.receipt());
         let mut memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
         if let Some(saved) = saved {
@@ -124,7 +124,7 @@ impl Setup<'_> {
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
-        let premises = if is_as_before { premises } else { self.premises(memory) };
+        let premises = if is_as_before { premises } else { self.premises(memory, work.receipt()) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
         let changed = applied.changes.iter().map(|change| change.path.as_path());
         let verified = self.verified(&premises.facts, memory, changed);

@@ -74,7 +74,8 @@ impl Setup<'_> {
         }
         self.refresh(&mut booted, told)?;
         let memory = Memory::read(self.root)?;
-        let planned = self.planned(&memory, &self.without_apt(&memory), &Store::new(self.root).receipt()?)?;
+        let receipt = Store::new(self.root).receipt()?;
+        let planned = self.planned(&memory, &self.without_apt(&memory, &receipt), &receipt)?;
         booted.differs = planned.plan.changes.into_iter().map(|change| change.path).collect();
         Ok(booted)
     }
@@ -87,7 +88,8 @@ impl Setup<'_> {
     fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
         for stage in [Stage::Shape, Stage::Expose] {
             // The CDI spec tells engines of the modes that nodes have after the first stage.
-            let premises = self.without_apt(&Memory::read(self.root)?);
+            let receipt = Store::new(self.root).receipt()?;
+            let premises = self.without_apt(&Memory::read(self.root)?, &receipt);
             match desired(self.config, &premises) {
                 Ok(wanted) => self.bring(stage, &wanted, &|plan| self.of_boot(plan), booted, told)?,
                 Err(error) => {

@@ -13,7 +13,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{DPKG_LOCK, Hands, Note, Restarts, Services};
+use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Restarts, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -94,17 +94,17 @@ impl From<config::Error> for Error {
 
 impl Setup<'_> {
     /// What the plan stands on, as the machine is now.
-    fn premises(&self, memory: &Memory) -> Premises {
-        let premises = self.without_apt(memory);
+    fn premises(&self, memory: &Memory, receipt: &Receipt) -> Premises {
+        let premises = self.without_apt(memory, receipt);
         Premises { driver: self.ground(&premises.facts), ..premises }
     }
 
     /// The same, and apt is not asked: what there is of the driver stays as it is.
-    fn without_apt(&self, memory: &Memory) -> Premises {
+    fn without_apt(&self, memory: &Memory, receipt: &Receipt) -> Premises {
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
         let running = self.running.as_deref();
-        Premises::read(self.root, self.config, facts, self.beside, running, versions)
+        Premises::read(self.root, self.config, facts, self.beside, running, receipt, versions)
     }
 
     /// What will be remembered of these premises.

@@ -157,7 +157,8 @@ impl Setup<'_> {
 
     fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
-        self.planned(&memory, &self.premises(&memory), &Store::new(self.root).receipt()?)
+        let receipt = Store::new(self.root).receipt()?;
+        self.planned(&memory, &self.premises(&memory, &receipt), &receipt)
     }
 
     pub(super) fn planned(

@@ -56,8 +56,8 @@ impl Setup<'_> {
     /// As [`Setup::plan`].
     pub fn status(&self) -> Result<Status, Error> {
         let memory = Memory::read(self.root)?;
-        let premises = self.premises(&memory);
         let receipt = Store::new(self.root).receipt()?;
+        let premises = self.premises(&memory, &receipt);
         let (planned, problem) = match self.planned(&memory, &premises, &receipt) {
             Ok(planned) => (Some(planned), None),
             // What was chosen and is gone is told below, beside what stands all the same.
