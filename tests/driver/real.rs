@@ -8,7 +8,6 @@ use lab::key::Key;
 use lab::machine::Machine;
 use lab::package::Package;
 use lab::repository::Repository;
-use lab::said::Said;
 use lab::server::Server;
 use lab::{standins, systems};
 use reconcile::command::Programs;
@@ -16,6 +15,7 @@ use rocworker::driver::dkms::State;
 use rocworker::driver::{Dkms, module};
 use root::Root;
 use serde_json::Value;
+use support::said::Said;
 
 const PROGRAM: &str = "/usr/bin/rocworker";
 const DRIVER: &str = "1:6.16.13.30300300-2327507.22.04";

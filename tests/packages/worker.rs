@@ -6,9 +6,9 @@ use lab::key::Key;
 use lab::machine::Machine;
 use lab::package::Package;
 use lab::repository::Repository;
-use lab::said::Said;
 use lab::server::Server;
 use serde_json::Value;
+use support::said::Said;
 
 pub(crate) const PROGRAM: &str = "/usr/bin/rocworker";
 pub(crate) const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";

@@ -107,11 +107,9 @@ fn real_killed_while_a_folder_comes_or_goes_it_is_whole_or_not_there_and_the_nex
     same(machine, &bare, "undone");
     assert!(coming.len() > 10 && going.len() > 5, "{coming:#?} {going:#?}");
 
-    for (at, call) in coming.iter().enumerate() {
-        worker.tell(&apply);
-        killed_at(machine, call);
+    let goes_on = |at: usize, call: &Call| {
         whole_or_not_there(machine, &whole, call);
-        if at % 2 == 0 {
+        if at.is_multiple_of(2) {
             let ran = worker.run(&apply);
             assert!(ran.failed.is_empty() && ran.blocked.is_empty(), "{call:?}: {ran:#?}");
             same(machine, &whole, &call.line);
@@ -119,20 +117,17 @@ fn real_killed_while_a_folder_comes_or_goes_it_is_whole_or_not_there_and_the_nex
         let undone = worker.run(&undo);
         assert!(undone.is_bare && undone.left.is_empty(), "{call:?}: {undone:#?}");
         same(machine, &bare, &call.line);
+    };
+    for (at, call) in coming.iter().enumerate() {
+        worker.tell(&apply);
+        killed_at(machine, call);
+        goes_on(at, call);
     }
     for (at, call) in going.iter().enumerate() {
         worker.run(&apply);
         worker.tell(&undo);
         killed_at(machine, call);
-        whole_or_not_there(machine, &whole, call);
-        if at % 2 == 0 {
-            let ran = worker.run(&apply);
-            assert!(ran.failed.is_empty() && ran.blocked.is_empty(), "{call:?}: {ran:#?}");
-            same(machine, &whole, &call.line);
-        }
-        let undone = worker.run(&undo);
-        assert!(undone.is_bare && undone.left.is_empty(), "{call:?}: {undone:#?}");
-        same(machine, &bare, &call.line);
+        goes_on(at, call);
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use support::killed::Call;
 
 use crate::machine::{Machine, SHARED};
-use crate::said::Said;
+use support::said::Said;
 
 /// Stands in dpkg's place for apt: what changes packages is counted, and traced or killed; what only asks is passed
 /// on. `$KILLED` names the call at which it is killed, `$RUN` the run in which, `$NTH` which of them; `$AND` whether

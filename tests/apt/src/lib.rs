@@ -21,7 +21,6 @@ pub mod lock;
 pub mod machine;
 pub mod package;
 pub mod repository;
-pub mod said;
 pub mod server;
 pub mod standins;
 pub mod systems;

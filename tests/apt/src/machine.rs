@@ -18,7 +18,7 @@ use support::tree::Tree;
 
 use crate::key::Key;
 use crate::repository::Repository;
-use crate::said::Said;
+use support::said::Said;
 
 /// The folder that a test shares with the machine, as it is called there.
 pub const SHARED: &str = "/run/lab";

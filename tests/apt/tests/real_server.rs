@@ -33,7 +33,7 @@ impl Offered {
     }
 }
 
-fn update(machine: &Machine) -> lab::said::Said {
+fn update(machine: &Machine) -> support::said::Said {
     machine.apt_get(&[&AT_ONCE[..], &["update"]].concat())
 }
 

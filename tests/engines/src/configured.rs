@@ -15,7 +15,9 @@ use root::Root;
 use serde_json::Value;
 
 use crate::engine::{Engine, Unpacked};
-use crate::host::{Host, Said};
+use support::said::Said;
+
+use crate::host::Host;
 
 /// Where the wrapper would stand.
 pub const WRAPPER: &str = "/opt/rocworker/shim/runc";

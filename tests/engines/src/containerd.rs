@@ -13,7 +13,9 @@ use layout::Machine;
 use serde_json::Value;
 
 use crate::engine::{Engine, SHIM_FOLDER, Unpacked};
-use crate::host::{Host, Said};
+use support::said::Said;
+
+use crate::host::Host;
 use crate::{look, machine};
 
 /// The namespace that Concourse uses.

@@ -4,41 +4,15 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use layout::Machine;
 use support::real::program;
+use support::said::Said;
 use support::stage::Stage;
 
 use crate::cgroups;
 use crate::engine::{SHIM_FOLDER, Unpacked};
-
-/// What a program said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
-    }
-}
-
-impl Said {
-    /// What stood on stdout, of a program that ended well.
-    ///
-    /// # Panics
-    /// With both streams, when it did not.
-    #[track_caller]
-    pub fn well(self) -> String {
-        assert!(self.status.success(), "{self:?}");
-        self.stdout
-    }
-}
 
 /// Run on the stage, as the first process of a process namespace; keeps both namespaces until its stdin ends.
 ///

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use support::rootfs;
 
 use crate::engine::{ALL, Engine, Unpacked};
-use crate::host::{Host, Said};
+use support::said::Said;
+
+use crate::host::Host;
 use crate::machine;
 
 /// runc's state folder.

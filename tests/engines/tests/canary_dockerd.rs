@@ -10,11 +10,12 @@ use std::fs;
 
 use engines::dockerd::{Dockerd, SOCKET};
 use engines::engine::{CONTAINERD_1_6, Engine};
-use engines::host::{Host, Said};
+use engines::host::Host;
 use engines::machine::{self, ASKED};
 use layout::Machine;
 use serde_json::Value;
 use support::real;
+use support::said::Said;
 
 const PATH: &str = "/usr/sbin:/usr/bin";
 /// Where the package puts it (src/program.rs).

@@ -13,9 +13,9 @@ use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
 use engines::engine::CONTAINERD_2_1;
-use engines::host::Said;
 use engines::machine::ASKED;
 use engines::pair::{Pair, Program, STATE, without_time};
+use support::said::Said;
 
 /// A bundle of nobody who asks for GPUs.
 const PLAIN: &str = "/stage/bundles/plain";

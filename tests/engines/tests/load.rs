@@ -11,9 +11,9 @@ use std::thread;
 
 use engines::containerd::{Containerd, SHIM};
 use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
-use engines::host::Said;
 use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
+use support::said::Said;
 
 /// The demo machine's.
 const GPUS: usize = 9;

@@ -10,10 +10,10 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::{Command, Stdio};
 
-use engines::host::Said;
 use engines::machine::{self, ASKED};
 use engines::pair::{Pair, Program, timeless};
 use serde_json::{Value, json};
+use support::said::Said;
 
 /// Who calls runc: nobody special.
 const USER: u32 = 1000;

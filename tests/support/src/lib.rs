@@ -15,5 +15,6 @@ pub mod killed;
 pub mod real;
 pub mod release;
 pub mod rootfs;
+pub mod said;
 pub mod stage;
 pub mod tree;
