@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod reboot;
 mod receipt;
+mod recorded;
 mod services;
 mod settle;
 mod state;

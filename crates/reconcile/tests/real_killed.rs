@@ -8,6 +8,7 @@
 
 mod machine;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use machine::{Machine, desired, edited, owned, run};
@@ -161,6 +162,9 @@ fn kill_each(name: &str) {
             }
             machine.apply(&(story.newer)());
             same(&machine.tree(), &applied, &format!("{when}, then apply"));
+            if name != "node" {
+                remembers(&machine, &left, from, &when);
+            }
             machine.undo();
             same(&machine.tree(), &undone, &format!("{when}, then apply and undo"));
             assert!(machine.is_bare());
@@ -176,6 +180,17 @@ fn kill_each(name: &str) {
 fn same(tree: &Tree, expected: &Tree, when: &str) {
     let off = tree.differences(&[expected]);
     assert!(off.is_empty(), "{when}:\n{}", off.join("\n"));
+}
+
+/// The history tells of the killed run what it has changed, and nothing that it has not.
+#[track_caller]
+fn remembers(machine: &Machine, left: &Tree, from: &Tree, when: &str) {
+    let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
+    let changed = left.clone().differences(&[from]).into_iter().filter(is_ours);
+    let changed: BTreeSet<_> =
+        changed.map(|line| PathBuf::from(format!("/{}", line.split(':').next().unwrap()))).collect();
+    let killed: BTreeSet<_> = machine.changed_by_killed().into_iter().collect();
+    assert_eq!(killed, changed, "{when}: what the history says of it");
 }
 
 /// Each path is as it was or will be, and files that are being written have other names.

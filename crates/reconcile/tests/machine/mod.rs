@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use reconcile::edit::{Format, Key, Set};
+use reconcile::history::{self, Event};
 use reconcile::{Action, Carried, Desired, Edit, Finding, Plan, Stage, Store, Work};
 use root::Root;
 use serde_json::Value;
@@ -76,6 +77,12 @@ impl Machine {
         Store::new(&self.root()).receipt().unwrap().is_empty()
     }
 
+    /// The paths that the history says killed runs have changed.
+    pub(crate) fn changed_by_killed(&self) -> Vec<PathBuf> {
+        let killed = history::read(&self.root()).unwrap().into_iter().filter(|event| event.killed);
+        killed.flat_map(|event| event.changed).map(|changed| changed.path).collect()
+    }
+
     /// Without our own state.
     pub(crate) fn tree(&self) -> Tree {
         self.all().without(&["var"])
@@ -93,11 +100,24 @@ impl Machine {
 /// As a command does it: lock, plan, carry out.
 pub(crate) fn run(top: &Path, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
     let root = Root::open(top).unwrap();
-    let mut work = Work::begin(&root)?;
+    let mut work = Work::begin(&root)?.recorded(event());
     let plan = work.plan(desired, None, force, NOW)?;
     let carried = work.carry_out(&plan, NOW, &mut |_| {})?;
+    work.record()?;
     let Plan { blocked, contested, left, .. } = plan;
     Ok(Ran { carried, blocked, contested, left })
+}
+
+fn event() -> Event {
+    Event {
+        at: NOW,
+        command: "apply".to_owned(),
+        caller: "a test".to_owned(),
+        version: "0".to_owned(),
+        config_sha256: String::new(),
+        changed: Vec::new(),
+        killed: false,
+    }
 }
 
 /// These keys of a file of somebody else's.
