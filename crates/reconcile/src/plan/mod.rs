@@ -99,6 +99,15 @@ impl Plan {
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let mut plan = Self::of(root, meant, receipt, now)?;
+        for change in std::mem::take(&mut plan.changes) {
+            match receipt
+                .entry(&change.path)
+                .and_then(|held| used::given_up(root, held, &change, &desired.way_back))
+            {
+                Some(text) if !force => plan.add(change.path, Err(text)),
+                _ => plan.changes.push(change),
+            }
+        }
         let mut standing = Standing::default();
         let mut going = BTreeSet::new();
         let is_wanted = |entry: &Entry| {
