@@ -3,6 +3,7 @@
 mod engines;
 mod exporter;
 mod headers;
+mod incus;
 mod install;
 pub(crate) mod kernels;
 mod needs;
@@ -54,6 +55,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
     steps.run("releases", remedy, || releases::make(privilege))?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
+    steps.run("Incus", remedy, || incus::make(privilege))?;
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
@@ -173,8 +176,8 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let apt = [releases::variable(), headers::variable()];
-        let command = apt.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
+        let made = [releases::variable(), headers::variable(), incus::variable()];
+        let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
