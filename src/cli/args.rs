@@ -88,6 +88,9 @@ pub(crate) enum Command {
     /// Who has which GPU, under a policy of exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
+    /// The host's commands that pass AMD's GPUs into a container of LXD or Incus
+    #[command(subcommand)]
+    Lxd(super::lxd::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again
@@ -102,6 +105,8 @@ pub(crate) enum Command {
         #[arg(long)]
         env: bool,
     },
+    /// Check from inside a task that it can use AMD's GPUs; its image needs no ROCm for that
+    TaskCheck,
     /// The whole story on a built-in synthetic machine: no rights and no GPU needed
     Demo,
     /// Print the completions of a shell

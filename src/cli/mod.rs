@@ -10,6 +10,7 @@ mod detect;
 mod doctor;
 mod history;
 mod lease;
+mod lxd;
 mod manual;
 mod output;
 mod plan;
@@ -21,6 +22,7 @@ mod settle;
 mod status;
 mod table;
 mod tags;
+mod task_check;
 mod undo;
 
 use std::io::Write;
@@ -106,6 +108,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),
+        Command::Lxd(command) => lxd::run(&session, &command),
         Command::Man => manual::man(),
         Command::Doctor { canary, canary_limit } => {
             doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
@@ -114,5 +117,6 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Settle { unit } => settle::run(&session, &unit),
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
+        Command::TaskCheck => task_check::run(&session),
     }
 }

@@ -42,6 +42,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("patch", "is there for modules that bring patches along"),
     ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
+    ("shellcheck", "reads the scripts that are shipped"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
