@@ -88,6 +88,8 @@ pub(crate) enum Command {
     /// Who has which GPU, under a policy of exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
+    /// Keep the machine so while it runs: follow its GPUs, the configuration and files of ours. rocworker.service runs it
+    Serve,
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again
