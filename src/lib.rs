@@ -9,6 +9,7 @@ pub mod cdi;
 pub mod chosen;
 pub mod cli;
 pub mod config;
+pub mod daemon;
 pub mod demo;
 pub mod detection;
 pub mod doctor;

@@ -38,6 +38,9 @@ pub struct Memory {
     /// may have been killed, or have found what somebody puts right later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unverified: bool,
+    /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
 }
 
 /// Why what is remembered cannot be read.
@@ -65,6 +68,7 @@ impl Default for Memory {
             concourse: None,
             driver: None,
             unverified: false,
+            undone: false,
         }
     }
 }

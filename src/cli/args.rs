@@ -91,6 +91,8 @@ pub(crate) enum Command {
     /// The host's commands that pass AMD's GPUs into a container of LXD or Incus
     #[command(subcommand)]
     Lxd(super::lxd::Command),
+    /// Keep the machine so while it runs: follow its GPUs, the configuration and files of ours. rocworker.service runs it
+    Serve,
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again

@@ -17,6 +17,7 @@ mod plan;
 mod probe;
 mod progress;
 mod report;
+mod serve;
 mod session;
 mod settle;
 mod status;
@@ -62,7 +63,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if wanted { 0 } else { 2 });
         }
     };
-    session::log_to_stderr(args.verbose);
+    // What a daemon does is for the journal.
+    let talk = u8::from(matches!(args.command, Command::Serve));
+    session::log_to_stderr(args.verbose.saturating_add(talk));
     let verbose = args.verbose > 0;
     match run(args) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -114,6 +117,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
             doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
         }
         Command::Probe(args) => probe::run(&args),
+        Command::Serve => serve::run(session),
         Command::Settle { unit } => settle::run(&session, &unit),
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),

@@ -97,7 +97,7 @@ impl Session {
     clippy::disallowed_methods,
     reason = "the one place where the environment is read, and handed in as data"
 )]
-fn environment() -> Result<ClusterBloom, Misuse> {
+pub(crate) fn environment() -> Result<ClusterBloom, Misuse> {
     ClusterBloom::of(|name| std::env::var(name).ok()).map_err(Misuse)
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::boot::BootDocument;
+use super::daemon::DaemonDocument;
 use super::driver::DriverDocument;
 use super::engines::{ConcourseDocument, EngineDocument};
 use super::host::{self, Permissions, Restart};
@@ -42,6 +43,7 @@ pub(super) struct Document {
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
     boot: Option<BootDocument>,
+    daemon: Option<DaemonDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
     #[serde(rename = "ROCM_BASE_URL")]
@@ -123,6 +125,7 @@ impl Document {
             repositories: self.repositories.unwrap_or_default().check(&source)?,
             rocm,
             boot: self.boot.unwrap_or_default().check(&source)?,
+            daemon: self.daemon.unwrap_or_default().check(&source)?,
             clusterbloom,
             source,
         })

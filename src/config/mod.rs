@@ -5,6 +5,7 @@
 
 mod boot;
 mod clusterbloom;
+mod daemon;
 mod document;
 mod driver;
 mod engines;
@@ -22,6 +23,7 @@ use root::Root;
 
 pub use boot::Boot;
 pub use clusterbloom::ClusterBloom;
+pub use daemon::Daemon;
 pub use driver::Driver;
 pub use engines::{Concourse, Configure, Engine, Existing};
 pub use error::Error;
@@ -58,6 +60,7 @@ pub struct Config {
     pub repositories: Repositories,
     pub rocm: Rocm,
     pub boot: Boot,
+    pub daemon: Daemon,
     /// What of ROCm it says by ClusterBloom's names.
     clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.

@@ -36,6 +36,8 @@ pub const APT_SOURCES: &str = "apt/repository.sources";
 pub const APT_PIN: &str = "apt/repository.pref";
 /// What runs before engines start.
 pub const BOOT: &str = "systemd/rocworker-boot.service";
+/// What runs all the time.
+pub const DAEMON: &str = "systemd/rocworker.service";
 
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
@@ -61,6 +63,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),
     (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
     (BOOT, include_str!("../../templates/systemd/rocworker-boot.service")),
+    (DAEMON, include_str!("../../templates/systemd/rocworker.service")),
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 

@@ -163,7 +163,7 @@ impl Setup<'_> {
         plan
     }
 
-    fn tells_engines(&self, path: &Path) -> bool {
+    pub(super) fn tells_engines(&self, path: &Path) -> bool {
         path == self.config.cdi.path || path == Path::new(ENV_FILE)
     }
 }

@@ -4,6 +4,7 @@ mod apply;
 mod boot;
 mod caller;
 mod driver;
+mod keep;
 mod planned;
 mod recorded;
 mod settle;
@@ -21,6 +22,7 @@ pub use apply::{Applied, Moved};
 pub use boot::Booted;
 pub(crate) use boot::named;
 pub use caller::caller;
+pub use keep::{Differs, Keeping, Kept, Why};
 pub use planned::{Planned, Saved};
 pub use settle::settle;
 pub use single::Refused;
@@ -116,6 +118,7 @@ impl Setup<'_> {
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
         memory.concourse = written_by(&premises.concourse, memory.concourse);
         self.forget_driver(&mut memory);
+        memory.undone = false;
         Ok(memory)
     }
 

@@ -4,6 +4,7 @@ use reconcile::{Change, Finding, Note, Pending, Stage, Store};
 use serde::Serialize;
 
 use super::{Error, Planned, Setup};
+use crate::daemon::ask::{Answer, ask};
 use crate::memory::Memory;
 
 /// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
@@ -26,6 +27,8 @@ pub struct Status {
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
     pub chosen: Vec<ChosenNow>,
     pub notes: Vec<Note>,
+    /// What the daemon says of itself; null where none runs.
+    pub daemon: Option<Answer>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,6 +98,7 @@ impl Setup<'_> {
             chosen: chosen.collect(),
             pending: receipt.owed(self.root).cloned().collect(),
             notes,
+            daemon: ask(self.root),
         })
     }
 }
@@ -110,5 +114,6 @@ impl Status {
             || !self.blocked.is_empty()
             || !self.left.is_empty()
             || !self.pending.is_empty()
+            || matches!(&self.daemon, Some(Answer::Report(report)) if report.is_off())
     }
 }

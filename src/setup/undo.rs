@@ -45,11 +45,20 @@ impl Setup<'_> {
         }
         let work = Work::begin_told(self.root, told)?.by(self.hands());
         let mut work = work.recorded(self.event("undo"));
+        // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
+        let mut memory = Memory::read(self.root).unwrap_or_default();
+        memory.undone = true;
+        if let Err(error) = memory.write(self.root) {
+            tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
+        }
         let ran = self.take_back(&mut work, force, &mut undone, told);
+        let is_left = !work.receipt().entries.is_empty();
         let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
         undone.notes.extend(note);
-        if let Err(error) = Memory::default().write(self.root) {
+        memory = Memory::default();
+        memory.undone = is_left;
+        if let Err(error) = memory.write(self.root) {
             let text = format!("what was remembered stays: {error}");
             undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
         }

@@ -5,6 +5,8 @@ pub enum Concern {
     Host,
     /// The unit that runs at each start, before engines do.
     Boot,
+    /// The unit that runs all the time.
+    Daemon,
     /// AMD's packages, and the repositories that they come from.
     Packages,
     /// The wrapper's program, where no package has put it.
@@ -28,6 +30,7 @@ impl AsRef<str> for Concern {
         match self {
             Self::Host => "host",
             Self::Boot => "boot",
+            Self::Daemon => "daemon",
             Self::Packages => "packages",
             Self::Wrapper => "wrapper",
             Self::Policy => "policy",

@@ -10,7 +10,7 @@ use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
 use super::way_back::{way_back, with_docker};
-use super::{boot, concourse, containerd, docker, driver, host, packages, policy, therock, uses};
+use super::{boot, concourse, containerd, daemon, docker, driver, host, packages, policy, therock, uses};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::host::Around;
@@ -24,6 +24,8 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Boot(#[from] boot::Error),
+    #[error(transparent)]
+    Daemon(#[from] daemon::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]
@@ -100,6 +102,9 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             Concern::OF_WRAPPER.into_iter().for_each(|concern| desired.leave(concern));
         }
     }
+    let (templates, program) = (&premises.templates, &premises.own_program);
+    let keeper = daemon::actions(config, facts, templates, program, &desired.actions)?;
+    desired.extend(keeper.of(Concern::Daemon));
     Ok(desired)
 }
 

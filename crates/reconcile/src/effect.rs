@@ -21,6 +21,10 @@ pub enum Effect {
     Udev { devices: Vec<PathBuf> },
     /// systemd reads its units again.
     SystemdReload,
+    /// A unit of rocworker's own runs as it is written now.
+    Start { unit: String },
+    /// A unit of rocworker's own ends, for it has gone.
+    Stop { unit: String },
     /// A unit reads its configuration again, and goes on.
     Reload { unit: String },
     /// A unit begins anew, if it runs.
@@ -64,6 +68,8 @@ impl fmt::Display for Effect {
             },
             Self::Reboot { reason } => write!(f, "the machine has to be restarted by you: {reason}"),
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
+            Self::Start { unit } => write!(f, "systemctl restart {unit}, which is rocworker's own"),
+            Self::Stop { unit } => write!(f, "systemctl stop {unit}"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
             Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),
             Self::NextStart { unit, ask: Some(ask) } => {

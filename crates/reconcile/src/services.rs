@@ -89,6 +89,11 @@ impl Services<'_> {
                 Ok(_) => done("systemd has read its units again"),
                 Err(error) => failed(error.to_string()),
             },
+            Effect::Start { unit } | Effect::Stop { unit } if !booted => {
+                skipped(format!("systemd does not run here: {unit} is neither started nor stopped"))
+            }
+            Effect::Start { unit } => systemd.run_anew(unit, pending, Uptime::now(root).as_ref()),
+            Effect::Stop { unit } => systemd.stop(unit),
             Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. }
                 if !booted =>
             {

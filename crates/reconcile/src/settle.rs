@@ -94,7 +94,12 @@ impl Work<'_> {
 fn stale_units(settled: &[Settled], effect: &Effect) -> Option<String> {
     let failed = settled.iter().any(|it| it.effect == Effect::SystemdReload && it.outcome == Outcome::Failed);
     match effect {
-        Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. } if failed => {
+        Effect::Start { unit }
+        | Effect::Reload { unit }
+        | Effect::Restart { unit, .. }
+        | Effect::NextStart { unit, .. }
+            if failed =>
+        {
             Some(format!("{unit} is left as it is until systemd has read its units again"))
         }
         _ => None,

@@ -57,6 +57,11 @@ impl Unit {
         matches!(self.state.as_str(), "active" | "reloading" | "refreshing" | "activating")
     }
 
+    /// Whether it is what runs this.
+    fn runs_us(&self) -> bool {
+        self.main.and_then(|main| u32::try_from(main).ok()) == Some(std::process::id())
+    }
+
     /// Whether nothing of it is there any more. One that is being stopped is neither this nor running.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state.as_str(), "inactive" | "failed")
@@ -123,6 +128,38 @@ impl Systemd<'_> {
     pub(crate) fn restart(&self, unit: &str) -> Came {
         match self.call("try-restart", &[unit]) {
             Ok(()) => done(format!("{unit} was restarted, if it ran")),
+            Err(error) => failed(error),
+        }
+    }
+
+    /// Has a unit run by what is written now, whether it runs or not. Whoever is run by that unit does not wait for its
+    /// own end.
+    pub(crate) fn run_anew(&self, name: &str, pending: &Pending, now: Option<&Uptime>) -> Came {
+        let unit = match self.unit(name) {
+            Ok(unit) => unit,
+            Err(error) => return failed(error),
+        };
+        if unit.began_after(pending, now) {
+            return done(format!("{name} was started by somebody since"));
+        }
+        let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
+        match self.call("restart", rest) {
+            Ok(()) => done(format!("{name} was started")),
+            Err(error) => failed(error),
+        }
+    }
+
+    pub(crate) fn stop(&self, name: &str) -> Came {
+        let unit = match self.unit(name) {
+            Ok(unit) => unit,
+            Err(error) => return failed(error),
+        };
+        if unit.has_ended() {
+            return skipped(format!("{name} does not run"));
+        }
+        let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
+        match self.call("stop", rest) {
+            Ok(()) => done(format!("{name} was stopped")),
             Err(error) => failed(error),
         }
     }

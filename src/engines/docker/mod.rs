@@ -10,7 +10,7 @@ use super::unit::Unit;
 use super::{Version, Versions};
 pub use command_line::CommandLine;
 
-const UNIT: &str = "docker.service";
+pub const UNIT: &str = "docker.service";
 
 /// Debian's package puts it into sbin, docker's own into bin.
 const PROGRAMS: [&str; 4] =

@@ -24,6 +24,7 @@ use crate::worker::selection::Selection;
 
 use containerd::{Hindrance, Way};
 use tags::Tags;
+pub use tags::VARIABLE as TAGS;
 pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.

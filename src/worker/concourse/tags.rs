@@ -5,7 +5,8 @@ use crate::engines::concourse::Worker;
 use crate::worker::selection::Selection;
 use crate::worker::tags::tags as of_rocworker;
 
-pub(super) const VARIABLE: &str = "CONCOURSE_TAG";
+/// What holds the worker's tags.
+pub const VARIABLE: &str = "CONCOURSE_TAG";
 
 /// What is to be done about the variable.
 #[derive(Debug, PartialEq, Eq)]

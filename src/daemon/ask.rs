@@ -1,0 +1,89 @@
+//! Asks the daemon that runs, and does not wait for one that does not answer.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use root::Root;
+use serde::Serialize;
+
+use super::SOCKET;
+use super::report::Report;
+use super::socket::STATUS;
+
+/// Far longer than an answer takes, and no time for a person.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Some hundred times an answer.
+const LIMIT: usize = 4 << 20;
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    Report(Box<Report>),
+    /// It runs, as far as can be told, and does not say how it stands.
+    Silent {
+        problem: String,
+    },
+}
+
+/// Asks the daemon of this machine; `None` where none runs.
+#[must_use]
+pub fn ask(root: &Root) -> Option<Answer> {
+    let shown = root.shown(SOCKET);
+    let silent =
+        |problem: String| Some(Answer::Silent { problem: format!("{}: {problem}", shown.display()) });
+    let stream = match open(root) {
+        Ok(stream) => stream,
+        Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR) => return None,
+        Err(Errno::EACCES) => return silent("only root may ask it".to_owned()),
+        // So many wait already that one more would have to.
+        Err(Errno::EAGAIN) => return silent("it does not take calls".to_owned()),
+        Err(errno) => return silent(errno.to_string()),
+    };
+    match exchange(stream) {
+        Ok(text) => match serde_json::from_slice::<Report>(&text) {
+            Ok(report) => Some(Answer::Report(Box::new(report))),
+            Err(error) => silent(format!("its answer cannot be read: {error}")),
+        },
+        Err(problem) => silent(problem),
+    }
+}
+
+fn open(root: &Root) -> Result<OwnedFd, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(&root.shown(SOCKET))?)?;
+    Ok(socket)
+}
+
+fn exchange(socket: OwnedFd) -> Result<Vec<u8>, String> {
+    let until = Instant::now() + PATIENCE;
+    let told = |error: std::io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("no answer within {} s", PATIENCE.as_secs()),
+        _ => error.to_string(),
+    };
+    let mut stream = UnixStream::from(socket);
+    stream.set_nonblocking(false).map_err(told)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(told)?;
+    stream.write_all(STATUS.as_bytes()).map_err(told)?;
+    let mut text = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || text.len() > LIMIT {
+            return Err(format!("no whole answer within {} s", PATIENCE.as_secs()));
+        }
+        stream.set_read_timeout(Some(left)).map_err(told)?;
+        let mut bytes = [0; 8192];
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(text),
+            Ok(count) => text.extend(bytes.iter().take(count)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(told(error)),
+        }
+    }
+}

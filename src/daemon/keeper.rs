@@ -1,0 +1,169 @@
+//! The thread that looks and changes. It has the watch while it does: folders are followed before they are read.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant, SystemTime};
+
+use reconcile::command::Programs;
+use reconcile::{Progress, Restarts};
+use root::Root;
+
+use super::places::places;
+use super::watch::Watch;
+use crate::config::Config;
+use crate::moment::Moment;
+use crate::setup::{self, Keeping, Kept, Setup};
+
+/// One look that is to be made.
+#[derive(Debug)]
+pub struct Order {
+    /// `None`: none is in force, and nothing is done but to watch for one.
+    pub config: Option<Arc<Config>>,
+    pub watch: Option<Watch>,
+    pub restarts: Restarts,
+    pub closely: bool,
+    pub tags_may_go: bool,
+    pub given_up: BTreeSet<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Done {
+    pub watch: Option<Watch>,
+    /// Why something cannot be watched.
+    pub unwatched: Option<String>,
+    pub kept: Result<Kept, String>,
+    pub took: Duration,
+}
+
+/// What the thread says.
+#[derive(Debug)]
+pub enum Said {
+    Done(Box<Done>),
+    /// It was told to end, and is between two changes: nothing more happens.
+    Stands,
+}
+
+/// The thread, as the other side sees it.
+#[derive(Debug)]
+pub struct Keeper {
+    orders: Sender<Order>,
+    said: Receiver<Said>,
+}
+
+/// What the thread works with.
+#[derive(Debug)]
+pub struct Ground {
+    pub root: Arc<Root>,
+    /// Told to end: no further change is begun, and no program waited for.
+    pub ends: Arc<AtomicBool>,
+    /// Gets a byte with each thing that is said.
+    pub wake: UnixStream,
+    pub caller: String,
+}
+
+impl Keeper {
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(ground: Ground) -> std::io::Result<Self> {
+        let (orders, to_do) = channel::<Order>();
+        let (say, said) = channel();
+        std::thread::Builder::new().name("keeper".to_owned()).spawn(move || {
+            for order in to_do {
+                let done = ground.carry_out(order, &say);
+                ground.say(&say, Said::Done(Box::new(done)));
+            }
+        })?;
+        Ok(Self { orders, said })
+    }
+
+    /// Has it look. False: the thread has ended, which it does by a panic alone.
+    #[must_use]
+    pub fn order(&self, order: Order) -> bool {
+        self.orders.send(order).is_ok()
+    }
+
+    /// What it has said since.
+    #[must_use]
+    pub fn heard(&self) -> Option<Said> {
+        self.said.try_recv().ok()
+    }
+}
+
+impl Ground {
+    fn say(&self, say: &Sender<Said>, said: Said) {
+        if say.send(said).is_ok() {
+            // A pipe that is full wakes as well.
+            (&self.wake).write_all(&[1]).ok();
+        }
+    }
+
+    fn carry_out(&self, order: Order, say: &Sender<Said>) -> Done {
+        let began = Instant::now();
+        let Order { config, mut watch, restarts, closely, tags_may_go, given_up } = order;
+        let mut unwatched = None;
+        let kept = self.now().and_then(|root| {
+            let interests = places(&root, config.as_deref());
+            unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &interests).err());
+            let Some(config) = config else { return Ok(Kept::default()) };
+            let enforce = config.daemon.enforce;
+            let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
+            self.keep(&root, &config, &how, say)
+        });
+        Done { watch, unwatched, kept, took: began.elapsed() }
+    }
+
+    /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.
+    fn now(&self) -> Result<Arc<Root>, String> {
+        if self.root.is_host() {
+            return Ok(Arc::clone(&self.root));
+        }
+        Root::open(&self.root.shown("/")).map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    fn keep(
+        &self,
+        root: &Root,
+        config: &Config,
+        how: &Keeping<'_>,
+        say: &Sender<Said>,
+    ) -> Result<Kept, String> {
+        let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
+        let beside = setup::beside();
+        let setup = Setup {
+            root,
+            config,
+            programs: programs.as_ref(),
+            beside: beside.as_deref(),
+            running: setup::running(),
+            now: Moment::of(SystemTime::now()),
+            caller: self.caller.clone(),
+            waiter: setup::waiter(),
+        };
+        let mut told = |progress: Progress<'_>| {
+            if self.ends.load(Ordering::Relaxed) {
+                self.stand(say);
+            }
+            match progress {
+                Progress::Begins(change) => tracing::info!("{}: {}", change.path.display(), change.reason),
+                Progress::Settles(effect) => tracing::info!("{effect}"),
+                Progress::Waits(text) => tracing::info!("{text}"),
+                Progress::Comes(..) => {}
+            }
+        };
+        setup.keep(how, &mut told).map_err(|error| error.to_string())
+    }
+
+    /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.
+    fn stand(&self, say: &Sender<Said>) {
+        self.say(say, Said::Stands);
+        loop {
+            std::thread::park();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Device nodes that somebody else keeps setting: a receipt counts no repairs of a node, for each start makes it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// As often as a file of ours is repaired before its path counts as contested, and the first time, which is none.
+const TIMES: usize = 4;
+
+/// What was longer ago says nothing any more: a day, as of files.
+const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often each node got its group and mode.
+#[derive(Debug, Clone, Default)]
+pub struct Nodes(BTreeMap<PathBuf, Node>);
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    /// Which node stands at the path: another one there begins anew.
+    inode: u64,
+    set: Vec<Duration>,
+}
+
+impl Nodes {
+    /// The node at this path got its group and mode.
+    pub fn was_set(&mut self, path: &Path, inode: u64, now: Duration) {
+        let node = self.0.entry(path.to_owned()).or_default();
+        if node.inode != inode {
+            *node = Node { inode, set: Vec::new() };
+        }
+        node.set.retain(|at| now.saturating_sub(*at) < FORGIVEN);
+        node.set.push(now);
+    }
+
+    /// Those that are set no more. `inode`: which node stands at a path now.
+    #[must_use]
+    pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
+        let is_recent = |at: &&Duration| now.saturating_sub(**at) < FORGIVEN;
+        let is_given_up = |(path, node): &(&PathBuf, &Node)| {
+            node.set.iter().filter(is_recent).count() >= TIMES && inode(path) == Some(node.inode)
+        };
+        self.0.iter().filter(is_given_up).map(|(path, _)| path.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_repair_of_a_node_is_the_last_until_it_is_made_anew_or_a_day_has_passed() {
+        let (path, s) = (Path::new("/dev/kfd"), Duration::from_secs);
+        let mut nodes = Nodes::default();
+        for n in 0..4 {
+            assert!(nodes.given_up(s(n), |_| Some(7)).is_empty(), "after {n}");
+            nodes.was_set(path, 7, s(n));
+        }
+        assert_eq!(nodes.given_up(s(10), |_| Some(7)), [path.to_owned()].into());
+        assert!(nodes.given_up(s(10), |_| Some(8)).is_empty(), "another node");
+        assert!(nodes.given_up(s(10), |_| None).is_empty(), "it has gone");
+        assert!(nodes.given_up(s(24 * 3600 + 10), |_| Some(7)).is_empty(), "a day later");
+        nodes.was_set(path, 8, s(11));
+        assert!(nodes.given_up(s(11), |_| Some(8)).is_empty(), "made anew, and set once");
+    }
+}

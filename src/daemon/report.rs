@@ -1,0 +1,144 @@
+//! What the daemon says of itself: its answer to `status`, documented in docs/json.md.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use reconcile::{Finding, Pending, Restarts};
+use serde::{Deserialize, Serialize};
+
+use super::agenda::Cause;
+use crate::setup::Differs;
+
+/// How it stands. Times are seconds since 1970.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub schema_version: u32,
+    pub version: String,
+    pub pid: u32,
+    /// When it started.
+    pub since: u64,
+    /// Whether it changes anything, or only says what differs.
+    pub enforce: bool,
+    pub restart: Restarts,
+    /// Whether an apply has set this machine up, and no undo has taken it back since; null before the first look.
+    pub set_up: Option<bool>,
+    pub config: ConfigReport,
+    pub sources: Sources,
+    pub counts: Counts,
+    /// The last look.
+    pub last: Option<Last>,
+    /// What fails, and when it is tried again.
+    pub failing: Option<Failing>,
+    pub contested: Vec<Said>,
+    pub blocked: Vec<Said>,
+    pub left: Vec<Said>,
+    pub differs: Vec<Differs>,
+    /// Until when tags are kept whose GPUs have gone.
+    pub tags_held_until: Option<u64>,
+    /// Restarts and the like that are owed.
+    pub pending: Vec<Pending>,
+}
+
+/// The configuration that is in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigReport {
+    pub path: PathBuf,
+    /// Why what stands there now is not in force: the last good one is, or none.
+    pub problem: Option<String>,
+    pub in_force: bool,
+}
+
+/// Why something is not heard; null where it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    pub kernel: Option<String>,
+    pub files: Option<String>,
+}
+
+/// Since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Events of the kernel and of files that mattered.
+    pub kernel: u64,
+    pub files: u64,
+    /// How often there were more than the kernel keeps.
+    pub lost: u64,
+    pub looks: u64,
+    pub changes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Last {
+    pub at: u64,
+    pub took_ms: u64,
+    pub causes: BTreeSet<Cause>,
+    /// What it changed.
+    pub changed: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    pub since: u64,
+    /// Looks in a row that have failed.
+    pub times: u32,
+    /// When it is tried again, unless something is heard before.
+    pub again: Option<u64>,
+    pub what: Vec<Said>,
+}
+
+/// Something about a path; about everything where there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    pub path: Option<PathBuf>,
+    pub text: String,
+}
+
+impl From<Finding> for Said {
+    fn from(finding: Finding) -> Self {
+        Self { path: Some(finding.path), text: finding.text }
+    }
+}
+
+impl Report {
+    /// Whether something is not as it should be.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.config.problem.is_some() || self.failing.is_some() || !self.contested.is_empty()
+    }
+
+    /// In a sentence, for systemd and for people.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let of = |count: usize, one: &str| match count {
+            1 => format!("1 {one}"),
+            n => format!("{n} {one}s"),
+        };
+        if let Some(problem) = self.config.problem.as_ref() {
+            return if self.config.in_force {
+                format!("by the last good configuration: {problem}")
+            } else {
+                format!("waiting for a configuration: {problem}")
+            };
+        }
+        match (self.set_up, &self.failing) {
+            (None, _) => return "looking at the machine".to_owned(),
+            (_, Some(failing)) => {
+                let what = failing.what.first().map(|it| it.text.as_str()).unwrap_or_default();
+                return format!("failed {} in a row: {what}", of(failing.times as usize, "time"));
+            }
+            (Some(false), None) => {
+                return "nothing here is rocworker's: rocworker apply sets it up".to_owned();
+            }
+            (Some(true), None) => {}
+        }
+        let parts = [
+            (self.contested.len(), "contested path"),
+            (self.blocked.len(), "blocked path"),
+            (self.differs.len(), "difference"),
+            (self.pending.len(), "pending restart"),
+        ];
+        let said: Vec<String> =
+            parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, one)| of(count, one)).collect();
+        if said.is_empty() { "all as it should be".to_owned() } else { said.join(", ") }
+    }
+}

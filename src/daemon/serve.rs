@@ -1,0 +1,351 @@
+//! The process: hears, decides by the agenda, has the keeper look, and answers meanwhile.
+
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use root::{Lock, Root};
+
+use super::agenda::{Agenda, Cause};
+use super::debounce::Limits;
+use super::keeper::{Ground, Keeper, Said};
+use super::netlink::Netlink;
+use super::notify::{Manager, Message, Notifier};
+use super::socket::{STATUS, Server};
+use super::state::{Config, State};
+use super::watch::Watch;
+use super::{LOCK, SOCKET};
+use crate::moment::Moment;
+
+/// A file of ours that is changed is put right within a second: this, and a look.
+const LIMITS: Limits = Limits { quiet: Duration::from_millis(100), most: Duration::from_millis(400) };
+
+/// Whoever is told to end does so within a second.
+const END: Duration = Duration::from_millis(800);
+
+/// A look that takes longer is one that hangs: systemd is told no more that all is well.
+const LONGEST_LOOK: Duration = Duration::from_secs(600);
+
+/// What the daemon works with.
+#[derive(Debug)]
+pub struct Given {
+    pub root: Root,
+    pub config: Config,
+    pub manager: Manager,
+    /// For the history.
+    pub caller: String,
+}
+
+/// Why it cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("another rocworker serve runs already, and has {}: see rocworker status", path.display())]
+    Second { path: std::path::PathBuf },
+    #[error(transparent)]
+    Root(root::Error),
+    #[error("cannot {what}: {cause}")]
+    Kernel { what: &'static str, cause: io::Error },
+}
+
+fn kernel(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |cause| Error::Kernel { what, cause }
+}
+
+/// Serves until it is told to end.
+///
+/// # Errors
+/// When another serves already, or the kernel refuses what it cannot do without.
+pub fn serve(given: Given) -> Result<(), Error> {
+    let _lock = only_one(&given.root)?;
+    let mut daemon = Daemon::new(given)?;
+    let ended = daemon.run();
+    daemon.notifier.tell(&Message::Stopping);
+    if daemon.server.is_some() {
+        // One that is left does no harm: the next takes its place.
+        daemon.root.remove(SOCKET).ok();
+    }
+    ended
+}
+
+fn only_one(root: &Root) -> Result<Lock, Error> {
+    match root.lock(LOCK, Duration::ZERO) {
+        Err(root::Error::Locked { path, .. }) => Err(Error::Second { path }),
+        other => other.map_err(Error::Root),
+    }
+}
+
+struct Daemon {
+    root: Arc<Root>,
+    began: Instant,
+    notifier: Notifier,
+    watchdog: Option<Duration>,
+    /// When systemd is told next that all is well.
+    ping: Duration,
+    /// A byte for each signal to end, and to reload.
+    ends: UnixStream,
+    reloads: UnixStream,
+    netlink: Option<Netlink>,
+    /// With the keeper while it looks.
+    watch: Option<Watch>,
+    server: Option<Server>,
+    keeper: Keeper,
+    woken: UnixStream,
+    is_ending: Arc<AtomicBool>,
+    agenda: Agenda,
+    /// Since when a look goes on.
+    looks: Option<Duration>,
+    state: State,
+    told: String,
+}
+
+impl Daemon {
+    fn new(given: Given) -> Result<Self, Error> {
+        let Given { root, config, manager, caller } = given;
+        let root = Arc::new(root);
+        let began = Instant::now();
+        let notifier = Notifier::to(manager.socket.as_deref()).map_err(kernel("reach systemd"))?;
+        let ends = on(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
+        let reloads = on(&[signal_hook::consts::SIGHUP])?;
+        let mut state = State::new(config, Moment::of(SystemTime::now()).seconds());
+        // Beneath another Root the kernel's devices are another machine's.
+        let netlink = if root.is_host() {
+            Netlink::open()
+                .map_err(|errno| state.is_deaf(format!("the kernel's events cannot be heard: {errno}")))
+                .ok()
+        } else {
+            state
+                .is_deaf("the kernel's events are not this machine's beneath another root than /".to_owned());
+            None
+        };
+        let watch =
+            Watch::new().map_err(|errno| state.is_blind(format!("files cannot be watched: {errno}"))).ok();
+        let server = Server::bind(&root)
+            .map_err(|error| {
+                tracing::warn!("{}: {error}: rocworker status cannot ask", root.shown(SOCKET).display());
+            })
+            .ok();
+        let (wake, woken) = pair()?;
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let ground = Ground { root: Arc::clone(&root), ends: Arc::clone(&is_ending), wake, caller };
+        let keeper = Keeper::start(ground).map_err(kernel("start a thread"))?;
+        let agenda = Agenda::new(began.elapsed(), LIMITS, state.interval());
+        Ok(Self {
+            root,
+            began,
+            notifier,
+            watchdog: manager.watchdog,
+            ping: Duration::ZERO,
+            ends,
+            reloads,
+            netlink,
+            watch,
+            server,
+            keeper,
+            woken,
+            is_ending,
+            agenda,
+            looks: None,
+            state,
+            told: String::new(),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        self.told = self.state.report(self.now(), &self.agenda).sentence();
+        self.notifier.tell(&Message::Ready(&self.told));
+        let mut until = None;
+        loop {
+            if until.is_none() {
+                self.look_if_due()?;
+            }
+            self.ping();
+            self.wait(until)?;
+            self.hear()?;
+            if self.hear_keeper() {
+                return Ok(());
+            }
+            self.answer();
+            if has_byte(&mut self.ends) && until.is_none() {
+                self.is_ending.store(true, Ordering::Relaxed);
+                until = Some(self.now() + END);
+            }
+            if until.is_some_and(|until| self.looks.is_none() || until <= self.now()) {
+                return Ok(());
+            }
+            if has_byte(&mut self.reloads) {
+                self.reload();
+            }
+            self.tell();
+        }
+    }
+
+    fn look_if_due(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let Some(causes) = self.agenda.begin(now) else { return Ok(()) };
+        self.state.read_config(&self.root);
+        self.agenda.every(now, self.state.interval());
+        let order = self.state.order(&self.root, now, causes, self.watch.take());
+        self.looks = Some(now);
+        if self.keeper.order(order) { Ok(()) } else { Err(lost_keeper()) }
+    }
+
+    /// Says that all is well, unless a look hangs.
+    fn ping(&mut self) {
+        let now = self.now();
+        let Some(interval) = self.watchdog.filter(|_| self.ping <= now) else { return };
+        if self.looks.is_none_or(|since| now.saturating_sub(since) < LONGEST_LOOK) {
+            self.notifier.tell(&Message::Watchdog);
+        }
+        self.ping = now + interval;
+    }
+
+    fn wait(&self, until: Option<Duration>) -> Result<(), Error> {
+        let now = self.now();
+        let ping = self.watchdog.map(|_| self.ping);
+        let slow = self.server.as_ref().and_then(Server::next);
+        let next = [self.agenda.next(), ping, slow, until].into_iter().flatten().min();
+        let timeout = next.map_or(PollTimeout::NONE, |next| {
+            // Up to the next millisecond: rounded down it would look too early, again and again.
+            let left = next.saturating_sub(now) + Duration::from_micros(999);
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+        });
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(16);
+        let own = [&self.ends, &self.reloads, &self.woken].map(|it| it.as_fd());
+        let heard = self.netlink.iter().map(|it| it.as_fd()).chain(self.watch.iter().map(|it| it.as_fd()));
+        fds.extend(own.into_iter().chain(heard).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        fds.extend(self.server.iter().flat_map(Server::waits).map(|(fd, flags)| PollFd::new(fd, flags)));
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(kernel("wait for events")(errno.into())),
+        }
+    }
+
+    /// What the kernel tells of devices and files.
+    fn hear(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        if let Some(netlink) = &self.netlink {
+            match netlink.read() {
+                Ok(heard) => {
+                    self.state.heard_kernel(heard.events, heard.lost);
+                    self.note(now, heard.events > 0, heard.lost > 0, Cause::Kernel);
+                }
+                Err(errno) => {
+                    self.state.is_deaf(format!("the kernel's events are heard no more: {errno}"));
+                    self.netlink = None;
+                    self.note(now, false, true, Cause::Kernel);
+                }
+            }
+        }
+        if let Some(watch) = &self.watch {
+            let heard = watch.read().map_err(|errno| kernel("read what has changed")(errno.into()))?;
+            self.state.heard_files(heard.events, heard.lost);
+            self.note(now, heard.events > 0, heard.lost > 0, Cause::Files);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, now: Duration, came: bool, lost: bool, cause: Cause) {
+        if came {
+            self.agenda.heard(now, cause);
+        }
+        if lost {
+            self.agenda.heard(now, Cause::Lost);
+        }
+    }
+
+    /// Whether the keeper has stopped for good, which it does when it is told to end.
+    fn hear_keeper(&mut self) -> bool {
+        let mut bytes = [0; 16];
+        while self.woken.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        while let Some(said) = self.keeper.heard() {
+            match said {
+                Said::Stands => return true,
+                Said::Done(mut done) => {
+                    let now = self.now();
+                    self.watch = done.watch.take();
+                    self.looks = None;
+                    let ended = self.state.looked(&self.root, now, *done);
+                    self.agenda.ended(now, ended);
+                }
+            }
+        }
+        false
+    }
+
+    fn answer(&mut self) {
+        let now = self.now();
+        let Some(server) = &mut self.server else { return };
+        let (state, agenda) = (&self.state, &self.agenda);
+        server.turn(now, |asked| {
+            let answer = if asked == STATUS.as_bytes() {
+                serde_json::to_string(&state.report(now, agenda))
+            } else {
+                serde_json::to_string(&serde_json::json!({ "schema_version": 1, "error": "ask for status" }))
+            };
+            format!("{}\n", answer.unwrap_or_default())
+        });
+    }
+
+    /// Reads the configuration again, and looks at once.
+    fn reload(&mut self) {
+        let us = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from);
+        let us = us.ok().and_then(|since| u64::try_from(since.as_micros()).ok()).unwrap_or_default();
+        self.notifier.tell(&Message::Reloading(us));
+        self.state.forget_config();
+        self.agenda.heard(self.now(), Cause::Reload);
+        self.notifier.tell(&Message::Ready("looking at the machine, as somebody asked for it"));
+    }
+
+    /// What is shown of it, when it is another sentence than before.
+    fn tell(&mut self) {
+        let sentence = self.state.report(self.now(), &self.agenda).sentence();
+        if sentence != self.told {
+            self.notifier.tell(&Message::Status(&sentence));
+            tracing::info!("{sentence}");
+            self.told = sentence;
+        }
+    }
+}
+
+fn lost_keeper() -> Error {
+    Error::Kernel { what: "look at the machine", cause: io::Error::other("its thread has ended") }
+}
+
+/// A pair of sockets of which neither side waits.
+fn pair() -> Result<(UnixStream, UnixStream), Error> {
+    let made = UnixStream::pair().and_then(|(one, other)| {
+        one.set_nonblocking(true)?;
+        other.set_nonblocking(true)?;
+        Ok((one, other))
+    });
+    made.map_err(kernel("make a pair of sockets"))
+}
+
+/// What gets a byte with each of these signals.
+fn on(signals: &[i32]) -> Result<UnixStream, Error> {
+    let (heard, says) = pair()?;
+    for signal in signals {
+        let says = says.try_clone().map_err(kernel("hear a signal"))?;
+        signal_hook::low_level::pipe::register(*signal, says).map_err(kernel("hear a signal"))?;
+    }
+    Ok(heard)
+}
+
+/// Whether a signal has come since the last call.
+fn has_byte(heard: &mut UnixStream) -> bool {
+    let mut bytes = [0; 64];
+    let mut has = false;
+    while heard.read(&mut bytes).is_ok_and(|count| count > 0) {
+        has = true;
+    }
+    has
+}

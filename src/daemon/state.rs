@@ -1,0 +1,300 @@
+//! What the daemon knows: which configuration is in force, what was heard and done, what fails and since when.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use reconcile::{Outcome, Restarts, Verb};
+use root::Root;
+
+use super::agenda::{Agenda, Cause, Ended};
+use super::hold::Hold;
+use super::keeper::{Done, Order};
+use super::nodes::Nodes;
+use super::report::{ConfigReport, Counts, Failing, Last, Report, Said, Sources};
+use super::watch::Watch;
+use crate::config::{self, ClusterBloom, Restart};
+use crate::moment::Moment;
+use crate::setup::Kept;
+
+/// Where nothing says otherwise.
+const INTERVAL: Duration = Duration::from_secs(300);
+
+/// Where the configuration is.
+#[derive(Debug)]
+pub struct Config {
+    /// `--config`, a path of the machine that the program runs on, with that machine.
+    pub file: Option<(Root, PathBuf)>,
+    pub environment: ClusterBloom,
+}
+
+impl Config {
+    fn read(&self, root: &Root) -> Result<config::Config, String> {
+        let read = match &self.file {
+            None => config::Config::read(root),
+            Some((caller, path)) => config::Config::read_file(caller, path),
+        };
+        let (config, _unused) = read.map_err(|error| error.to_string())?.beside(&self.environment)?;
+        Ok(config)
+    }
+
+    fn path(&self, root: &Root) -> PathBuf {
+        self.file.as_ref().map_or_else(|| root.shown(config::PATH), |(_, path)| path.clone())
+    }
+}
+
+#[derive(Debug)]
+pub struct State {
+    config: Config,
+    path: PathBuf,
+    since: u64,
+    in_force: Option<Arc<config::Config>>,
+    config_problem: Option<String>,
+    /// Whether a look by the configuration that is in force has come to its end.
+    is_followed: bool,
+    sources: Sources,
+    counts: Counts,
+    hold: Hold,
+    nodes: Nodes,
+    /// When something was changed that is taken in by a restart.
+    changed: Option<Duration>,
+    causes: BTreeSet<Cause>,
+    last: Option<Last>,
+    kept: Option<Kept>,
+    error: Option<String>,
+    failing_since: Option<u64>,
+}
+
+fn wall() -> u64 {
+    Moment::of(SystemTime::now()).seconds()
+}
+
+impl State {
+    /// `since`: seconds since 1970.
+    #[must_use]
+    pub fn new(config: Config, since: u64) -> Self {
+        Self {
+            config,
+            path: PathBuf::new(),
+            since,
+            in_force: None,
+            config_problem: None,
+            is_followed: false,
+            sources: Sources::default(),
+            counts: Counts::default(),
+            hold: Hold::new(Duration::ZERO),
+            nodes: Nodes::default(),
+            changed: None,
+            causes: BTreeSet::new(),
+            last: None,
+            kept: None,
+            error: None,
+            failing_since: None,
+        }
+    }
+
+    /// The kernel's events are not heard, for this reason.
+    pub fn is_deaf(&mut self, why: String) {
+        self.sources.kernel = Some(why);
+    }
+
+    /// Files are not watched, for this reason.
+    pub fn is_blind(&mut self, why: String) {
+        self.sources.files = Some(why);
+    }
+
+    pub fn heard_kernel(&mut self, events: u64, lost: u64) {
+        (self.counts.kernel, self.counts.lost) = (self.counts.kernel + events, self.counts.lost + lost);
+    }
+
+    pub fn heard_files(&mut self, events: u64, lost: u64) {
+        (self.counts.files, self.counts.lost) = (self.counts.files + events, self.counts.lost + lost);
+    }
+
+    /// How often it looks though nothing was heard.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.in_force.as_ref().map_or(INTERVAL, |config| config.daemon.interval)
+    }
+
+    /// Takes what stands there as new, whatever was read of it before.
+    pub fn forget_config(&mut self) {
+        self.is_followed = false;
+    }
+
+    /// Reads the configuration. While it is wrong, the last good one stays in force.
+    pub fn read_config(&mut self, root: &Root) {
+        self.path = self.config.path(root);
+        match self.config.read(root) {
+            Ok(config) => {
+                if self.config_problem.take().is_some() {
+                    tracing::info!("{} is in force again", self.path.display());
+                }
+                if self.in_force.as_deref() != Some(&config) {
+                    self.is_followed = false;
+                    self.hold.last(config.daemon.settle);
+                    self.in_force = Some(Arc::new(config));
+                }
+            }
+            Err(problem) => {
+                if self.config_problem.as_ref() != Some(&problem) {
+                    let stays = if self.in_force.is_some() {
+                        "the last good one stays in force"
+                    } else {
+                        "nothing is done"
+                    };
+                    tracing::error!("{problem}; {stays}");
+                }
+                self.config_problem = Some(problem);
+            }
+        }
+    }
+
+    /// A look that begins now.
+    pub fn order(
+        &mut self,
+        root: &Root,
+        now: Duration,
+        causes: BTreeSet<Cause>,
+        watch: Option<Watch>,
+    ) -> Order {
+        let inode = |path: &std::path::Path| root.identity(path).ok().map(|it| it.inode);
+        let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));
+        self.causes = causes;
+        Order {
+            config: self.in_force.clone(),
+            watch,
+            restarts: self.restarts(now),
+            closely,
+            // What a person has configured does not wait.
+            tags_may_go: !self.is_followed || self.hold.may_go(now),
+            given_up: self.nodes.given_up(now, inode),
+        }
+    }
+
+    /// What may be done with units now: one that is to be restarted waits until what it reads has stopped changing.
+    fn restarts(&self, now: Duration) -> Restarts {
+        let may = match self.in_force.as_ref().map(|config| config.daemon.restart) {
+            None | Some(Restart::Never) => return Restarts::Never,
+            Some(Restart::Drain) => Restarts::Drain,
+            Some(Restart::Now) => Restarts::Now,
+        };
+        if self.quiet_from().is_some_and(|from| from > now) { Restarts::Never } else { may }
+    }
+
+    /// From when on nothing that units read has changed for long enough.
+    fn quiet_from(&self) -> Option<Duration> {
+        let settle = self.in_force.as_ref()?.daemon.settle;
+        Some(self.changed? + settle)
+    }
+
+    /// A look has come to its end.
+    pub fn looked(&mut self, root: &Root, now: Duration, done: Done) -> Ended {
+        let Done { watch, unwatched, kept, took } = done;
+        if let Some(problem) = unwatched {
+            self.is_blind(problem);
+        } else if watch.is_some() {
+            self.sources.files = None;
+        }
+        self.counts.looks += 1;
+        let mut changed = Vec::new();
+        match kept {
+            Ok(kept) => {
+                self.is_followed = self.in_force.is_some();
+                self.hold.saw(now, kept.is_held);
+                for change in &kept.changes {
+                    if change.change == Verb::Permissions
+                        && let Ok(identity) = root.identity(&change.path)
+                    {
+                        self.nodes.was_set(&change.path, identity.inode, now);
+                    }
+                }
+                if kept.changes.iter().any(|change| !change.effects.is_empty()) {
+                    self.changed = Some(now);
+                }
+                changed.extend(kept.changes.iter().map(|change| change.path.clone()));
+                for finding in &kept.failed {
+                    tracing::error!("{}: {}", finding.path.display(), finding.text);
+                }
+                (self.kept, self.error) = (Some(kept), None);
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                self.error = Some(error);
+            }
+        }
+        self.counts.changes += u64::try_from(changed.len()).unwrap_or(u64::MAX);
+        self.last = Some(Last {
+            at: wall(),
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            causes: std::mem::take(&mut self.causes),
+            changed,
+        });
+        let failed = self.error.is_some() || self.kept.as_ref().is_some_and(Kept::has_failed);
+        self.failing_since = failed.then(|| self.failing_since.unwrap_or_else(wall));
+        Ended { failed, settles: self.settles(now) }
+    }
+
+    /// When something is due that waits for quiet.
+    fn settles(&self, now: Duration) -> Option<Duration> {
+        let restarts = self.in_force.as_ref().is_some_and(|config| config.daemon.restart != Restart::Never);
+        let is_owed = restarts && self.kept.as_ref().is_some_and(|kept| !kept.pending.is_empty());
+        let quiet = self.quiet_from().filter(|from| is_owed && *from > now);
+        [self.hold.ends(), quiet].into_iter().flatten().min()
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn report(&self, now: Duration, agenda: &Agenda) -> Report {
+        let kept = self.kept.as_ref();
+        let daemon = self.in_force.as_ref().map(|config| config.daemon);
+        let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
+        let said =
+            |findings: &[reconcile::Finding]| findings.iter().cloned().map(Said::from).collect::<Vec<_>>();
+        let failing = self.failing_since.map(|since| {
+            let (times, again) = agenda.failing().unwrap_or_default();
+            Failing { since, times, again: again.map(clock), what: self.failures() }
+        });
+        Report {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            since: self.since,
+            enforce: daemon.is_some_and(|it| it.enforce),
+            restart: match daemon.map(|it| it.restart) {
+                None | Some(Restart::Never) => Restarts::Never,
+                Some(Restart::Drain) => Restarts::Drain,
+                Some(Restart::Now) => Restarts::Now,
+            },
+            set_up: kept.filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up),
+            config: ConfigReport {
+                path: self.path.clone(),
+                problem: self.config_problem.clone(),
+                in_force: self.in_force.is_some(),
+            },
+            sources: self.sources.clone(),
+            counts: self.counts,
+            last: self.last.clone(),
+            failing,
+            contested: kept.map(|kept| said(&kept.contested)).unwrap_or_default(),
+            blocked: kept.map(|kept| said(&kept.blocked)).unwrap_or_default(),
+            left: kept.map(|kept| said(&kept.left)).unwrap_or_default(),
+            differs: kept.map(|kept| kept.differs.clone()).unwrap_or_default(),
+            tags_held_until: self.hold.ends().map(clock),
+            pending: kept.map(|kept| kept.pending.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn failures(&self) -> Vec<Said> {
+        let whole = |text: &String| Said { path: None, text: text.clone() };
+        let mut what: Vec<Said> = self.error.iter().map(whole).collect();
+        if let Some(kept) = self.kept.as_ref().filter(|_| self.error.is_none()) {
+            what.extend(kept.problem.iter().map(whole));
+            what.extend(kept.failed.iter().cloned().map(Said::from));
+            let failed = kept.effects.iter().filter(|effect| effect.outcome == Outcome::Failed);
+            what.extend(failed.map(|effect| whole(&effect.text)));
+        }
+        what
+    }
+}

@@ -1,0 +1,240 @@
+//! Files, folders and nodes as they change: inotify(7).
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use root::{Kind, Root};
+
+use super::interests::{Interests, Names};
+
+/// What changes a folder or what is in it. A file counts once its writer has closed it.
+const OF_FILES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(OF_NODES);
+
+/// The same of device nodes: whoever uses a GPU opens and closes its node for writing, which changes nothing.
+const OF_NODES: AddWatchFlags = AddWatchFlags::IN_CREATE
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_ATTRIB)
+    .union(AddWatchFlags::IN_DELETE_SELF)
+    .union(AddWatchFlags::IN_MOVE_SELF)
+    .union(AddWatchFlags::IN_ONLYDIR);
+
+/// What was heard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Changes of what matters.
+    pub events: u64,
+    /// How often there were more than the kernel keeps.
+    pub lost: u64,
+}
+
+#[derive(Debug)]
+pub struct Watch {
+    inotify: Inotify,
+    watched: HashMap<WatchDescriptor, Names>,
+    followed: BTreeMap<PathBuf, Names>,
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}
+
+impl Watch {
+    /// # Errors
+    /// What the kernel says: a user may have so many only (fs.inotify.max_user_instances).
+    pub fn new() -> Result<Self, Errno> {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        Ok(Self { inotify, watched: HashMap::new(), followed: BTreeMap::new() })
+    }
+
+    /// Watches for these from now on, and for nothing else. Folders that came or went since the last call are taken in:
+    /// what changes after this call is heard.
+    ///
+    /// # Errors
+    /// When a folder cannot be watched: a sentence. The others are.
+    pub fn follow(&mut self, root: &Root, interests: &Interests) -> Result<(), String> {
+        let is_folder = |path: &Path| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
+        let mut problem = None;
+        // A folder that comes between the look and the watch above it is found by the second turn.
+        for _ in 0..8 {
+            let wanted = interests.watchable(is_folder);
+            let is_settled = wanted == self.followed;
+            let mut watched: HashMap<WatchDescriptor, Names> = HashMap::new();
+            for (folder, names) in &wanted {
+                let mask = if folder.starts_with("/dev") { OF_NODES } else { OF_FILES };
+                match self.inotify.add_watch(&root.shown(folder), mask) {
+                    // Two paths of one folder.
+                    Ok(id) => match watched.get_mut(&id) {
+                        Some(known) if known != names => *known = Names::All,
+                        Some(_) => {}
+                        None => drop(watched.insert(id, names.clone())),
+                    },
+                    // It has just gone, and the folder above it tells.
+                    Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+                    Err(errno) => {
+                        let folder = root.shown(folder);
+                        problem = Some(format!("{} cannot be watched: {errno}", folder.display()));
+                    }
+                }
+            }
+            for id in self.watched.keys().filter(|id| !watched.contains_key(id)) {
+                // The kernel has taken it away already where the folder has gone.
+                self.inotify.rm_watch(*id).ok();
+            }
+            (self.watched, self.followed) = (watched, wanted);
+            if is_settled {
+                break;
+            }
+        }
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// Reads what has come, and does not wait for more.
+    ///
+    /// # Errors
+    /// When nothing can be read any more.
+    pub fn read(&self) -> Result<Heard, Errno> {
+        let mut heard = Heard::default();
+        for _ in 0..256 {
+            match self.inotify.read_events() {
+                Ok(events) => events.iter().for_each(|event| self.hear(event, &mut heard)),
+                Err(Errno::EAGAIN) => break,
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(heard)
+    }
+
+    fn hear(&self, event: &InotifyEvent, heard: &mut Heard) {
+        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+            heard.lost += 1;
+        } else if let Some(names) = self.watched.get(&event.wd)
+            && names.have(event.name.as_deref())
+        {
+            heard.events += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// What is done, how, and how many changes that matter it makes at the least.
+    type Step<'a> = (&'a str, &'a dyn Fn(&Path), u64);
+
+    fn heard(steps: &[Step<'_>]) {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["etc", "dev/dri"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let mut interests = Interests::default();
+        interests.add(Path::new("/etc/cdi/amd.json"));
+        interests.add_folder(Path::new("/dev/dri"));
+        let mut watch = Watch::new().unwrap();
+        watch.follow(&root, &interests).unwrap();
+        for (what, step, least) in steps {
+            step(dir.path());
+            let heard = watch.read().unwrap();
+            assert_eq!(
+                (heard.events >= *least && (*least > 0 || heard.events == 0), heard.lost),
+                (true, 0),
+                "{what}"
+            );
+            watch.follow(&root, &interests).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_matters_is_heard_and_other_names_are_not() {
+        let write = |path: &'static str| move |dir: &Path| fs::write(dir.join(path), "x").unwrap();
+        heard(&[
+            ("another file", &write("etc/passwd"), 0),
+            ("the folder comes", &|dir| fs::create_dir(dir.join("etc/cdi")).unwrap(), 1),
+            ("another file beside it", &write("etc/cdi/other.json"), 0),
+            ("the file comes", &write("etc/cdi/amd.json"), 1),
+            (
+                "it is replaced",
+                &|dir| fs::rename(dir.join("etc/cdi/other.json"), dir.join("etc/cdi/amd.json")).unwrap(),
+                1,
+            ),
+            (
+                "its mode changes",
+                &|dir| {
+                    fs::set_permissions(dir.join("etc/cdi/amd.json"), Permissions::from_mode(0o600)).unwrap();
+                },
+                1,
+            ),
+            ("it is read", &|dir| drop(fs::read(dir.join("etc/cdi/amd.json")).unwrap()), 0),
+            (
+                "a node is used",
+                &|dir| drop(fs::OpenOptions::new().write(true).open(dir.join("dev/dri/renderD128")).unwrap()),
+                0,
+            ),
+            (
+                "a node's mode changes",
+                &|dir| {
+                    fs::set_permissions(dir.join("dev/dri/renderD128"), Permissions::from_mode(0o600))
+                        .unwrap();
+                },
+                1,
+            ),
+            ("the folder of nodes goes", &|dir| fs::remove_dir_all(dir.join("dev/dri")).unwrap(), 1),
+            ("it comes back", &|dir| fs::create_dir(dir.join("dev/dri")).unwrap(), 1),
+            ("with a node", &write("dev/dri/renderD128"), 1),
+            (
+                "a folder is put in another's place",
+                &|dir| {
+                    fs::create_dir(dir.join("etc/new")).unwrap();
+                    fs::rename(dir.join("etc/cdi"), dir.join("etc/old")).unwrap();
+                    fs::rename(dir.join("etc/new"), dir.join("etc/cdi")).unwrap();
+                },
+                1,
+            ),
+            ("in the new one", &write("etc/cdi/amd.json"), 1),
+            ("in the old one", &write("etc/old/amd.json"), 0),
+        ]);
+    }
+
+    #[test]
+    fn more_than_the_kernel_keeps_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let mut interests = Interests::default();
+        interests.add_folder(Path::new("/many"));
+        fs::create_dir(dir.path().join("many")).unwrap();
+        let mut watch = Watch::new().unwrap();
+        watch.follow(&root, &interests).unwrap();
+        let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        // Two files by turns: an event that is as the one before it is not kept twice.
+        for n in 0..limit.trim().parse::<usize>().unwrap() + 10 {
+            fs::write(dir.path().join("many").join(["a", "b"][n % 2]), "").unwrap();
+        }
+        let (mut lost, mut events) = (0, 0);
+        loop {
+            let heard = watch.read().unwrap();
+            (lost, events) = (lost + heard.lost, events + heard.events);
+            if heard == Heard::default() {
+                break;
+            }
+        }
+        assert!(lost >= 1 && events > 0, "{lost} {events}");
+    }
+}

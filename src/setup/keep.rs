@@ -1,0 +1,317 @@
+//! What the daemon does at each look: an apply's plan, as far as it may carry it out by itself.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use reconcile::{
+    Carried, Change, Desired, Effect, Finding, Note, Outcome, Pending, Plan, Progress, Receipt, Restarts,
+    Services, Settled, Stage, Store, Verb, Work,
+};
+use serde::{Deserialize, Serialize};
+
+use super::planned::told_of;
+use super::recorded::record;
+use super::{Error, Setup};
+use crate::engines::concourse::ENV_FILE;
+use crate::engines::env_file::EnvFile;
+use crate::memory::Memory;
+use crate::premises::Premises;
+use crate::worker::concern::Concern;
+use crate::worker::desired::desired;
+use crate::worker::lost_tags::loses;
+use crate::worker::selection::is_off;
+use crate::worker::{concourse, policy};
+
+/// What one look may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Keeping<'a> {
+    /// Whether anything may be changed.
+    pub enforce: bool,
+    /// What may be done with units whose configuration was changed.
+    pub restarts: Restarts,
+    /// Whether systemd is also asked about restarts that are owed of earlier changes: somebody may have made them since.
+    pub closely: bool,
+    /// Whether a worker may lose tags because GPUs have gone.
+    pub tags_may_go: bool,
+    /// Device nodes that somebody else keeps setting.
+    pub given_up: &'a BTreeSet<PathBuf>,
+}
+
+/// What a look came to.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done.
+    pub is_set_up: bool,
+    /// Why it cannot be said what should be.
+    pub problem: Option<String>,
+    pub changes: Vec<Change>,
+    /// Changes that could not be made.
+    pub failed: Vec<Finding>,
+    pub effects: Vec<Settled>,
+    pub contested: Vec<Finding>,
+    pub blocked: Vec<Finding>,
+    pub left: Vec<Finding>,
+    /// What is not as it should be, and is not changed.
+    pub differs: Vec<Differs>,
+    /// Whether tags are among it that may go once their GPUs have been gone for long enough.
+    pub is_held: bool,
+    pub pending: Vec<Pending>,
+    pub notes: Vec<Note>,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Differs {
+    pub path: PathBuf,
+    pub why: Why,
+}
+
+/// Why it is not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The daemon only reports (`daemon.enforce: false`).
+    Reported,
+    /// It is for an apply: packages and the like, what an engine is told while no GPU is there, the daemon's own unit.
+    Apply,
+    /// Tags whose GPUs have just gone.
+    Settling,
+}
+
+impl Kept {
+    /// Whether something should be that is not, and that may be when it is tried again.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.problem.is_some()
+            || !self.failed.is_empty()
+            || self.effects.iter().any(|effect| effect.outcome == Outcome::Failed)
+    }
+}
+
+/// What should be, as far as that can be told.
+struct Wanted {
+    desired: Desired,
+    /// Why it cannot be told: then engines are told of no GPU.
+    problem: Option<String>,
+    /// Whether the configuration wants AMD's GPUs and there is no card.
+    has_lost_all: bool,
+    remembered: Memory,
+    memory: Memory,
+}
+
+/// A plan, parted by who carries it out.
+struct Parted {
+    plan: Plan,
+    differs: Vec<Differs>,
+    is_held: bool,
+    contested: Vec<Finding>,
+}
+
+impl Setup<'_> {
+    /// Brings what engines are told, nodes, and files of ours to what they should be. It installs nothing, and restarts
+    /// nothing unless it may. `told` hears of each change before it is made.
+    ///
+    /// # Errors
+    /// When the receipt or what is remembered cannot be read or kept.
+    pub fn keep(&self, how: &Keeping<'_>, told: &mut dyn FnMut(Progress<'_>)) -> Result<Kept, Error> {
+        let receipt = Store::new(self.root).receipt()?;
+        let Some(wanted) = self.wanted(&receipt)? else { return Ok(Kept::default()) };
+        let looked = self.parted(how, &wanted, &receipt, None)?;
+        let is_due = |pending: &Pending| self.may_settle(how, &[], looked.is_held, &pending.effect);
+        let is_idle = looked.plan.changes.is_empty()
+            && wanted.memory == wanted.remembered
+            && receipt.writing.is_none()
+            && !receipt.pending.iter().any(is_due);
+        if !how.enforce || is_idle {
+            return Ok(self.reported(wanted, looked, &receipt));
+        }
+        let mut kept = Kept::default();
+        if !self.act(how, &mut kept, told)? {
+            return Ok(Kept::default());
+        }
+        // How it stands after all that.
+        let receipt = Store::new(self.root).receipt()?;
+        let Some(wanted) = self.wanted(&receipt)? else { return Ok(kept) };
+        let looked = self.parted(how, &wanted, &receipt, None)?;
+        let after = self.reported(wanted, looked, &receipt);
+        let Kept { changes, failed, effects, .. } = kept;
+        Ok(Kept { changes, failed, effects, ..after })
+    }
+
+    /// Carries out what it may, under the lock. False where there is nothing of ours by then.
+    fn act(
+        &self,
+        how: &Keeping<'_>,
+        kept: &mut Kept,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<bool, Error> {
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("serve"));
+        for stage in [Stage::Shape, Stage::Expose] {
+            // Somebody may have had the lock until now, and the first stage changes what is true.
+            let Some(wanted) = self.wanted(work.receipt())? else { return Ok(false) };
+            if wanted.memory != wanted.remembered {
+                wanted.memory.write(self.root)?;
+            }
+            let parted = self.parted(how, &wanted, work.receipt(), Some(stage))?;
+            let carried = work.carry_out(&parted.plan, self.now.seconds(), told);
+            let is_last = stage == Stage::Expose || carried.is_err();
+            if let Some(note) = is_last.then(|| record(&mut work)).flatten() {
+                tracing::warn!("{}", note.text);
+            }
+            let Carried { done, failed, effects } = carried?;
+            let arose: Vec<Effect> =
+                parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
+            kept.failed.extend(failed);
+            kept.effects.extend(effects);
+            kept.changes.extend(parted.plan.changes.into_iter().filter(|it| done.contains(&it.path)));
+            let services = Services {
+                restarts: how.restarts,
+                // Nobody waits here for hours: what does is a unit of its own.
+                drain: std::time::Duration::ZERO,
+                ..self.services()
+            };
+            let is_first = |effect: &Effect| matches!(effect, Effect::Udev { .. });
+            let is_due = |effect: &Effect| {
+                is_first(effect) == (stage == Stage::Shape)
+                    && self.may_settle(how, &arose, parted.is_held, effect)
+            };
+            kept.effects.extend(work.settle_told(self.root, &services, is_due, told)?);
+        }
+        Ok(true)
+    }
+
+    /// `None` where nothing is to be kept as it is.
+    fn wanted(&self, receipt: &Receipt) -> Result<Option<Wanted>, Error> {
+        let remembered = Memory::read(self.root)?;
+        // By which rule units are restarted is kept by an apply alone.
+        let is_set_up = !receipt.entries.is_empty() && receipt.restart.is_some() && !remembered.undone;
+        if !is_set_up {
+            return Ok(None);
+        }
+        let premises: Premises = self.without_apt(&remembered, receipt);
+        let has_lost_all = !is_off(self.config) && premises.facts.amd().next().is_none();
+        let told = self.memory(&remembered, &premises).map_err(crate::worker::desired::Error::from);
+        let told = told.and_then(|memory| Ok((memory, desired(self.config, &premises)?)));
+        Ok(Some(match told {
+            Ok((mut memory, mut desired)) => {
+                // Whether a driver that was installed runs is for an apply to see.
+                memory.driver.clone_from(&remembered.driver);
+                memory.unverified = remembered.unverified;
+                desired.notes.extend(self.stale(&remembered, &premises));
+                Wanted { desired, problem: None, has_lost_all, remembered, memory }
+            }
+            Err(error) => Wanted {
+                desired: Desired::default(),
+                problem: Some(error.to_string()),
+                has_lost_all,
+                memory: remembered.clone(),
+                remembered,
+            },
+        }))
+    }
+
+    fn parted(
+        &self,
+        how: &Keeping<'_>,
+        wanted: &Wanted,
+        receipt: &Receipt,
+        stage: Option<Stage>,
+    ) -> Result<Parted, Error> {
+        let plan = Plan::make(self.root, &wanted.desired, receipt, stage, false, self.now.seconds())?;
+        let concern = |path: &Path| {
+            let action = wanted.desired.actions.iter().find(|action| action.path == path);
+            let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
+            action.map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default().to_owned()
+        };
+        let keeps_tags = !how.tags_may_go && self.loses_tags(&wanted.desired, &plan);
+        let mut parted = Parted { differs: Vec::new(), is_held: false, contested: Vec::new(), plan };
+        for change in std::mem::take(&mut parted.plan.changes) {
+            let path = change.path.clone();
+            let concern = concern(&path);
+            let goes = matches!(change.change, Verb::Remove | Verb::Restore | Verb::Edit)
+                && !is_wanted(wanted, &path);
+            if !self.is_for_daemon(wanted, &change, &concern, goes) {
+                parted.differs.push(Differs { path, why: Why::Apply });
+            } else if keeps_tags && (concern == Concern::Concourse.as_ref() || path == Path::new(ENV_FILE)) {
+                parted.is_held = true;
+                parted.differs.push(Differs { path, why: Why::Settling });
+            } else if how.given_up.contains(&path) {
+                let text = "something else keeps setting its group and mode: they are set no more until the node is made \
+                            anew, or rocworker.service is restarted";
+                parted.contested.push(Finding { path, text: text.to_owned() });
+            } else if how.enforce {
+                parted.plan.changes.push(change);
+            } else {
+                parted.differs.push(Differs { path, why: Why::Reported });
+            }
+        }
+        Ok(parted)
+    }
+
+    /// Whether it is the daemon's to carry out. `goes`: it is taken back.
+    fn is_for_daemon(&self, wanted: &Wanted, change: &Change, concern: &str, goes: bool) -> bool {
+        let is_file = matches!(change.kind, "owned" | "edited" | "node");
+        let tells_engines = self.tells_engines(&change.path);
+        if !is_file || concern == Concern::Packages.as_ref() {
+            false
+        } else if wanted.problem.is_some() {
+            // What it says may be another card's by now.
+            tells_engines
+        } else if wanted.has_lost_all {
+            // A card that fell off its bus may come back: engines stay as they are configured.
+            tells_engines || change.path == Path::new(policy::PATH)
+        } else {
+            // It would not hear of a configuration that wants it again.
+            !(goes && concern == Concern::Daemon.as_ref())
+        }
+    }
+
+    /// Whether the worker would have fewer GPUs to offer by this plan.
+    fn loses_tags(&self, desired: &Desired, plan: &Plan) -> bool {
+        let is_changed = plan.changes.iter().any(|change| change.path == Path::new(ENV_FILE));
+        let Some(now) = self.root.read_text(ENV_FILE, 1 << 20).ok().filter(|_| is_changed) else {
+            return false;
+        };
+        let after = desired.actions.iter().find(|action| action.path == Path::new(ENV_FILE));
+        let after = after.and_then(|action| match &action.kind {
+            reconcile::Kind::Owned(reconcile::Content::File { bytes, .. }) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        });
+        let tags = |text: &str| EnvFile::parse(text).get(concourse::TAGS).unwrap_or_default().to_owned();
+        loses(&tags(&now), &after.map(tags).unwrap_or_default())
+    }
+
+    /// `arose`: what changes of this look have made necessary.
+    fn may_settle(&self, how: &Keeping<'_>, arose: &[Effect], is_held: bool, effect: &Effect) -> bool {
+        match effect {
+            Effect::AptUpdate { .. } | Effect::Reboot { .. } => false,
+            Effect::Udev { .. } | Effect::SystemdReload | Effect::Start { .. } | Effect::Stop { .. } => true,
+            Effect::Reload { .. } | Effect::Restart { .. } | Effect::NextStart { .. } => {
+                let may = how.restarts != Restarts::Never && !is_held;
+                self.programs.is_none() || may || how.closely || arose.contains(effect)
+            }
+        }
+    }
+
+    fn reported(&self, wanted: Wanted, looked: Parted, receipt: &Receipt) -> Kept {
+        let Parted { plan, differs, is_held, contested } = looked;
+        let mut notes = wanted.desired.notes;
+        notes.extend(told_of(&plan));
+        Kept {
+            is_set_up: true,
+            problem: wanted.problem,
+            contested: [plan.contested, contested].concat(),
+            blocked: plan.blocked,
+            left: plan.left,
+            differs,
+            is_held,
+            pending: receipt.owed(self.root).cloned().collect(),
+            notes,
+            ..Kept::default()
+        }
+    }
+}
+
+fn is_wanted(wanted: &Wanted, path: &Path) -> bool {
+    wanted.desired.actions.iter().any(|action| action.path == path)
+}

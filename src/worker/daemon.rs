@@ -1,0 +1,104 @@
+//! The unit that keeps the machine so while it runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use minijinja::context;
+use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+
+use crate::config::Config;
+use crate::engines::unit::Unit;
+use crate::facts::Facts;
+use crate::render::{self, Templates};
+use crate::worker::selection::is_off;
+
+/// What notes are about, and the concern.
+pub const ABOUT: &str = "daemon";
+
+pub const UNIT: &str = "rocworker.service";
+pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker.service";
+
+/// What `systemctl enable` would make. It is a link of ours instead, which undo takes back like everything else.
+const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker.service";
+
+/// Where its template lets it write in any case.
+const WRITABLE: [&str; 5] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices"];
+
+/// Why the unit cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Template(#[from] render::Error),
+    #[error("{place}: the unit that it gives does not run `{expected}`: mend the template")]
+    Unfit { place: String, expected: String },
+}
+
+/// Whether this machine is to have the unit: systemd starts it, and it has a card of AMD's, usable or not.
+#[must_use]
+pub fn is_wanted(config: &Config, facts: &Facts) -> bool {
+    config.daemon.unit && !is_off(config) && facts.systemd && facts.amd().next().is_some()
+}
+
+/// What should be so for it. `program`: what it is to run, or why nothing can be named that stays. `others`: what it
+/// will keep as it is.
+///
+/// # Errors
+/// When the template does not give a unit that runs the program.
+pub fn actions(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    program: &Result<PathBuf, String>,
+    others: &[Action],
+) -> Result<Desired, Error> {
+    let mut desired = Desired::default();
+    if !is_wanted(config, facts) {
+        return Ok(desired);
+    }
+    let program = match program {
+        Ok(program) => program,
+        Err(why) => {
+            desired.note(
+                ABOUT,
+                format!("no unit can keep this machine so while it runs: {why} and apply again, or `daemon: {{unit: false}}`"),
+            );
+            return Ok(desired);
+        }
+    };
+    let unit = text(templates, program, others)?;
+    let reason = "it follows the machine's GPUs while it runs";
+    let unit = Action::file(Stage::Expose, UNIT_FILE, unit, reason)
+        .with(Effect::SystemdReload)
+        .with(Effect::Start { unit: UNIT.to_owned() })
+        .taken_back_with(vec![Effect::SystemdReload, Effect::Stop { unit: UNIT.to_owned() }]);
+    desired.push(unit);
+    let link = Kind::Owned(Content::Link { target: UNIT_FILE.into() });
+    let link = Action::new(Stage::Expose, WANTED, link, "systemd runs it at each start");
+    desired.push(link.with(Effect::SystemdReload));
+    Ok(desired)
+}
+
+fn text(templates: &Templates, program: &Path, others: &[Action]) -> Result<String, Error> {
+    let expected = [program.display().to_string(), "serve".to_owned()];
+    let folders = folders(others);
+    let text = templates.render(render::DAEMON, context! { program => &expected[0], folders })?;
+    if Unit::parse(Path::new(UNIT_FILE), &text).exec_start == expected {
+        Ok(text)
+    } else {
+        Err(Error::Unfit { place: templates.place(render::DAEMON), expected: expected.join(" ") })
+    }
+}
+
+/// The folders outside [`WRITABLE`] in which files are kept as they are.
+fn folders(others: &[Action]) -> Vec<String> {
+    let files = others.iter().filter(|it| matches!(it.kind, Kind::Owned(_) | Kind::Edited(_)));
+    let folders = files.filter_map(|action| action.path.parent()?.to_str());
+    // What a unit's line takes as it stands: no blank, no quote, no specifier.
+    let is_plain = |folder: &str| {
+        folder.starts_with('/')
+            && folder.bytes().all(|it| it.is_ascii_alphanumeric() || b"/._+-".contains(&it))
+    };
+    let is_known = |folder: &str| WRITABLE.iter().any(|known| Path::new(folder).starts_with(known));
+    let found: BTreeSet<&str> = folders.filter(|it| is_plain(it) && !is_known(it)).collect();
+    found.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,78 @@
+//! The configuration as it changes under a daemon that runs.
+
+use nix::sys::signal::Signal;
+
+use crate::laid::Laid;
+use crate::running::{Running, applied, command, eventually};
+
+const FILE: &str = "etc/rocworker/config.yaml";
+const SPEC: &str = "etc/cdi/amd.json";
+
+#[test]
+fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_force() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    laid.put(FILE, "gpu-device-ids: 0\n");
+    eventually("one GPU is told of", || !laid.text(SPEC).contains("renderD130"));
+
+    laid.put(FILE, "gpu-device-ids: [\n");
+    let said = running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
+    let problem = said["config"]["problem"].as_str().unwrap();
+    assert!(problem.contains("config.yaml:") && said["config"]["in_force"] == true, "{said:#}");
+    laid.put(SPEC, "{}");
+    eventually("the spec is by the last good one", || laid.text(SPEC).contains("renderD129"));
+    assert!(!laid.text(SPEC).contains("renderD130"));
+
+    laid.put(FILE, "");
+    eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
+    running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
+}
+
+#[test]
+fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    laid.put(FILE, "no-such-key: 1\n");
+    laid.put(SPEC, "{}");
+    let running = Running::begin(&laid);
+    let said = running.says();
+    assert_eq!((&said["config"]["in_force"], &said["set_up"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!(laid.text(SPEC), "{}");
+    laid.put(FILE, "");
+    eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn templates_of_the_operators_come_through() {
+    let laid = Laid::demo("wrapper: {requests: count}\n");
+    let _running = applied(&laid);
+    let text = laid.text("etc/rocworker/wrapper.json");
+    let template = include_str!("../../templates/wrapper.json");
+    laid.put("etc/rocworker/templates/wrapper.json", &format!("\n{template}"));
+    eventually("the policy is by the template", || laid.text("etc/rocworker/wrapper.json") != text);
+}
+
+#[test]
+fn sighup_has_it_look_at_once() {
+    let laid = Laid::demo("daemon: {interval-s: 86400}\n");
+    let running = applied(&laid);
+    let before = running.says();
+    running.signal(Signal::SIGHUP);
+    let said =
+        running.until("it has looked", |daemon| daemon["counts"]["looks"] != before["counts"]["looks"]);
+    assert_eq!(said["last"]["causes"], serde_json::json!(["reload"]), "{said:#}");
+}
+
+#[test]
+fn a_second_one_is_refused_in_a_sentence() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let output = command(&laid).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lock = laid.path("run/rocworker/daemon.lock");
+    let expected =
+        format!("another rocworker serve runs already, and has {}: see rocworker status", lock.display());
+    assert!(said.contains(&expected) && said.lines().count() == 1, "{said}");
+    assert!(running.says()["pid"].is_u64(), "the first goes on");
+}

@@ -1,0 +1,69 @@
+//! The end of a daemon.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use root::Root;
+
+use crate::laid::Laid;
+use crate::running::{Running, applied, eventually};
+
+const SPEC: &str = "etc/cdi/amd.json";
+
+#[test]
+fn it_ends_within_a_second_and_leaves_no_socket() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let laid = Laid::demo("");
+        let (status, took, said) = applied(&laid).ended(signal);
+        eprintln!("{signal}: {took:?}");
+        assert!(status.success() && took < Duration::from_secs(1), "{status} after {took:?}: {said}");
+        assert!(!laid.path("run/rocworker/daemon.sock").exists());
+        assert_eq!(laid.json(&["status"])["daemon"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn it_ends_within_a_second_while_it_waits_for_another_run_and_changes_nothing_more() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    let looks = running.says()["counts"]["looks"].clone();
+    // It has begun with it once it answers that its last look is older than the change.
+    eventually("it has heard of the change", || running.says()["counts"]["files"].as_u64() > Some(0));
+    let (status, took, said) = running.ended(Signal::SIGTERM);
+    eprintln!("in the middle of a look: {took:?}");
+    assert!(
+        status.success() && took < Duration::from_secs(1),
+        "{status} after {took:?} ({looks} looks): {said}"
+    );
+    drop(lock);
+    assert_eq!(laid.text(SPEC), "{}");
+    // Whoever comes next goes on.
+    laid.run(&["apply"]).success();
+    assert!(laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn it_answers_while_another_run_is_at_work_and_goes_on_afterwards() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    running.until("it has heard of the change", |daemon| daemon["counts"]["files"].as_u64() > Some(0));
+    assert_eq!(laid.text(SPEC), "{}");
+    drop(lock);
+    eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn one_that_was_killed_hinders_no_next_one() {
+    let laid = Laid::demo("");
+    drop(applied(&laid));
+    assert!(laid.path("run/rocworker/daemon.sock").exists(), "it was killed");
+    assert_eq!(laid.json(&["status"])["daemon"], serde_json::Value::Null);
+    let next = Running::begin(&laid);
+    assert!(next.says()["pid"].is_u64());
+}

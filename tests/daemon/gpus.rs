@@ -1,0 +1,138 @@
+//! GPUs that go and come, by the record of a captured machine's nodes.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::laid::Laid;
+use crate::running::{applied, eventually};
+
+const SPEC: &str = "etc/cdi/amd.json";
+const TAGS: &str = "etc/rocworker/concourse.env";
+
+/// A Concourse worker as its charm sets one up (fourdollars/concourse-ci-machine); the version of its containerd is told
+/// by dpkg, for no program is run beneath another root.
+fn machine(config: &str) -> Laid {
+    let laid = Laid::demo(config);
+    laid.put(
+        "etc/systemd/system/concourse-worker.service",
+        "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
+         ExecStart=/var/lib/concourse/bin/concourse worker\n",
+    );
+    for program in ["var/lib/concourse/bin/concourse", "var/lib/concourse/bin/containerd"] {
+        laid.put(program, "");
+        fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    laid.put(
+        "var/lib/dpkg/status",
+        "Package: containerd\nStatus: install ok installed\nVersion: 1.7.24~ds1-6\nArchitecture: amd64\n\n",
+    );
+    tag(&laid, "linux");
+    laid
+}
+
+/// The worker's own tags.
+fn tag(laid: &Laid, tags: &str) {
+    let text = format!(
+        "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG={tags}\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n"
+    );
+    laid.put("var/lib/concourse-worker/worker-config.env", &text);
+}
+
+/// The node of a GPU goes, or comes back.
+fn node(laid: &Laid, is_there: bool) {
+    let names = ["/dev/dri/renderD129\"", "/dev/dri/renderD229\""];
+    let (from, to) = if is_there { (names[1], names[0]) } else { (names[0], names[1]) };
+    let recorded = laid.text("capture.json");
+    assert!(recorded.contains(from), "{recorded}");
+    laid.put("capture.json", &recorded.replace(from, to));
+}
+
+#[test]
+fn a_gpu_that_goes_is_offered_no_more_at_once_and_is_again_when_it_comes_back() {
+    let laid = Laid::demo("");
+    let _running = applied(&laid);
+    for _ in 0..2 {
+        node(&laid, false);
+        let gone = eventually("it is offered no more", || !laid.text(SPEC).contains("renderD129"));
+        node(&laid, true);
+        let back = eventually("it is offered again", || laid.text(SPEC).contains("renderD129"));
+        eprintln!("gone after {gone:?}, back after {back:?}");
+    }
+}
+
+#[test]
+fn a_gpu_that_resets_takes_no_tag_away() {
+    let laid = machine("daemon: {settle-s: 3600}\n");
+    let running = applied(&laid);
+    let (tags, written) = (laid.text(TAGS), fs::metadata(laid.path(TAGS)).unwrap().ino());
+    assert!(tags.contains("linux,gpu,") && tags.contains("gpu-count=9"), "{tags}");
+    for _ in 0..2 {
+        node(&laid, false);
+        eventually("it is offered no more", || !laid.text(SPEC).contains("renderD129"));
+        let said = running.until("tags are kept", |daemon| daemon["tags_held_until"].is_u64());
+        let why = |path: &str| {
+            let differs = said["differs"].as_array().unwrap();
+            differs.iter().find(|it| it["path"] == format!("/{path}")).map(|it| it["why"].clone())
+        };
+        assert_eq!(why(TAGS), Some("settling".into()), "{said:#}");
+        node(&laid, true);
+        running.until("nothing is kept back", |daemon| {
+            daemon["tags_held_until"].is_null() && daemon["differs"] == serde_json::json!([])
+        });
+    }
+    assert_eq!((laid.text(TAGS), fs::metadata(laid.path(TAGS)).unwrap().ino()), (tags, written));
+}
+
+#[test]
+fn a_gpu_that_stays_away_takes_its_tags_with_it_after_a_while() {
+    let laid = machine("daemon: {settle-s: 1}\n");
+    let running = applied(&laid);
+    node(&laid, false);
+    let took = eventually("the tags are fewer", || laid.text(TAGS).contains("gpu-count=8"));
+    eprintln!("after {took:?}");
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+    running.until("nothing is kept back", |daemon| daemon["tags_held_until"].is_null());
+    // One that comes does not wait.
+    node(&laid, true);
+    eventually("the tags are more", || laid.text(TAGS).contains("gpu-count=9"));
+}
+
+#[test]
+fn what_a_person_or_the_charm_decides_about_tags_does_not_wait() {
+    let laid = machine("daemon: {settle-s: 3600}\n");
+    let _running = applied(&laid);
+    tag(&laid, "windows");
+    eventually("the charm's own tags come through", || laid.text(TAGS).contains("=windows,gpu,"));
+    laid.put("etc/rocworker/config.yaml", "daemon: {settle-s: 3600}\ngpu-device-ids: 0\n");
+    eventually("one GPU is offered", || laid.text(TAGS).contains("gpu-count=1"));
+    laid.put("etc/rocworker/config.yaml", "compute-runtime: none\n");
+    eventually("none is", || !laid.path(TAGS).exists());
+}
+
+#[test]
+fn a_machine_that_has_lost_every_card_stays_set_up_and_offers_none() {
+    let laid = machine("daemon: {settle-s: 0}\nwrapper: {requests: count}\n");
+    let running = applied(&laid);
+    let shim = "usr/local/lib/rocworker/shim/runc";
+    assert!(fs::symlink_metadata(laid.path(shim)).is_ok());
+    let cards = fs::read_dir(laid.path("sys/bus/pci/devices")).unwrap().map(|entry| entry.unwrap().path());
+    let is_amds = |path: &PathBuf| {
+        fs::read_to_string(path.join("vendor")).is_ok_and(|vendor| vendor.trim() == "0x1002")
+    };
+    for card in cards.filter(is_amds).collect::<Vec<_>>() {
+        fs::remove_file(card).unwrap();
+    }
+    fs::remove_dir_all(laid.path("sys/class/kfd")).unwrap();
+    fs::remove_dir_all(laid.path("sys/class/drm")).unwrap();
+    let said = running.look();
+    assert_eq!(
+        laid.json(&["detect"])["gpus"].as_array().unwrap().iter().filter(|it| it["vendor"] == "amd").count(),
+        0
+    );
+    assert_eq!((laid.path(SPEC).exists(), laid.path(TAGS).exists()), (false, false), "{said:#}");
+    assert!(laid.path("etc/udev/rules.d/70-amdgpu.rules").exists());
+    let why: Vec<_> = said["differs"].as_array().unwrap().iter().map(|it| it["why"].clone()).collect();
+    assert!(!why.is_empty() && why.iter().all(|why| why == "apply"), "{said:#}");
+}

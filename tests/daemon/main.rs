@@ -1,0 +1,20 @@
+//! `rocworker serve` beneath a Root: the real inotify, and a captured machine's nodes in its record.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, tells its figures, and lays out files"
+)]
+
+mod config;
+mod ending;
+mod gpus;
+#[path = "../setup/laid.rs"]
+#[allow(dead_code, reason = "what the tests of setup need beside")]
+mod laid;
+mod real_unit;
+mod repairs;
+mod running;
+mod socket;
+mod undone;

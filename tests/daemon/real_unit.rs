@@ -1,0 +1,156 @@
+//! The unit under a real systemd as process 1, in its own sandbox: what it may do there, and what systemd does with it.
+
+use layout::Machine;
+use support::real;
+use support::stage::{Stage, stdout};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
+
+/// What each script begins with: a machine of its own that was set up, with the program where a package puts it.
+const START: &str = r#"
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+# Bounded, so that a failure ends.
+until_true() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ] || { echo "never: $1" >&2; systemctl status rocworker >&2; cat /run/said /run/applied >&2; exit 1; }; sleep 0.05; done; }
+says() { systemctl show --value --property=$1 rocworker; }
+: > /run/systemd/container
+mkdir -p /etc/rocworker /etc/systemd/system/rocworker.service.d
+chmod 755 /usr/lib/rocworker/runc-amd-wrapper
+printf '[Service]\nStandardError=append:/run/said\nWatchdogSec=2\nRestartSec=0\n' > /etc/systemd/system/rocworker.service.d/test.conf
+groupadd --system render 2>/dev/null || true
+printf 'boot: {unit: false}\ncontainerd: {configure: never}\ndocker: {configure: never}\nwrapper: {requests: count}\n' > /etc/rocworker/config.yaml
+rocworker apply > /run/applied 2>&1 || { cat /run/applied >&2; exit 1; }
+until_true '[ "$(says StatusText)" = "all as it should be" ]'
+"#;
+
+fn boot(script: &str) -> Option<String> {
+    if !real::require_root(&["unshare", "systemctl", "systemd-analyze", "groupadd", "nsenter", "busybox"]) {
+        return None;
+    }
+    let stage = Stage::set(&Machine::demo());
+    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    let install = format!("install -m 755 {PROGRAM} /usr/bin/rocworker\n");
+    Some(stdout(&stage.boot(&format!("{install}{START}{script}"))))
+}
+
+#[test]
+fn real_systemd_starts_the_unit_when_it_is_applied_and_undo_takes_it_away() {
+    let Some(out) = boot(
+        r#"
+grep rocworker.service /run/applied
+says ActiveState
+says Type
+ls -l /etc/systemd/system/multi-user.target.wants/rocworker.service | sed 's/.*-> //'
+rocworker status | grep daemon
+rocworker apply | tail -1
+rocworker undo | grep rocworker.service
+systemctl is-active rocworker || true
+ls /etc/systemd/system/rocworker.service /etc/cdi/amd.json 2>&1 | grep -c 'No such file'
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(
+        out,
+        "+ /etc/systemd/system/rocworker.service  new: it follows the machine's GPUs while it runs
++ /etc/systemd/system/multi-user.target.wants/rocworker.service  new: systemd runs it at each start
+✓ rocworker.service was started
+active
+notify
+/etc/systemd/system/rocworker.service
+the daemon keeps this machine so: all as it should be
+nothing to change
+- /etc/systemd/system/multi-user.target.wants/rocworker.service  removed: it was not there before
+- /etc/systemd/system/rocworker.service  removed: it was not there before
+✓ rocworker.service was stopped
+inactive
+2
+"
+    );
+}
+
+#[test]
+fn real_in_its_sandbox_it_puts_files_and_nodes_right_and_can_do_nothing_else() {
+    let Some(out) = boot(
+        r#"
+pid=$(says MainPID)
+grep -E '^(NoNewPrivs|Seccomp|CapBnd):' /proc/$pid/status
+inside() { nsenter --target $pid --mount "$@" 2>&1 | sed 's/.*: //'; }
+inside touch /usr/bin/x
+inside touch /boot/x
+inside sh -c 'echo 1 > /proc/sys/kernel/sysrq'
+inside sh -c 'ls /root /home | wc -l'
+sum=$(sha256sum < /etc/cdi/amd.json)
+echo '{}' > /etc/cdi/amd.json
+until_true '[ "$(sha256sum < /etc/cdi/amd.json)" = "$sum" ]'
+chmod 600 /dev/dri/renderD129
+chgrp 0 /dev/dri/renderD129
+until_true '[ "$(stat -c "%a %G" /dev/dri/renderD129)" = "660 render" ]'
+rm /dev/dri/renderD130
+until_true '! grep -q renderD130 /etc/cdi/amd.json'
+# One of its unit's own files: it begins anew by it.
+sed -i 's/^TasksMax=.*/TasksMax=9/' /etc/systemd/system/rocworker.service
+until_true '[ "$(says MainPID)" != $pid ] && [ "$(says StatusText)" = "all as it should be" ]'
+grep TasksMax /etc/systemd/system/rocworker.service
+ls -l /proc/$(says MainPID)/fd | grep -c -E '/dev/(dri|kfd)' || true
+"#,
+    ) else {
+        return;
+    };
+    let expected = "NoNewPrivs:\t1
+CapBnd:\t000000000000000b
+Seccomp:\t2
+Read-only file system
+Read-only file system
+Read-only file system
+0
+TasksMax=64
+0
+";
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn real_systemd_begins_one_that_hangs_anew_reloads_it_and_ends_it_within_a_second() {
+    let Some(out) = boot(
+        r#"
+pid=$(says MainPID)
+kill -STOP $pid
+until_true '[ "$(says NRestarts)" = 1 ] && [ "$(says StatusText)" = "all as it should be" ]'
+until_true '! kill -0 $pid 2>/dev/null'
+pid=$(says MainPID)
+echo 'compute-runtime: [' > /etc/rocworker/config.yaml
+until_true 'says StatusText | grep -q "^by the last good configuration"'
+printf 'boot: {unit: false}\n' > /etc/rocworker/config.yaml
+systemctl reload rocworker
+until_true '[ "$(says StatusText)" = "all as it should be" ]'
+[ "$(says MainPID)" = $pid ] && echo the same process
+begun=$(cut -d ' ' -f 1 /proc/uptime)
+systemctl stop rocworker
+ended=$(cut -d ' ' -f 1 /proc/uptime)
+echo "$begun $ended" | awk '{ print ($2 - $1 < 1) ? "within a second" : "after " $2 - $1 " s" }'
+says Result
+rocworker status | grep -c daemon || true
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(out, "the same process\nwithin a second\nsuccess\n0\n");
+}
+
+#[test]
+fn real_systemd_analyze_finds_no_fault_and_little_exposure() {
+    let Some(out) = boot(
+        r#"
+unit=/etc/systemd/system/rocworker.service
+rm -r $unit.d
+systemd-analyze verify --man=no $unit && echo verified
+systemd-analyze security --offline=true --threshold=30 $unit > /run/exposure && echo not more than 3.0
+tail -1 /run/exposure >&2
+tail -1 /run/exposure | grep -o 'level for rocworker.service: [0-9.]*'
+"#,
+    ) else {
+        return;
+    };
+    let level = out.strip_prefix("verified\nnot more than 3.0\nlevel for rocworker.service: ").expect(&out);
+    assert!(level.trim().parse::<f64>().unwrap() <= 3.0, "{level}");
+}

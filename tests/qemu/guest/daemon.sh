@@ -1,0 +1,34 @@
+
+# The daemon's machine: follows steps.sh. What is made up is /sys: a laid-out one in which the machine's card is bound and
+# has vgem's render node. The kernel's own stands at /realsys. Nodes, modules and events are the kernel's.
+
+lay_sys() {
+    major=$(awk '$2 == "kfd" { print $1 }' /proc/devices)
+    mkdir -p /realsys && mount -o rbind /sys /realsys
+    cd /laid/sys || return
+    echo "$major:0" >devices/virtual/kfd/kfd/dev
+    mv dev/char/241:0 "dev/char/$major:0"
+    mount -o rbind /laid/sys /sys
+    cd /
+}
+
+# The nodes of the driver that stands for the card's.
+start() {
+    load amdgpu && load vgem && rmmod vgem && lay_sys && rocworker apply
+}
+
+# The test's program, started again in here.
+measure() {
+    /test/real_daemon --exact child --nocapture && cat /run/came
+}
+
+export RUST_BACKTRACE=1
+step release uname -r
+step start start
+rocworker serve >/tmp/daemon 2>&1 &
+echo $! >/run/pid
+step measure measure
+step daemon cat /tmp/daemon
+
+echo "@@ done" >/dev/ttyS1
+poweroff -f
