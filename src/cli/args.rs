@@ -88,6 +88,8 @@ pub(crate) enum Command {
     /// Who has which GPU, under a policy of exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
+    #[command(subcommand, hide = true)]
+    Deb(super::deb::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again
@@ -107,5 +109,9 @@ pub(crate) enum Command {
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write a page for the program and one for each command into this folder of this machine, which is there already
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
 }

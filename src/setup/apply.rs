@@ -99,7 +99,7 @@ impl Setup<'_> {
         Ok(applied)
     }
 
-    fn stages(
+    pub(super) fn stages(
         &self,
         work: &mut Work<'_>,
         remembered: &Memory,
