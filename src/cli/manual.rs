@@ -42,7 +42,8 @@ pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
 
 /// `rocworker.8` and, of each command, `rocworker-COMMAND.8`, as man(1) finds `man rocworker cdi list`.
 fn pages(folder: &Path, command: &clap::Command, name: &str) -> anyhow::Result<()> {
-    let page = clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("8").manual("rocworker");
+    let page =
+        clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("8").manual("rocworker");
     let mut text = Vec::new();
     page.render(&mut text)?;
     caller()?.write(folder.join(format!("{name}.8")), &text, Attributes { mode: 0o644, owner: None })?;

@@ -47,7 +47,11 @@ impl Setup<'_> {
         if let Some(first) = stay.first().filter(|_| forever) {
             let text = format!(
                 "{} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
-                if stay.len() == 1 { "it came".to_owned() } else { format!("it and {} more came", stay.len() - 1) }
+                if stay.len() == 1 {
+                    "it came".to_owned()
+                } else {
+                    format!("it and {} more came", stay.len() - 1)
+                }
             );
             findings.push(Finding { path: first.clone(), text });
         }

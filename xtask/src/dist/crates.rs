@@ -45,15 +45,19 @@ pub(super) fn linked() -> Result<Vec<Crate>> {
         .arguments(["--filter-platform", &platform])
         .read()?;
     let metadata: Value = serde_json::from_str(&metadata).context("reading what cargo metadata says")?;
-    let lock = String::from_utf8(read(&repository::top().join("Cargo.lock"))?).context("Cargo.lock is no text")?;
+    let lock =
+        String::from_utf8(read(&repository::top().join("Cargo.lock"))?).context("Cargo.lock is no text")?;
     select(&metadata, &checksums(&lock)).context("what cargo metadata says has another form than is known")
 }
 
 fn select(metadata: &Value, checksums: &BTreeMap<String, String>) -> Option<Vec<Crate>> {
     let packages: BTreeMap<&str, &Value> =
         metadata["packages"].as_array()?.iter().filter_map(|it| Some((it["id"].as_str()?, it))).collect();
-    let nodes: BTreeMap<&str, &Value> =
-        metadata["resolve"]["nodes"].as_array()?.iter().filter_map(|it| Some((it["id"].as_str()?, it))).collect();
+    let nodes: BTreeMap<&str, &Value> = metadata["resolve"]["nodes"]
+        .as_array()?
+        .iter()
+        .filter_map(|it| Some((it["id"].as_str()?, it)))
+        .collect();
     let is_program = |package: &Value| {
         package["source"].is_null() && package["name"].as_str().is_some_and(|name| PROGRAMS.contains(&name))
     };

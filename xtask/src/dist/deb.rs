@@ -52,7 +52,8 @@ pub(super) fn build(
     let mut meta = Files::default();
     meta.put("md5sums", sums(&files));
     for script in SCRIPTS {
-        let text = String::from_utf8(read(&source.join(script))?).context("a maintainer script is no text")?;
+        let text =
+            String::from_utf8(read(&source.join(script))?).context("a maintainer script is no text")?;
         meta.put_program(script, filled(script, &text, parts)?);
     }
     let kib = files.iter().map(|(_, file)| file.bytes.len().div_ceil(1024)).sum::<usize>();
@@ -81,7 +82,8 @@ pub(super) fn build(
 fn version(changelog: &str) -> Result<String> {
     let newest = changelog.lines().next().and_then(|line| line.strip_prefix("rocworker ("));
     let newest = newest.and_then(|rest| rest.split(')').next());
-    let newest = newest.with_context(|| format!("{SOURCE}/changelog does not begin with `rocworker (VERSION)`"))?;
+    let newest =
+        newest.with_context(|| format!("{SOURCE}/changelog does not begin with `rocworker (VERSION)`"))?;
     let upstream = newest.rsplit_once('-').map_or(newest, |(upstream, _)| upstream);
     ensure!(
         upstream == VERSION,

@@ -36,25 +36,43 @@ pub(crate) struct Programs {
     pub(crate) wrapper: PathBuf,
 }
 
+/// What a person or CI asks for; what is not said is built, in full.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    rocworker: Option<PathBuf>,
+    wrapper: Option<PathBuf>,
+    out: Option<PathBuf>,
+    fast: bool,
+}
+
+impl Asked {
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut asked = Self::default();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--rocworker" => asked.rocworker = Some(words.next()?.into()),
+                "--wrapper" => asked.wrapper = Some(words.next()?.into()),
+                "--out" => asked.out = Some(words.next()?.into()),
+                "--fast" => asked.fast = true,
+                _ => return None,
+            }
+        }
+        Some(asked)
+    }
+}
+
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (rocworker, wrapper, out) = match arguments {
-        [] => (None, None, repository::target().join("dist")),
-        [program, one, wrapper, other, out, folder]
-            if program == "--rocworker" && wrapper == "--wrapper" && out == "--out" =>
-        {
-            (Some(one.into()), Some(other.into()), folder.into())
-        }
-        _ => {
-            return Err(Refusal::new(
-                "`cargo xtask dist` takes nothing, or --rocworker FILE --wrapper FILE --out FOLDER",
-            ));
-        }
-    };
+    let usage =
+        "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --out FOLDER and --fast, each or none";
+    let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
     let programs = Programs {
-        rocworker: rocworker.map_or_else(release, Ok)?,
-        wrapper: wrapper.map_or_else(wrapper_build::build, Ok)?,
+        rocworker: asked.rocworker.map_or_else(release, Ok)?,
+        wrapper: asked.wrapper.map_or_else(wrapper_build::build, Ok)?,
     };
-    for file in make(&programs, &out, Compression::Small)? {
+    let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
+    let compression = if asked.fast { Compression::Fast } else { Compression::Small };
+    for file in make(&programs, &out, compression)? {
         println!("{}", file.display());
     }
     Ok(())
@@ -108,7 +126,44 @@ fn moment() -> Result<u64> {
         }
     };
     let text = text.trim();
-    let moment: u64 = text.parse().with_context(|| format!("{of} says {text:?}, which is no number of seconds"))?;
+    let moment: u64 =
+        text.parse().with_context(|| format!("{of} says {text:?}, which is no number of seconds"))?;
     ensure!(moment > 0, "{of} says 0, which tar takes for no time at all");
     Ok(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_the_same_programs_give_the_same_bytes() {
+        let tools = ["dpkg-deb", "dpkg-shlibdeps"];
+        let Some([made, wrapper]) = support::real::require_made([VARIABLE, "ROCWORKER_WRAPPER"], &tools)
+        else {
+            return;
+        };
+        let programs = Programs { rocworker: made.join("rocworker"), wrapper };
+        // The second begins in a later second than the first, and in another folder.
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [one, other] =
+            folders.each_ref().map(|out| make(&programs, out.path(), Compression::Fast).unwrap());
+        assert_eq!(one.len(), 4);
+        for (one, other) in one.iter().zip(&other) {
+            assert!(fs::read(one).unwrap() == fs::read(other).unwrap(), "{}", one.display());
+        }
+    }
+
+    #[test]
+    fn each_argument_stands_for_itself_and_another_is_refused() {
+        let parse =
+            |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(parse(&[]), Some(Asked::default()));
+        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w"]).unwrap();
+        assert!(asked.fast && asked.rocworker.is_none());
+        assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
+        for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
+            assert_eq!(parse(words), None, "{words:?}");
+        }
+    }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use flate2::GzBuilder;
 
+use super::VERSION;
 use super::deb::Compression;
 use super::files::Files;
 use super::parts::Parts;
-use super::VERSION;
 
 pub(super) fn write(parts: &Parts, moment: u64, compression: Compression, out: &Path) -> Result<PathBuf> {
     let folder = format!("rocworker-{VERSION}-{}-linux", std::env::consts::ARCH);

@@ -42,6 +42,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("patch", "is there for modules that bring patches along"),
     ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
+    ("lintian", "judges the Debian package"),
+    ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
