@@ -24,6 +24,11 @@ fn real_installing_and_removing_touches_the_packages_own_files_alone() {
         worker.dpkg(&["--install", &worker.deb_of("9.0-1")]).well();
         worker.dpkg(&["--install", "--force-downgrade", &worker.deb()]).well();
         same(&worker.written(), &now, system);
+        // As systemctl enable does it, whoever asked for that.
+        let unit = "rocworker-boot.service";
+        let links = "/etc/systemd/system/multi-user.target.wants";
+        let enable = format!("mkdir -p {links} && ln -s /usr/lib/systemd/system/{unit} {links}/");
+        worker.machine.call(&["sh", "-c", &enable]).well();
         worker.dpkg(&["--remove", "rocworker"]).well();
         worker.is("deinstall ok config-files");
         same(&worker.written(), &before, system);

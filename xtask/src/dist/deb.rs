@@ -113,8 +113,16 @@ fn sums(files: &Files) -> String {
 
 /// A maintainer script with what the program says of itself.
 fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
-    let units = parts.units.iter().map(|(unit, _)| unit.as_str()).collect::<Vec<_>>().join(" ");
-    let text = text.replace("@FORMATS@", parts.formats.trim_end()).replace("@UNITS@", &units);
+    let names = |only: &dyn Fn(&str) -> bool| {
+        let units = parts.units.iter().filter(|(_, text)| only(&String::from_utf8_lossy(text)));
+        units.map(|(unit, _)| unit.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    // What has ended by itself is neither stopped nor started: it belongs to a start of the machine.
+    let goes_on = |text: &str| !text.lines().any(|line| line == "Type=oneshot");
+    let text = text
+        .replace("@FORMATS@", parts.formats.trim_end())
+        .replace("@UNITS@", &names(&|_| true))
+        .replace("@SERVICES@", &names(&goes_on));
     match text.split('@').nth(1) {
         Some(left) if left.bytes().all(|byte| byte.is_ascii_uppercase()) => {
             bail!("{SOURCE}/{name} has @{left}@, for which there is nothing")
