@@ -6,6 +6,7 @@ mod caller;
 pub mod deb;
 mod driver;
 mod planned;
+mod recorded;
 mod settle;
 mod single;
 mod status;
