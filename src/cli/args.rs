@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Lxd(super::lxd::Command),
     /// Keep the machine so while it runs: follow its GPUs, the configuration and files of ours. rocworker.service runs it
     Serve,
+    #[command(subcommand, hide = true)]
+    Deb(super::deb::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again
@@ -114,5 +116,9 @@ pub(crate) enum Command {
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write a page for the program and one for each command into this folder of this machine, which is there already
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
 }

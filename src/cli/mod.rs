@@ -5,6 +5,7 @@ mod args;
 mod boot;
 mod cdi;
 mod changes;
+mod deb;
 mod demo;
 mod detect;
 mod doctor;
@@ -100,6 +101,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
 fn run(args: Args) -> anyhow::Result<Outcome> {
     let session = Session::new(&args)?;
     match args.command {
+        Command::Deb(command) => deb::run(&session, &command),
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
         Command::Plan { exit_code, out } => plan::run(&session, exit_code, out.as_deref()),
@@ -112,7 +114,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),
         Command::Lxd(command) => lxd::run(&session, &command),
-        Command::Man => manual::man(),
+        Command::Man { into } => manual::man(into.as_deref()),
         Command::Doctor { canary, canary_limit } => {
             doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
         }

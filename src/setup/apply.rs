@@ -100,7 +100,7 @@ impl Setup<'_> {
         Ok(applied)
     }
 
-    fn stages(
+    pub(super) fn stages(
         &self,
         work: &mut Work<'_>,
         remembered: &Memory,

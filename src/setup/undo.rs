@@ -31,14 +31,7 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn undo(&self, force: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let mut undone = Undone {
-            schema_version: 1,
-            changes: Vec::new(),
-            failed: Vec::new(),
-            effects: Vec::new(),
-            left: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut undone = Undone::default();
         let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
@@ -87,16 +80,29 @@ impl Setup<'_> {
 
     /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
     /// applied (`--config`), the rule of the last apply.
-    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+    pub(super) fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
         let says_nothing = self.config.text().trim().is_empty();
         receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
     }
 
     /// How the engines are configured now. None of their programs is run.
-    fn way_back(&self) -> WayBack {
+    pub(super) fn way_back(&self) -> WayBack {
         let mut versions = Versions::new(self.root, None, BTreeMap::new());
         let docker = Docker::read(self.root, &self.config.docker.config, &mut versions);
         way_back(self.config, Containerd::unasked(self.root, self.config).as_ref(), &docker)
+    }
+}
+
+impl Default for Undone {
+    fn default() -> Self {
+        Self {
+            schema_version: 1,
+            changes: Vec::new(),
+            failed: Vec::new(),
+            effects: Vec::new(),
+            left: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{fuzz, repository, wrapper_build};
+use crate::{dist, fuzz, repository, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
@@ -54,6 +54,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let program = steps.run("program", "make rocworker build", program)?;
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
+    let programs = dist::Programs { rocworker: program.clone(), wrapper: wrapper.clone() };
+    let remedy = "make `cargo xtask dist` work";
+    let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
@@ -69,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
 
     let ran = clean_file("real-components-ran.txt")?;
-    let tests = Tests { privilege, wrapper, oracle, program, static_program, kernels, ran };
+    let tests = Tests { privilege, wrapper, oracle, program, static_program, kernels, dist, ran };
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     let both = ["real_runc", "real_nodes"];
@@ -147,6 +150,8 @@ struct Tests {
     oracle: PathBuf,
     program: PathBuf,
     static_program: PathBuf,
+    /// The Debian package and what else is handed out.
+    dist: PathBuf,
     /// A kernel in a folder for each release of Debian.
     kernels: PathBuf,
     /// Each test of a real component adds its name here once it has found what it needs.
@@ -190,6 +195,7 @@ impl Tests {
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
             .environment("ROCWORKER_PROGRAM", &self.program)
             .environment(static_program::VARIABLE, &self.static_program)
+            .environment(dist::VARIABLE, &self.dist)
             .environment("ROCWORKER_KERNELS", &self.kernels)
     }
 }

@@ -43,6 +43,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
     ("shellcheck", "reads the scripts that are shipped"),
+    ("lintian", "judges the Debian package"),
+    ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
