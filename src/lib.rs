@@ -17,6 +17,7 @@ pub mod engines;
 pub mod facts;
 pub mod groups;
 pub mod host;
+pub mod juju;
 pub mod lease;
 pub mod memory;
 pub mod module_load;
