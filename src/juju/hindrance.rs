@@ -37,7 +37,9 @@ fn told(checks: &[Check]) -> Option<String> {
     } else {
         remedy.to_owned()
     };
-    let subject = first.subject.as_ref().map_or_else(String::new, |subject| format!("{subject} "));
+    // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
+    let thing = first.subject.as_ref().filter(|subject| subject.contains(['/', ':']));
+    let subject = thing.map_or_else(String::new, |subject| format!("{subject} "));
     Some(format!("{subject}{}: {remedy}", first.evidence))
 }
 
@@ -71,7 +73,7 @@ mod tests {
             ),
             (
                 vec![
-                    check(Status::Failed, None, "none of them in /dev", Some(gpu)),
+                    check(Status::Failed, Some("passthrough"), "none of them in /dev", Some(gpu)),
                     check(Status::Failed, Some("/dev/kfd"), "is not there", Some(kfd)),
                     check(Status::Failed, Some("/dev/kfd"), "is not there", Some(kfd)),
                 ],

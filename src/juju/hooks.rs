@@ -136,7 +136,11 @@ impl Machine<'_> {
     fn log_applied(&self, event: Event, applied: &Applied) -> Result<(), tools::Error> {
         let mut lines = Vec::new();
         if !applied.changes.is_empty() {
-            let (of, count) = (event.described(), applied.changes.len());
+            let of = event.described();
+            let count = match applied.changes.len() {
+                1 => "1 change".to_owned(),
+                more => format!("{more} changes"),
+            };
             lines.push((
                 Level::Info,
                 format!("{of}: {count} made on the machine, which rocworker history lists"),

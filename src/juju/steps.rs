@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reconcile::{Progress, Step};
+use reconcile::{Progress, Step, Verb};
 
 /// Between two tellings: apt tells a hundred steps in a minute.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -18,6 +18,9 @@ impl Steps {
     /// the last telling was some time ago.
     pub fn hear(&mut self, progress: &Progress<'_>, now: Instant) -> Option<String> {
         let text = match progress {
+            Progress::Begins(change) if matches!(change.change, Verb::Remove | Verb::Restore) => {
+                format!("taking back {}", change.path.display())
+            }
             Progress::Begins(change) => format!("{}: {}", change.path.display(), change.reason),
             Progress::Comes(change, Step { text, percent: None }) => {
                 format!("{}: {text}", change.path.display())

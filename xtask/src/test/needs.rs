@@ -42,6 +42,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("patch", "is there for modules that bring patches along"),
     ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
+    ("python3-venv", "holds charmcraft, which packs the charm"),
+    ("python3-apt", "charmcraft asks apt through it"),
+    ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
