@@ -18,6 +18,7 @@ pub mod engines;
 pub mod facts;
 pub mod groups;
 pub mod host;
+pub mod juju;
 pub mod lease;
 pub mod lxd;
 pub mod memory;

@@ -67,6 +67,14 @@ pub(crate) enum Command {
     },
     /// What was changed here, when, and by whom
     History,
+    /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
+    Hook {
+        /// The hook, as install or config-changed, or actions/NAME. Left out: what Juju's environment says
+        name: Option<String>,
+        /// Print the unit's status instead of setting it: the charm whose hook this is sets its own
+        #[arg(long)]
+        guest: bool,
+    },
     /// The CDI spec: what engines read to find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),

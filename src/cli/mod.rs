@@ -10,6 +10,7 @@ mod demo;
 mod detect;
 mod doctor;
 mod history;
+mod hook;
 mod lease;
 mod lxd;
 mod manual;
@@ -110,6 +111,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Status => status::run(&session),
         Command::Undo { force } => undo::run(&session, force),
         Command::History => history::run(&session),
+        Command::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),

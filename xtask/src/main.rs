@@ -34,6 +34,8 @@ usage: cargo xtask test [--yes]
            runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check
        cargo xtask kernel SUITE
            fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
+       cargo xtask charmcraft
+           fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
        cargo xtask picture
            draws docs/demo.svg from what the demo prints
        cargo xtask pci-ids FILE
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Some((task, [suite])) if task == "kernel" => {
             test::kernels::fetch_one(suite).map(|place| println!("{} holds the kernel", place.display()))
         }
+        Some((task, [])) if task == "charmcraft" => test::charm::make(),
         Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, rest)) if task == "pci-ids" => pci_ids::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
 
+pub(crate) mod charm;
 mod engines;
 mod exporter;
 mod headers;
@@ -66,6 +67,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
+    steps.run("charmcraft", remedy, charm::make)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
@@ -185,7 +188,7 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made = [releases::variable(), headers::variable(), incus::variable()];
+        let made = [releases::variable(), headers::variable(), incus::variable(), charm::variable()];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)

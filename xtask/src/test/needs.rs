@@ -45,6 +45,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("shellcheck", "reads the scripts that are shipped"),
     ("lintian", "judges the Debian package"),
     ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
+    ("python3-venv", "holds charmcraft, which packs the charm"),
+    ("python3-apt", "charmcraft asks apt through it"),
+    ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
