@@ -302,7 +302,8 @@ impl Daemon {
         self.notifier.tell(&Message::Reloading(us));
         self.state.forget_config();
         self.agenda.heard(self.now(), Cause::Reload);
-        self.notifier.tell(&Message::Ready("looking at the machine, as somebody asked for it"));
+        "looking at the machine, as somebody asked for it".clone_into(&mut self.told);
+        self.notifier.tell(&Message::Ready(&self.told));
     }
 
     /// What is shown of it, when it is another sentence than before.
