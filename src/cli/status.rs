@@ -73,7 +73,9 @@ fn shown(session: &Session, status: &Status) -> String {
 
 fn daemon(answer: &Answer) -> String {
     let report = match answer {
-        Answer::Silent { problem } => return format!("{} the daemon is not asked: {}\n", styled(WARN, "!"), printable(problem)),
+        Answer::Silent { problem } => {
+            return format!("{} the daemon is not asked: {}\n", styled(WARN, "!"), printable(problem));
+        }
         Answer::Report(report) => report,
     };
     let does = if report.enforce { "keeps this machine so" } else { "only reports (daemon.enforce: false)" };
@@ -89,7 +91,14 @@ fn daemon(answer: &Answer) -> String {
     if let Some(until) = report.tags_held_until {
         text.push_str(&format!("  a worker keeps the tags of GPUs that have gone until {}\n", at(until)));
     }
-    text.extend(report.sources.kernel.iter().chain(&report.sources.files).map(|why| format!("  {}\n", printable(why))));
+    text.extend(
+        report
+            .sources
+            .kernel
+            .iter()
+            .chain(&report.sources.files)
+            .map(|why| format!("  {}\n", printable(why))),
+    );
     text
 }
 

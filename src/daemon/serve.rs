@@ -273,6 +273,9 @@ impl Daemon {
                     let now = self.now();
                     self.watch = done.watch.take();
                     self.looks = None;
+                    if done.watches_more {
+                        self.agenda.heard(now, Cause::Files);
+                    }
                     let ended = self.state.looked(&self.root, now, *done);
                     self.agenda.ended(now, ended);
                 }
