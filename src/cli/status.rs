@@ -1,3 +1,5 @@
+use std::time::{Duration, UNIX_EPOCH};
+
 use reconcile::{Finding, Pending};
 
 use super::Outcome;
@@ -5,6 +7,10 @@ use super::changes::{changes, counted, findings, found, notes};
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
+use crate::daemon::ask::Answer;
+use crate::daemon::report::Said;
+use crate::moment::Moment;
+use crate::printable::printable;
 use crate::setup::{ChosenNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
@@ -51,6 +57,7 @@ fn shown(session: &Session, status: &Status) -> String {
         text.push_str(&found(root, &status.found));
     }
     text.push_str(&notes(&status.notes));
+    text.extend(status.daemon.as_ref().map(daemon));
     text.push_str(&match (status.ours.len(), status.is_off()) {
         (0, false) if !status.found.is_empty() => format!(
             "nothing here is rocworker's; {} {} as they should be all the same (-v), and undo leaves them\n",
@@ -62,6 +69,46 @@ fn shown(session: &Session, status: &Status) -> String {
         (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
     });
     text
+}
+
+fn daemon(answer: &Answer) -> String {
+    let report = match answer {
+        Answer::Silent { problem } => {
+            return format!("{} the daemon is not asked: {}\n", styled(WARN, "!"), printable(problem));
+        }
+        Answer::Report(report) => report,
+    };
+    let does = if report.enforce { "keeps this machine so" } else { "only reports (daemon.enforce: false)" };
+    let mark = if report.is_off() { styled(BAD, "!") + " " } else { String::new() };
+    let mut text = format!("{mark}the daemon {does}: {}\n", printable(&report.sentence()));
+    if let Some(failing) = &report.failing {
+        let since = at(failing.since);
+        let again = failing.again.map_or_else(String::new, |again| format!(", again at {}", at(again)));
+        text.push_str(&format!("  fails since {since}{again}\n"));
+        text.extend(failing.what.iter().map(said));
+    }
+    text.extend(report.contested.iter().map(|it| format!("  contested:{}", said(it))));
+    if let Some(until) = report.tags_held_until {
+        text.push_str(&format!("  a worker keeps the tags of GPUs that have gone until {}\n", at(until)));
+    }
+    text.extend(
+        report
+            .sources
+            .kernel
+            .iter()
+            .chain(&report.sources.files)
+            .map(|why| format!("  {}\n", printable(why))),
+    );
+    text
+}
+
+fn at(seconds: u64) -> String {
+    Moment::of(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+}
+
+fn said(said: &Said) -> String {
+    let path = said.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
+    format!("  {}\n", printable(&format!("{path}{}", said.text)))
 }
 
 fn pending(pending: &Pending) -> String {

@@ -36,6 +36,11 @@ impl Names {
 pub struct Interests(BTreeMap<PathBuf, Names>);
 
 impl Interests {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What stands at this path.
     pub fn add(&mut self, path: &Path) {
         if let (Some(folder), Some(name)) = (path.parent().filter(|it| it.is_absolute()), path.file_name()) {

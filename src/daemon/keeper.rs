@@ -13,6 +13,7 @@ use reconcile::command::Programs;
 use reconcile::{Progress, Restarts};
 use root::Root;
 
+use super::interests::Interests;
 use super::places::places;
 use super::watch::Watch;
 use crate::config::Config;
@@ -37,6 +38,8 @@ pub struct Done {
     pub watch: Option<Watch>,
     /// Why something cannot be watched.
     pub unwatched: Option<String>,
+    /// Whether something else is watched than before the look: what changed there meanwhile was not heard.
+    pub watches_more: bool,
     pub kept: Result<Kept, String>,
     pub took: Duration,
 }
@@ -74,8 +77,9 @@ impl Keeper {
         let (orders, to_do) = channel::<Order>();
         let (say, said) = channel();
         std::thread::Builder::new().name("keeper".to_owned()).spawn(move || {
+            let mut interests = Interests::default();
             for order in to_do {
-                let done = ground.carry_out(order, &say);
+                let done = ground.carry_out(order, &mut interests, &say);
                 ground.say(&say, Said::Done(Box::new(done)));
             }
         })?;
@@ -103,19 +107,32 @@ impl Ground {
         }
     }
 
-    fn carry_out(&self, order: Order, say: &Sender<Said>) -> Done {
+    fn carry_out(&self, order: Order, interests: &mut Interests, say: &Sender<Said>) -> Done {
         let began = Instant::now();
         let Order { config, mut watch, restarts, closely, tags_may_go, given_up } = order;
         let mut unwatched = None;
+        let mut watches_more = false;
         let kept = self.now().and_then(|root| {
-            let interests = places(&root, config.as_deref());
-            unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &interests).err());
-            let Some(config) = config else { return Ok(Kept::default()) };
-            let enforce = config.daemon.enforce;
-            let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
-            self.keep(&root, &config, &how, say)
+            // What was watched for until now: what else matters is found after the look, which has it to be made again.
+            let known = std::mem::take(interests);
+            let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
+            unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
+            let kept = config.as_ref().map_or_else(
+                || Ok(Kept::default()),
+                |config| {
+                    let enforce = config.daemon.enforce;
+                    let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
+                    self.keep(&root, config, &how, say)
+                },
+            );
+            *interests = places(&root, config.as_deref());
+            if *interests != known {
+                watches_more = true;
+                unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, interests).err());
+            }
+            kept
         });
-        Done { watch, unwatched, kept, took: began.elapsed() }
+        Done { watch, unwatched, watches_more, kept, took: began.elapsed() }
     }
 
     /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.

@@ -273,6 +273,9 @@ impl Daemon {
                     let now = self.now();
                     self.watch = done.watch.take();
                     self.looks = None;
+                    if done.watches_more {
+                        self.agenda.heard(now, Cause::Files);
+                    }
                     let ended = self.state.looked(&self.root, now, *done);
                     self.agenda.ended(now, ended);
                 }
@@ -302,7 +305,8 @@ impl Daemon {
         self.notifier.tell(&Message::Reloading(us));
         self.state.forget_config();
         self.agenda.heard(self.now(), Cause::Reload);
-        self.notifier.tell(&Message::Ready("looking at the machine, as somebody asked for it"));
+        "looking at the machine, as somebody asked for it".clone_into(&mut self.told);
+        self.notifier.tell(&Message::Ready(&self.told));
     }
 
     /// What is shown of it, when it is another sentence than before.

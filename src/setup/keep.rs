@@ -126,7 +126,7 @@ impl Setup<'_> {
             return Ok(self.reported(wanted, looked, &receipt));
         }
         let mut kept = Kept::default();
-        if !self.act(how, &mut kept, told)? {
+        if !self.act(how, (&receipt, wanted), &mut kept, told)? {
             return Ok(Kept::default());
         }
         // How it stands after all that.
@@ -138,46 +138,68 @@ impl Setup<'_> {
         Ok(Kept { changes, failed, effects, ..after })
     }
 
-    /// Carries out what it may, under the lock. False where there is nothing of ours by then.
+    /// Carries out what it may, under the lock. False where there is nothing of ours by then. `looked`: the receipt as it
+    /// was before the lock, and what should be by then.
     fn act(
         &self,
         how: &Keeping<'_>,
+        looked: (&Receipt, Wanted),
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
         let mut work = Work::begin_told(self.root, told)?.recorded(self.event("serve"));
-        for stage in [Stage::Shape, Stage::Expose] {
-            // Somebody may have had the lock until now, and the first stage changes what is true.
-            let Some(wanted) = self.wanted(work.receipt())? else { return Ok(false) };
-            if wanted.memory != wanted.remembered {
-                wanted.memory.write(self.root)?;
-            }
-            let parted = self.parted(how, &wanted, work.receipt(), Some(stage))?;
-            let carried = work.carry_out(&parted.plan, self.now.seconds(), told);
-            let is_last = stage == Stage::Expose || carried.is_err();
-            if let Some(note) = is_last.then(|| record(&mut work)).flatten() {
-                tracing::warn!("{}", note.text);
-            }
-            let Carried { done, failed, effects } = carried?;
-            let arose: Vec<Effect> =
-                parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-            kept.failed.extend(failed);
-            kept.effects.extend(effects);
-            kept.changes.extend(parted.plan.changes.into_iter().filter(|it| done.contains(&it.path)));
-            let services = Services {
-                restarts: how.restarts,
-                // Nobody waits here for hours: what does is a unit of its own.
-                drain: std::time::Duration::ZERO,
-                ..self.services()
-            };
-            let is_first = |effect: &Effect| matches!(effect, Effect::Udev { .. });
-            let is_due = |effect: &Effect| {
-                is_first(effect) == (stage == Stage::Shape)
-                    && self.may_settle(how, &arose, parted.is_held, effect)
-            };
-            kept.effects.extend(work.settle_told(self.root, &services, is_due, told)?);
+        let (receipt, mut wanted) = looked;
+        if work.receipt() != receipt {
+            // Somebody had the lock until now.
+            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
+            wanted = now;
         }
-        Ok(true)
+        if wanted.memory != wanted.remembered {
+            wanted.memory.write(self.root)?;
+        }
+        let has_shaped = self.act_on(how, Stage::Shape, &wanted, &mut work, kept, told)?;
+        if has_shaped {
+            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
+            wanted = now;
+        }
+        let ran = self.act_on(how, Stage::Expose, &wanted, &mut work, kept, told);
+        if let Some(note) = record(&mut work) {
+            tracing::warn!("{}", note.text);
+        }
+        ran.map(|_| true)
+    }
+
+    /// One stage. Whether anything was changed or done.
+    fn act_on(
+        &self,
+        how: &Keeping<'_>,
+        stage: Stage,
+        wanted: &Wanted,
+        work: &mut Work<'_>,
+        kept: &mut Kept,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<bool, Error> {
+        let parted = self.parted(how, wanted, work.receipt(), Some(stage))?;
+        let Carried { done, failed, effects } = work.carry_out(&parted.plan, self.now.seconds(), told)?;
+        let arose: Vec<Effect> =
+            parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
+        let services = Services {
+            restarts: how.restarts,
+            // Nobody waits here for hours: what does is a unit of its own.
+            drain: std::time::Duration::ZERO,
+            ..self.services()
+        };
+        let is_first = |effect: &Effect| matches!(effect, Effect::Udev { .. });
+        let is_due = |effect: &Effect| {
+            is_first(effect) == (stage == Stage::Shape)
+                && self.may_settle(how, &arose, parted.is_held, effect)
+        };
+        let settled = work.settle_told(self.root, &services, is_due, told)?;
+        let has_acted = !done.is_empty() || !settled.is_empty();
+        kept.failed.extend(failed);
+        kept.effects.extend(effects.into_iter().chain(settled));
+        kept.changes.extend(parted.plan.changes.into_iter().filter(|it| done.contains(&it.path)));
+        Ok(has_acted)
     }
 
     /// `None` where nothing is to be kept as it is.

@@ -12,29 +12,31 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 # Bounded, so that a failure ends.
 until_true() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ] || { echo "never: $1" >&2; systemctl status rocworker >&2; cat /run/said /run/applied >&2; exit 1; }; sleep 0.05; done; }
 says() { systemctl show --value --property=$1 rocworker; }
-: > /run/systemd/container
 mkdir -p /etc/rocworker /etc/systemd/system/rocworker.service.d
 chmod 755 /usr/lib/rocworker/runc-amd-wrapper
 printf '[Service]\nStandardError=append:/run/said\nWatchdogSec=2\nRestartSec=0\n' > /etc/systemd/system/rocworker.service.d/test.conf
 groupadd --system render 2>/dev/null || true
 printf 'boot: {unit: false}\ncontainerd: {configure: never}\ndocker: {configure: never}\nwrapper: {requests: count}\n' > /etc/rocworker/config.yaml
-rocworker apply > /run/applied 2>&1 || { cat /run/applied >&2; exit 1; }
+rocworker apply > /run/applied 2>&1 || { cat /run/applied /run/said >&2; systemctl status rocworker >&2; exit 1; }
 until_true '[ "$(says StatusText)" = "all as it should be" ]'
 "#;
 
-fn boot(script: &str) -> Option<String> {
+fn boot(is_container: bool, script: &str) -> Option<String> {
     if !real::require_root(&["unshare", "systemctl", "systemd-analyze", "groupadd", "nsenter", "busybox"]) {
         return None;
     }
     let stage = Stage::set(&Machine::demo());
     stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    // What systemd was told by whoever started it: it is in a container, where rocworker sets the nodes itself.
+    let around = if is_container { "" } else { ": > /run/systemd/container\n" };
     let install = format!("install -m 755 {PROGRAM} /usr/bin/rocworker\n");
-    Some(stdout(&stage.boot(&format!("{install}{START}{script}"))))
+    Some(stdout(&stage.boot(&format!("{install}{around}{START}{script}"))))
 }
 
 #[test]
 fn real_systemd_starts_the_unit_when_it_is_applied_and_undo_takes_it_away() {
     let Some(out) = boot(
+        false,
         r#"
 grep rocworker.service /run/applied
 says ActiveState
@@ -58,7 +60,7 @@ active
 notify
 /etc/systemd/system/rocworker.service
 the daemon keeps this machine so: all as it should be
-nothing to change
+everything is as it should be: nothing was changed
 - /etc/systemd/system/multi-user.target.wants/rocworker.service  removed: it was not there before
 - /etc/systemd/system/rocworker.service  removed: it was not there before
 ✓ rocworker.service was stopped
@@ -71,14 +73,15 @@ inactive
 #[test]
 fn real_in_its_sandbox_it_puts_files_and_nodes_right_and_can_do_nothing_else() {
     let Some(out) = boot(
+        true,
         r#"
 pid=$(says MainPID)
 grep -E '^(NoNewPrivs|Seccomp|CapBnd):' /proc/$pid/status
 inside() { nsenter --target $pid --mount "$@" 2>&1 | sed 's/.*: //'; }
 inside touch /usr/bin/x
 inside touch /boot/x
-inside sh -c 'echo 1 > /proc/sys/kernel/sysrq'
-inside sh -c 'ls /root /home | wc -l'
+inside touch /var/x
+inside find /root /home -mindepth 1
 sum=$(sha256sum < /etc/cdi/amd.json)
 echo '{}' > /etc/cdi/amd.json
 until_true '[ "$(sha256sum < /etc/cdi/amd.json)" = "$sum" ]'
@@ -96,13 +99,12 @@ ls -l /proc/$(says MainPID)/fd | grep -c -E '/dev/(dri|kfd)' || true
     ) else {
         return;
     };
-    let expected = "NoNewPrivs:\t1
-CapBnd:\t000000000000000b
+    let expected = "CapBnd:\t000000000000000b
+NoNewPrivs:\t1
 Seccomp:\t2
 Read-only file system
 Read-only file system
 Read-only file system
-0
 TasksMax=64
 0
 ";
@@ -112,6 +114,7 @@ TasksMax=64
 #[test]
 fn real_systemd_begins_one_that_hangs_anew_reloads_it_and_ends_it_within_a_second() {
     let Some(out) = boot(
+        false,
         r#"
 pid=$(says MainPID)
 kill -STOP $pid
@@ -140,6 +143,7 @@ rocworker status | grep -c daemon || true
 #[test]
 fn real_systemd_analyze_finds_no_fault_and_little_exposure() {
     let Some(out) = boot(
+        false,
         r#"
 unit=/etc/systemd/system/rocworker.service
 rm -r $unit.d

@@ -156,7 +156,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
             "not so that {what}: {}",
             fs::read_to_string("/tmp/daemon").unwrap()
         );
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(4));
     }
 }
 
