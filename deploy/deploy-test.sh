@@ -16,6 +16,7 @@ url=
 team=main
 minutes=20
 number=0
+units=()
 
 usage() {
     cat <<END
@@ -70,9 +71,10 @@ run() {
     $dry_run || "$@" || fail "$1 ended with $?: $remedy"
 }
 
-# expect PATTERN WHAT-TO-DO COMMAND...: runs a command whose output must have a line like that.
+# expect PATTERN WHAT-TO-DO COMMAND...: runs a command whose output, `said`, must have a line like that.
+said=
 expect() {
-    local pattern=$1 remedy=$2 said
+    local pattern=$1 remedy=$2
     shift 2
     show "$@"
     $dry_run && return
@@ -80,10 +82,10 @@ expect() {
     grep -qE -- "$pattern" <<<"$said" || fail "nothing in its output is like '$pattern': $remedy"
 }
 
-# juju_ COMMAND...: the words of a juju command for the model, in the array `words`.
+# juju_ SUBCOMMAND ARGUMENT...: the words of a juju command for the model, in the array `words`.
 words=()
 juju_() {
-    words=(juju "$1")
+    read -ra words <<<"juju $1"
     [[ -z $model ]] || words+=(--model "$model")
     words+=("${@:2}")
 }
@@ -113,6 +115,8 @@ parse() {
     # Without a folder juju takes it for the name of a charm in its store.
     [[ $charm == */* ]] || charm=./$charm
     [[ -n $program ]] || misuse "--program is missing"
+    [[ $worker =~ ^[a-z][a-z0-9-]*$ ]] || misuse "--worker has to be the name of an application"
+    units=("$worker/0")
     [[ $url =~ ^https?://[^[:space:]]+$ ]] || misuse "--url has to be an http or https address"
     [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || misuse "--minutes has to be a number from 1 to 9999"
 }
@@ -136,15 +140,18 @@ concourse() {
     step "The worker" "rocworker joins a worker that is there; the Concourse charm's own documentation deploys one."
     juju_ status "$worker"
     expect "^$worker/[0-9]+" "is $worker the name of the worker's application? --worker names another" "${words[@]}"
+    $dry_run || mapfile -t units < <(grep -oE "^$worker/[0-9]+" <<<"$said")
 }
 
 place_program() {
     step "The check" "Every folder of the worker's /srv is in each of its containers: tasks find the program there."
-    local remedy="is $worker/0 reached? juju status tells"
-    juju_ scp "$program" "$worker/0:/tmp/rocworker-task-check"
-    run "$remedy" "${words[@]}"
-    juju_ ssh "$worker/0" sudo install -D -m 0755 /tmp/rocworker-task-check /srv/rocworker/rocworker
-    run "$remedy" "${words[@]}"
+    local unit
+    for unit in "${units[@]}"; do
+        juju_ scp "$program" "$unit:/tmp/rocworker-task-check"
+        run "is $unit reached? juju status tells" "${words[@]}"
+        juju_ ssh "$unit" sudo install -D -m 0755 /tmp/rocworker-task-check /srv/rocworker/rocworker
+        run "is $unit reached? juju status tells" "${words[@]}"
+    done
 }
 
 deploy() {
@@ -167,7 +174,7 @@ deploy() {
 
 wait_for_gpus() {
     step "The GPUs" "The charm says how many it offers, or what is to be done: in LXD the commands for the host."
-    juju_ wait-for application rocworker --query 'status=="active"' --timeout "${minutes}m"
+    juju_ 'wait-for application' rocworker --query 'status=="active"' --timeout "${minutes}m"
     run "juju status rocworker says what is to be done" "${words[@]}"
     juju_ status rocworker
     expect '\(GPU: [1-9][0-9]*x AMD\)' "juju status rocworker says what is to be done" "${words[@]}"

@@ -140,7 +140,10 @@ impl Desk {
         desk.put("rocworker.charm", "");
         desk.put("rocworker", "#!/bin/sh\n");
         fs::set_permissions(desk.path("rocworker"), fs::Permissions::from_mode(0o755)).unwrap();
-        desk.put("juju-status-worker", "worker/0*  active  idle  0  10.0.0.7\n");
+        desk.put(
+            "juju-status-worker",
+            "worker/0*  active  idle  0  10.0.0.7\nworker/3  active  idle  3  10.0.0.8\n",
+        );
         desk.put("juju-status-rocworker", "rocworker/0*  active  idle  Worker ready (GPU: 2x AMD)\n");
         desk.put("juju-show-application.fails", "");
         desk.put("fly---target-ci-status.fails", "");
@@ -327,6 +330,7 @@ fn wrong_arguments_are_refused_with_two_before_anything_is_called() {
         (&["--program", "p", "--url", "ci.example"], "--url has to be"),
         (&["--program", "p", "--url", "http://c", "--minutes", "0"], "--minutes has to be"),
         (&["--program", "p", "--url", "http://c", "--minutes", "1; id"], "--minutes has to be"),
+        (&["--program", "p", "--url", "http://c", "--worker", "w.*"], "--worker has to be"),
         (&["--program", "--dry-run"], "--program needs a value"),
         (&["--url"], "--url needs a value"),
         (&["--force"], "there is no '--force'"),
