@@ -316,7 +316,7 @@ impl Create<'_> {
             folders::mount(&policy.folders, config, &self.log);
             return self.give_nothing();
         }
-        let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let injection = setting.injection(&chosen, &mut examined).map_err(|error| self.spec_fault(&error))?;
         let mut injection = ManuallyDrop::new(injection);
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
         let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();
