@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use amdgpu::Address;
 use serde::Serialize;
 
 use super::command::{Client, Command, Container};
+use super::notes::notes;
 use super::resources::Card;
+use super::way::{AMD, Way, is_bare, partition, passable};
 
-/// PCI-SIG's number of AMD; names of vendors differ from one PCI id database to the next.
-const AMD: &str = "1002";
 const KFD: &str = "/dev/kfd";
 /// What the one device of the CDI form is called.
 const CDI_DEVICE: &str = "amd";
@@ -151,69 +150,6 @@ pub fn advise(
     Ok(Advice { cards: considered, add, remove, cdi, notes })
 }
 
-fn is_amd(card: &Card) -> bool {
-    card.vendor_id.as_deref().is_some_and(|id| id.eq_ignore_ascii_case(AMD))
-}
-
-/// By what a card is passed.
-enum Way {
-    Address(Address),
-    /// The name of a render node.
-    Node(String),
-}
-
-/// Whether LXD knows nothing of it but its nodes, as of a partition beyond a card's first (seen with Incus 6.0): its
-/// device is no PCI function.
-fn is_bare(card: &Card) -> bool {
-    card.vendor_id.is_none() && card.pci_address.is_none() && card.drm.is_some()
-}
-
-fn partition(card: &Card, is_partition: &dyn Fn(&str) -> Option<bool>) -> Result<Way, String> {
-    let render = card.drm.as_ref().and_then(|drm| drm.render_name.as_deref());
-    // It goes into a command.
-    let is_plain = |name: &&str| {
-        let number = name.strip_prefix("renderD");
-        number.is_some_and(|number| number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let render = render.filter(is_plain).ok_or("it has neither a PCI address nor a render node")?;
-    match is_partition(render) {
-        Some(true) => Ok(Way::Node(render.to_owned())),
-        Some(false) => Err("no PCI card, and no partition of AMD's".to_owned()),
-        None => Err("no PCI card. A partition of AMD's looks like that (CPX, DPX, …): rocworker lxd advise on the host \
-                     itself tells"
-            .to_owned()),
-    }
-}
-
-/// The address by which a card is passed, or why it is not.
-fn passable(card: &Card) -> Result<Way, String> {
-    if !is_amd(card) {
-        return Err(match &card.vendor_id {
-            Some(_) => "not AMD's".to_owned(),
-            None => "nothing says whose it is".to_owned(),
-        });
-    }
-    let driver = card.driver.as_deref();
-    match (driver, &card.drm) {
-        (Some("vfio-pci"), _) => {
-            return Err("vfio-pci is bound to it: it is for a virtual machine".to_owned());
-        }
-        (None, None) => {
-            return Err("no driver is bound to it: modprobe amdgpu on the host, and read dmesg".to_owned());
-        }
-        (Some("amdgpu"), None) => {
-            return Err("amdgpu is bound to it and made no nodes: read dmesg on the host".to_owned());
-        }
-        (Some("amdgpu") | None, Some(drm)) if drm.render_name.is_none() => {
-            return Err("it has no render node: amdgpu did not finish, read dmesg on the host".to_owned());
-        }
-        (Some("amdgpu") | None, Some(_)) => {}
-        (Some(other), _) => return Err(format!("{other} is bound to it, and computing needs amdgpu")),
-    }
-    let address = card.pci_address.as_deref().ok_or("it has no PCI address to name it by")?;
-    address.parse().map(Way::Address).map_err(|error| format!("{error}"))
-}
-
 fn nothing(considered: &[Considered], client: Client) -> Error {
     let (amd, others): (Vec<_>, Vec<_>) =
         considered.iter().partition(|card| card.vendor_id.as_deref() == Some(AMD));
@@ -228,71 +164,6 @@ fn nothing(considered: &[Considered], client: Client) -> Error {
         (true, true) => Error::NoCard(client.program()),
         (true, false) => Error::NoneOfAmd(list(&others, false)),
         (false, _) => Error::NoneToPass(list(&amd, true)),
-    }
-}
-
-fn notes(cards: &[Card], considered: &[Considered], question: &Question<'_>) -> Vec<String> {
-    let client = question.container.client.program();
-    let mut notes = vec![
-        format!(
-            "gid is the number of the group render inside {}: {}. Without it a node is root:root 0660: members of render \
-             cannot open it, nor can the root of a Concourse task, who is another user outside of its user namespace and \
-             gets in by the node's group alone",
-            question.container.name, question.gid_from
-        ),
-        format!(
-            "{KFD} is what computing goes through, and no `gpu` device brings it along. It is there once the host has \
-             loaded amdgpu; a container to which it was passed does not start without it"
-        ),
-    ];
-    let others: Vec<_> = considered
-        .iter()
-        .zip(cards)
-        .filter(|(_, card)| !is_amd(card) && !is_bare(card) && !is_bare(card))
-        .map(|(card, _)| card.called())
-        .collect();
-    if !others.is_empty() {
-        notes.push(format!(
-            "`gpu` without pci= would pass the cards of every vendor, and with them {}",
-            others.join(", ")
-        ));
-    }
-    let by_node = considered
-        .iter()
-        .zip(cards)
-        .filter(|(card, of_card)| is_bare(of_card) && card.device.is_some())
-        .count();
-    if by_node > 0 {
-        notes.push(format!(
-            "{by_node} partitions are passed by their render nodes, for they have no PCI address: when the host numbers \
-             its cards anew or is partitioned anew, remove these devices and ask again"
-        ));
-    }
-    for (card, of_card) in considered.iter().zip(cards) {
-        let given_out = of_card.sriov.as_ref().and_then(|sriov| sriov.current_vfs).filter(|count| *count > 0);
-        if let (Some(count), Some(_)) = (given_out, &card.device) {
-            notes.push(format!(
-                "{} has given out {count} virtual functions; what is passed is the card itself",
-                card.called()
-            ));
-        }
-    }
-    notes.extend(of_cdi(question, client));
-    notes
-}
-
-fn of_cdi(question: &Question<'_>, client: &str) -> Option<String> {
-    match (question.cdi, question.container.client) {
-        (Cdi::Taken, _) => Some(format!(
-            "this {client} also takes AMD's CDI names, which bring {KFD} along. It gives these nodes no group: they are \
-             root's alone, which is enough for programs that run as root in the container, and not for a Concourse task"
-        )),
-        (Cdi::Unknown, Client::Lxc) => Some(
-            "LXD from 6.7 on (API extension gpu_cdi_amd in `lxc info`) also takes gputype=physical \
-             id=amd.com/gpu=all; what that lacks stands in docs/lxd.md"
-                .to_owned(),
-        ),
-        (Cdi::Refused, _) | (Cdi::Unknown, Client::Incus) => None,
     }
 }
 
@@ -381,7 +252,7 @@ mod tests {
              mode=0660"
         );
         assert_eq!(partition.remove[0].to_string(), "lxc config device remove c1 renderD131");
-        assert!(partition.notes.iter().any(|note| note.starts_with("1 partitions are passed by")));
+        assert!(partition.notes.iter().any(|note| note.starts_with("1 of the devices are named by")));
         for (render, why) in [
             ("renderD140", "no partition of AMD's"),
             ("renderD150", "on the host itself"),

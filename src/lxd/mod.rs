@@ -8,4 +8,6 @@ pub mod advice;
 pub mod ask;
 pub mod command;
 pub mod inside;
+mod notes;
 pub mod resources;
+mod way;

@@ -124,6 +124,81 @@ fn recording(dir: &Path) {
     fs::set_permissions(&lxc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
+/// A stand-in for LXD's client, which is not to be had: it says what the files beside it hold.
+const CLIENT: &str = r#"#!/bin/sh
+case "$*" in
+"query /1.0/resources") cat FOLDER/resources ;;
+"query /1.0") cat FOLDER/server ;;
+"file pull c1/etc/group -") cat FOLDER/group ;;
+*) echo "Error: what is $*" >&2; exit 1 ;;
+esac
+"#;
+
+fn client(answer: &str, server: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let lxc = dir.path().join("lxc");
+    fs::write(&lxc, CLIENT.replace("FOLDER", dir.path().to_str().unwrap())).unwrap();
+    fs::set_permissions(&lxc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (file, text) in [("resources", answer), ("server", server), ("group", "root:x:0:\nrender:x:110:\n")] {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    dir
+}
+
+fn asked(client: &TempDir, arguments: &[&str]) -> Output {
+    let path = format!("{}:/usr/bin:/bin", client.path().display());
+    Command::new(PROGRAM).args(arguments).env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn a_daemon_is_asked_for_cards_for_the_group_and_for_what_it_can() {
+    let arguments = ["--output", "json", "lxd", "advise", "--container", "c1"];
+    let argv =
+        ["lxc", "config", "device", "add", "c1", "amd", "gpu", "gputype=physical", "id=amd.com/gpu=all"];
+    let cdi = json!({"add": [argv], "remove": [["lxc", "config", "device", "remove", "c1", "amd"]]});
+    for (server, cdi) in [
+        (r#"{"api_extensions":["gpu_cdi","gpu_cdi_amd"],"environment":{}}"#, cdi),
+        (r#"{"api_extensions":["gpu_cdi"]}"#, Value::Null),
+        ("nothing that can be read", Value::Null),
+    ] {
+        let output = asked(&client(&answer().to_string(), server), &arguments);
+        let said: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!((&said["gid"], &said["cdi"]), (&json!(110), &cdi), "{server}");
+        assert_eq!(said["source"], "lxc query /1.0/resources");
+    }
+    let taken = client(&answer().to_string(), r#"{"api_extensions":["gpu_cdi_amd"]}"#);
+    let text = String::from_utf8(asked(&taken, &["lxd", "advise"]).stdout).unwrap();
+    let form = "\n# in the place of all of these, by CDI:\n#   lxc config device add CONTAINER amd gpu gputype=physical";
+    assert!(text.contains(form), "{text}");
+}
+
+#[test]
+fn a_client_that_fails_or_answers_without_end_is_an_error_that_says_what_to_do() {
+    let endless = " ".repeat(1 << 20);
+    for (answer, said) in [
+        ("", "cannot use lxc query /1.0/resources: it is no JSON"),
+        (endless.as_str(), "answers more than 1 MiB: write it to a file, and give that with --json FILE"),
+    ] {
+        let output = asked(&client(answer, "{}"), &["lxd", "advise"]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && stderr.contains(said), "{stderr}");
+    }
+    let gone = client("", "");
+    fs::remove_file(gone.path().join("resources")).unwrap();
+    let output = asked(&gone, &["lxd", "advise"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("rocworker: lxc query /1.0/resources ended with exit status: 1: "),
+        "{stderr}"
+    );
+    // What a container has is not worth failing for.
+    let output = asked(&client(&answer().to_string(), "{}"), &["lxd", "advise", "--container", "c2"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let note = "it is not known here (lxc file pull c2/etc/group - ended with exit status: 1: Error: what is file pull";
+    assert!(output.status.success() && stdout.contains(note), "{stdout}");
+}
+
 #[test]
 fn names_that_would_break_out_of_a_remark_run_nothing() {
     let mut hostile = answer();

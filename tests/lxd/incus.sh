@@ -22,7 +22,7 @@ mount --rbind "$sys" "$root/sys"
 mount -t cgroup2 none "$root/sys/fs/cgroup"
 mount -t tmpfs -o mode=755 none "$root/dev"
 for node in null zero full random urandom tty fuse; do
-    cp -a "/dev/$node" "$root/dev/$node"
+    [ ! -e "/dev/$node" ] || cp -a "/dev/$node" "$root/dev/$node"
 done
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=666 none "$root/dev/pts"
