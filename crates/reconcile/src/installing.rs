@@ -112,7 +112,8 @@ impl Work<'_> {
             self.end_change(change, now);
             return Ok(Ok(()));
         }
-        let simulated = match hands.simulate_install(name, version) {
+        let anew = before.is_half_installed(name);
+        let simulated = match hands.simulate_install(name, version, anew) {
             Ok(simulated) => simulated,
             Err(error) => return Ok(Err(error)),
         };
@@ -123,7 +124,7 @@ impl Work<'_> {
         let was_begun = is_begun(self.receipt(), change);
         let came = simulated.comes.iter().map(|(name, version)| came(&before, name, version));
         self.begin_package(change, came.collect(), now)?;
-        let ran = hands.install(name, version, hear);
+        let ran = hands.install(name, version, anew, hear);
         let after = match Database::read(self.root()) {
             Ok(after) => after,
             Err(error) => return Ok(Err(error.to_string())),

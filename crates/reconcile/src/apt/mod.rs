@@ -41,6 +41,11 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 const KEEP_THEIRS: [&str; 4] =
     ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"];
 
+/// apt is to read dpkg's status as it stands. What it keeps of it from one run to the next it tells from another by its
+/// size and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of
+/// one size: apt has then given dpkg back a selection that was another by now.
+const AS_IT_STANDS: [&str; 2] = ["-o", "Dir::Cache::pkgcache="];
+
 /// Who runs apt and dpkg.
 #[derive(Debug, Clone)]
 pub struct Hands {
@@ -119,7 +124,7 @@ impl Hands {
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
         // ROCm's archives would fill the disk once more.
         let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
-        [&begin[..], &never[..], &archives[..], &KEEP_THEIRS[..], rest].concat()
+        [&begin[..], &never[..], &archives[..], &AS_IT_STANDS[..], &KEEP_THEIRS[..], rest].concat()
     }
 
     fn lock(&self) -> String {
