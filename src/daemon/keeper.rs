@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use reconcile::command::Programs;
 use reconcile::{Progress, Restarts};
-use root::Root;
+use root::{Identity, Root};
 
 use super::interests::Interests;
-use super::places::places;
+use super::places::{places, receipt};
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
@@ -40,6 +40,8 @@ pub struct Done {
     pub unwatched: Option<String>,
     /// Whether something else is watched than before the look: what changed there meanwhile was not heard.
     pub watches_more: bool,
+    /// Which receipt it has left.
+    pub receipt: Option<Identity>,
     pub kept: Result<Kept, String>,
     pub took: Duration,
 }
@@ -112,6 +114,7 @@ impl Ground {
         let Order { config, mut watch, restarts, closely, tags_may_go, given_up } = order;
         let mut unwatched = None;
         let mut watches_more = false;
+        let mut left = None;
         let kept = self.now().and_then(|root| {
             // What was watched for until now: what else matters is found after the look, which has it to be made again.
             let known = std::mem::take(interests);
@@ -125,6 +128,8 @@ impl Ground {
                     self.keep(&root, config, &how, say)
                 },
             );
+            // Before it is read for what is watched: one that is written later is another one.
+            left = receipt(&root);
             *interests = places(&root, config.as_deref());
             if *interests != known {
                 watches_more = true;
@@ -132,7 +137,7 @@ impl Ground {
             }
             kept
         });
-        Done { watch, unwatched, watches_more, kept, took: began.elapsed() }
+        Done { watch, unwatched, watches_more, receipt: left, kept, took: began.elapsed() }
     }
 
     /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.

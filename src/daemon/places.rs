@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reconcile::{Receipt, Store};
-use root::{Kind, Root};
+use root::{Identity, Kind, Root};
 
 use super::interests::Interests;
 use crate::config::{self, Config};
@@ -13,7 +13,7 @@ use crate::engines::{Containerd, Docker, Versions, containerd, docker};
 use crate::render;
 
 /// Changed by whoever applies or undoes.
-const OWN: [&str; 2] = ["receipt.json", "memory.json"];
+pub const RECEIPT: &str = "receipt.json";
 
 /// Where a person sets what applies to a worker whoever installed it (Concourse's own packages).
 const WORKER_DEFAULTS: &str = "/etc/default/concourse";
@@ -33,7 +33,7 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
         // What stands for nodes in a captured machine.
         found.add(&Path::new("/").join(root::CAPTURE_FILE));
     }
-    OWN.iter().for_each(|name| found.add(&Path::new(reconcile::FOLDER).join(name)));
+    found.add(&Path::new(reconcile::FOLDER).join(RECEIPT));
     templates(root, Path::new(render::FOLDER), DEPTH, &mut found);
     // Of a receipt that cannot be read it is said where it matters.
     ours(&Store::new(root).receipt().unwrap_or_default(), &mut found);
@@ -42,6 +42,12 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
         engines(root, config, &mut found);
     }
     found
+}
+
+/// Which receipt stands there; `None`: none.
+#[must_use]
+pub fn receipt(root: &Root) -> Option<Identity> {
+    root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }
 
 fn templates(root: &Root, folder: &Path, depth: usize, found: &mut Interests) {

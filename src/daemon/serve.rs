@@ -9,13 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use root::{Lock, Root};
+use root::{Identity, Lock, Root};
 
 use super::agenda::{Agenda, Cause};
 use super::debounce::Limits;
 use super::keeper::{Ground, Keeper, Said};
 use super::netlink::Netlink;
 use super::notify::{Manager, Message, Notifier};
+use super::places::receipt;
 use super::socket::{STATUS, Server};
 use super::state::{Config, State};
 use super::watch::Watch;
@@ -99,6 +100,8 @@ struct Daemon {
     agenda: Agenda,
     /// Since when a look goes on.
     looks: Option<Duration>,
+    /// Which receipt the last look has left or found, once there was one.
+    receipt: Option<Option<Identity>>,
     state: State,
     told: String,
 }
@@ -150,6 +153,7 @@ impl Daemon {
             is_ending,
             agenda,
             looks: None,
+            receipt: None,
             state,
             told: String::new(),
         })
@@ -247,8 +251,11 @@ impl Daemon {
         }
         if let Some(watch) = &self.watch {
             let heard = watch.read().map_err(|errno| kernel("read what has changed")(errno.into()))?;
-            self.state.heard_files(heard.events, heard.lost);
-            self.note(now, heard.events > 0, heard.lost > 0, Cause::Files);
+            // What a look has written itself is no reason for another: what fails would be tried without end.
+            let is_known = heard.receipt > 0 && self.receipt == Some(receipt(&self.root));
+            let events = heard.events - if is_known { heard.receipt } else { 0 };
+            self.state.heard_files(events, heard.lost);
+            self.note(now, events > 0, heard.lost > 0, Cause::Files);
         }
         Ok(())
     }
@@ -273,6 +280,7 @@ impl Daemon {
                     let now = self.now();
                     self.watch = done.watch.take();
                     self.looks = None;
+                    self.receipt = Some(done.receipt);
                     if done.watches_more {
                         self.agenda.heard(now, Cause::Files);
                     }

@@ -191,7 +191,7 @@ impl State {
 
     /// A look has come to its end.
     pub fn looked(&mut self, root: &Root, now: Duration, done: Done) -> Ended {
-        let Done { watch, unwatched, watches_more: _, kept, took } = done;
+        let Done { watch, unwatched, watches_more: _, receipt: _, kept, took } = done;
         if let Some(problem) = unwatched {
             self.is_blind(problem);
         } else if watch.is_some() {

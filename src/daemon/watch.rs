@@ -9,6 +9,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use root::{Kind, Root};
 
 use super::interests::{Interests, Names};
+use super::places::RECEIPT;
 
 /// What changes a folder or what is in it. A file counts once its writer has closed it.
 const OF_FILES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(OF_NODES);
@@ -28,6 +29,8 @@ const OF_NODES: AddWatchFlags = AddWatchFlags::IN_CREATE
 pub struct Heard {
     /// Changes of what matters.
     pub events: u64,
+    /// Of them those of the receipt, which a look that changes something writes itself.
+    pub receipt: u64,
     /// How often there were more than the kernel keeps.
     pub lost: u64,
 }
@@ -119,6 +122,7 @@ impl Watch {
             && names.have(event.name.as_deref())
         {
             heard.events += 1;
+            heard.receipt += u64::from(event.name.as_deref().is_some_and(|name| name == RECEIPT));
         }
     }
 }

@@ -76,3 +76,25 @@ fn a_second_one_is_refused_in_a_sentence() {
     assert!(said.contains(&expected) && said.lines().count() == 1, "{said}");
     assert!(running.says()["pid"].is_u64(), "the first goes on");
 }
+
+#[test]
+fn what_fails_is_tried_again_later_each_time_and_at_once_when_it_was_put_right() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let receipt = "var/lib/rocworker/receipt.json";
+    let right = laid.text(receipt);
+    laid.put(receipt, "{");
+    let first = running.until("it fails", |daemon| daemon["failing"]["times"] == 1);
+    let what = first["failing"]["what"][0]["text"].as_str().unwrap();
+    assert!(what.contains("receipt.json"), "{what}");
+    let third = running.until("it has failed three times", |daemon| daemon["failing"]["times"] == 3);
+    assert_eq!(third["last"]["causes"], serde_json::json!(["retry"]));
+    let failing = &third["failing"];
+    // After one second and two more.
+    let waited = third["last"]["at"].as_u64().unwrap() - failing["since"].as_u64().unwrap();
+    assert!((2..10).contains(&waited), "{third:#}");
+    assert!(failing["again"].as_u64() > third["last"]["at"].as_u64(), "{third:#}");
+    assert_eq!(third["counts"]["looks"].as_u64().unwrap() - first["counts"]["looks"].as_u64().unwrap(), 2);
+    laid.put(receipt, &right);
+    running.until("nothing fails", |daemon| daemon["failing"].is_null());
+}

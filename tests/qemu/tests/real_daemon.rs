@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use qemu_machine::archive::Archive;
-use qemu_machine::boot::boot;
+use qemu_machine::boot::boot_counted;
 use qemu_machine::kernel::Kernel;
 use qemu_machine::libraries::copy_program;
 use rocworker::daemon::agenda::Cause;
@@ -182,7 +182,7 @@ fn real_events_of_a_real_kernel_reach_engines_within_a_second_and_a_burst_is_a_f
     let Some([kernels, rocworker, wrapper]) = real::require_made(variables, &programs) else { return };
     let place = tempfile::tempdir().unwrap();
     let kernel = Kernel::unpacked_in(&kernels.join("bookworm"));
-    let booted = boot(kernel.image(), &archive(&kernel, &rocworker, &wrapper), place.path());
+    let booted = boot_counted(kernel.image(), &archive(&kernel, &rocworker, &wrapper), place.path());
     let answers = &booted.answers;
     let last = answers.said("measure").lines().last().unwrap_or_default();
     let measured: Value = serde_json::from_str(last).unwrap_or_else(|_| {

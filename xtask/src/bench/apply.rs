@@ -34,7 +34,7 @@ pub(crate) fn measure(rocworker: &Path, work: &Path, runs: usize, report: &mut R
 }
 
 fn time(rocworker: &Path, work: &Path, runs: usize) -> Result<Outcome> {
-    let root = lay_out(work)?;
+    let root = lay_out(work, "apply-8x8")?;
     let call = apply(rocworker, &root);
     let first = Command::new([&call.program]).arguments(&call.arguments).read()?;
     ensure!(first.contains("/etc/cdi/amd.json"), "the first apply did not write the CDI spec: {first}");
@@ -50,8 +50,8 @@ fn apply(rocworker: &Path, root: &Path) -> Call {
 }
 
 /// The machine with the files of every engine that rocworker configures, and a wrapper of the size of the real one.
-fn lay_out(work: &Path) -> Result<PathBuf> {
-    let root = work.join("apply-8x8");
+pub(super) fn lay_out(work: &Path, name: &str) -> Result<PathBuf> {
+    let root = work.join(name);
     let machine = layout::Machine::instinct(8, 8);
     machine.lay_out(&root, Nodes::Recorded).with_context(|| format!("laying out {}", root.display()))?;
     let wrapper = vec![b'x'; 1 << 20];

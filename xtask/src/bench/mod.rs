@@ -2,6 +2,7 @@
 
 mod apply;
 mod bundle;
+mod daemon;
 mod detect;
 mod machine;
 mod programs;
@@ -25,7 +26,7 @@ struct Options {
     runs: usize,
     wrapper: Option<PathBuf>,
     rocworker: Option<PathBuf>,
-    /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply.
+    /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply, daemon.
     only: Option<String>,
     /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
@@ -84,6 +85,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     if "apply".contains(only) {
         apply::measure(&rocworker, work.path(), runs, &mut report);
+    }
+    if "daemon".contains(only) {
+        daemon::measure(&rocworker, work.path(), runs, &mut report);
     }
 
     println!("\n{}", report::about_this_machine()?);
