@@ -130,6 +130,7 @@ impl Machine<'_> {
         if let Err(error) = self.tools.status(&Workload::new(WorkloadState::Maintenance, &text)) {
             // The end is told again, and there it counts.
             tracing::warn!("{error}");
+            steps.silence();
         }
     }
 
