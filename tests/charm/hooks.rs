@@ -139,6 +139,33 @@ fn real_without_a_usable_gpu_the_status_says_the_one_thing_to_do() {
 }
 
 #[test]
+fn real_a_units_role_is_its_option_else_what_of_concourse_is_there() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    const WEB: &str = "active: Web node: no GPU is set up here";
+    let server = "etc/systemd/system/concourse-server.service";
+    for (units, mode, status) in [
+        (&[][..], "auto", READY),
+        (
+            &[],
+            "worker",
+            "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
+        ),
+        (&[], "web", WEB),
+        (&[server], "auto", WEB),
+    ] {
+        let (laid, unit) = (Laid::out(&captures::phoenix_beside_rtx4080()), Unit::new());
+        for path in units {
+            laid.put(path, "[Service]\nExecStart=/var/lib/concourse/bin/concourse web\n");
+        }
+        unit.options(&json!({ "mode": mode }).to_string());
+        assert_eq!(unit.run(laid.root(), "hooks/install").status(), status, "{units:?} {mode}");
+        assert_eq!(laid.path("etc/cdi/amd.json").exists(), status != WEB);
+    }
+}
+
+#[test]
 fn real_two_units_on_a_machine_take_back_with_the_last() {
     if !real::require(&["python3", "env"]) {
         return;
