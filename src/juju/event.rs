@@ -38,73 +38,49 @@ pub enum UnknownEvent {
          the hook, as in rocworker hook config-changed"
     )]
     Unnamed,
-    #[error("there is no hook named {0}")]
+    #[error(
+        "there is nothing to do in a hook named {0}: install, config-changed, start, update-status, upgrade-charm, stop and \
+         remove are the ones that do something, and actions/NAME"
+    )]
     Hook(String),
     #[error("there is no action named {0}")]
     Action(String),
 }
 
-/// Hooks of Juju in which there is nothing to do, beside those of relations, storage, secrets and containers, which are
-/// known by their ends (Juju's list of hooks).
-const NOTHING: [&str; 7] = [
-    "leader-elected",
-    "leader-deposed",
-    "leader-settings-changed",
-    "collect-metrics",
-    "meter-status-changed",
-    "pre-series-upgrade",
-    "post-series-upgrade",
-];
-const ENDS: [&str; 12] = [
-    "-relation-created",
-    "-relation-joined",
-    "-relation-changed",
-    "-relation-departed",
-    "-relation-broken",
-    "-storage-attached",
-    "-storage-detaching",
-    "-pebble-ready",
-    "-pebble-custom-notice",
-    "secret-changed",
-    "secret-expired",
-    "secret-rotate",
-];
-
 impl Event {
-    /// The name that was given (from another charm's own hook), else what Juju says. `actions/NAME` is an action.
+    /// The name that was given (from another charm's own hook), else what Juju says. `actions/NAME` is an action. A hook
+    /// of Juju's that is not known asks for nothing: a later Juju may have more of them, and the unit is to go on.
     ///
     /// # Errors
-    /// When nobody says it, or it is nothing that is known.
+    /// When nobody says it, when what was given is nothing that is known, or when the action is not.
     pub fn of(given: Option<&str>, environment: &Environment) -> Result<Self, UnknownEvent> {
         if let Some(name) = given {
-            return Self::named(name);
+            return match name.strip_prefix("actions/") {
+                Some(action) => Action::named(action).map(Self::Action),
+                None => Self::named(name).ok_or_else(|| UnknownEvent::Hook(name.to_owned())),
+            };
         }
-        if let Some(path) = &environment.dispatch_path {
-            return Self::named(path.strip_prefix("hooks/").unwrap_or(path));
-        }
-        if let Some(name) = &environment.action_name {
+        let path = environment.dispatch_path.as_deref();
+        let action = path.and_then(|path| path.strip_prefix("actions/"));
+        if let Some(name) = action.or(environment.action_name.as_deref()) {
             return Action::named(name).map(Self::Action);
         }
-        Self::named(environment.hook_name.as_deref().ok_or(UnknownEvent::Unnamed)?)
+        let hook = path.map(|path| path.strip_prefix("hooks/").unwrap_or(path));
+        let name = hook.or(environment.hook_name.as_deref()).ok_or(UnknownEvent::Unnamed)?;
+        Ok(Self::named(name).unwrap_or(Self::Nothing))
     }
 
-    fn named(name: &str) -> Result<Self, UnknownEvent> {
-        if let Some(action) = name.strip_prefix("actions/") {
-            return Action::named(action).map(Self::Action);
-        }
-        match name {
-            "install" => Ok(Self::Install),
-            "config-changed" => Ok(Self::ConfigChanged),
-            "update-status" => Ok(Self::UpdateStatus),
-            "upgrade-charm" => Ok(Self::UpgradeCharm),
-            "start" => Ok(Self::Start),
-            "stop" => Ok(Self::Stop),
-            "remove" => Ok(Self::Remove),
-            name if NOTHING.contains(&name) || ENDS.iter().any(|end| name.ends_with(end)) => {
-                Ok(Self::Nothing)
-            }
-            name => Err(UnknownEvent::Hook(name.to_owned())),
-        }
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "install" => Self::Install,
+            "config-changed" => Self::ConfigChanged,
+            "update-status" => Self::UpdateStatus,
+            "upgrade-charm" => Self::UpgradeCharm,
+            "start" => Self::Start,
+            "stop" => Self::Stop,
+            "remove" => Self::Remove,
+            _ => return None,
+        })
     }
 
     /// As Juju's people call it.
@@ -182,6 +158,7 @@ mod tests {
             (Some("actions/plan"), said("hooks/start", "start", ""), Ok(Event::Action(Action::Plan))),
             (None, said("", "", ""), Err(UnknownEvent::Unnamed)),
             (Some("reinstall"), said("", "", ""), Err(UnknownEvent::Hook("reinstall".to_owned()))),
+            (None, said("hooks/of-a-later-juju", "", ""), Ok(Event::Nothing)),
             (None, said("actions/format", "", ""), Err(UnknownEvent::Action("format".to_owned()))),
         ] {
             assert_eq!(Event::of(given, &environment), expected, "{given:?} {environment:?}");

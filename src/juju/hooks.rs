@@ -130,6 +130,7 @@ impl Machine<'_> {
         if let Err(error) = self.tools.status(&Workload::new(WorkloadState::Maintenance, &text)) {
             // The end is told again, and there it counts.
             tracing::warn!("{error}");
+            steps.silence();
         }
     }
 
@@ -159,10 +160,7 @@ impl Machine<'_> {
         let problems = applied.notes.iter().filter(|note| note.problem);
         lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
         let effects = applied.effects.iter().filter(|it| it.outcome != Outcome::Skipped);
-        lines.extend(effects.map(|it| {
-            let level = if it.outcome == Outcome::Failed { Level::Warning } else { Level::Info };
-            (level, it.text.clone())
-        }));
+        lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
         self.log_lines(&lines)
     }
 
@@ -207,7 +205,7 @@ impl Machine<'_> {
             .left
             .iter()
             .map(|it| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text)))
-            .chain(undone.effects.iter().map(|it| (Level::Info, it.text.clone())))
+            .chain(undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone())))
             .collect();
         self.log_lines(&lines)?;
         // What waits for a worker's builds to end, and starts it again, is this program.
@@ -254,6 +252,10 @@ impl Machine<'_> {
     fn is_there(&self, unit: &str) -> bool {
         self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
     }
+}
+
+fn level_of(outcome: Outcome) -> Level {
+    if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
 }
 
 fn failed(failure: Failure) -> Result<Workload, tools::Error> {

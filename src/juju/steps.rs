@@ -10,10 +10,16 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// What was told last, and when.
 #[derive(Debug, Default)]
 pub struct Steps {
+    is_silent: bool,
     last: Option<(Instant, String)>,
 }
 
 impl Steps {
+    /// Tells nothing any more: a tool that does not answer takes a minute each time, and work must go on.
+    pub fn silence(&mut self) {
+        self.is_silent = true;
+    }
+
     /// What is to be told now of this progress, if anything: the first step at once, a later one when it is another and
     /// the last telling was some time ago.
     pub fn hear(&mut self, progress: &Progress<'_>, now: Instant) -> Option<String> {
@@ -35,7 +41,7 @@ impl Steps {
         let is_due = |(when, last): &(Instant, String)| {
             *last != text && (matches!(progress, Progress::Waits(_)) || now.duration_since(*when) >= PAUSE)
         };
-        if !self.last.as_ref().is_none_or(is_due) {
+        if self.is_silent || !self.last.as_ref().is_none_or(is_due) {
             return None;
         }
         self.last = Some((now, text.clone()));
@@ -62,5 +68,7 @@ mod tests {
         assert!(!at(10, &reload), "too early");
         assert!(at(10, &waits("waiting for the worker")), "a wait is told at once");
         assert!(at(15, &reload));
+        steps.silence();
+        assert_eq!(steps.hear(&waits("waiting for apt"), begin + Duration::from_secs(99)), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
 use support::captures;
 use support::real;
 
@@ -138,6 +139,33 @@ fn real_without_a_usable_gpu_the_status_says_the_one_thing_to_do() {
 }
 
 #[test]
+fn real_a_units_role_is_its_option_else_what_of_concourse_is_there() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    const WEB: &str = "active: Web node: no GPU is set up here";
+    let server = "etc/systemd/system/concourse-server.service";
+    for (units, mode, status) in [
+        (&[][..], "auto", READY),
+        (
+            &[],
+            "worker",
+            "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
+        ),
+        (&[], "web", WEB),
+        (&[server], "auto", WEB),
+    ] {
+        let (laid, unit) = (Laid::out(&captures::phoenix_beside_rtx4080()), Unit::new());
+        for path in units {
+            laid.put(path, "[Service]\nExecStart=/var/lib/concourse/bin/concourse web\n");
+        }
+        unit.options(&json!({ "mode": mode }).to_string());
+        assert_eq!(unit.run(laid.root(), "hooks/install").status(), status, "{units:?} {mode}");
+        assert_eq!(laid.path("etc/cdi/amd.json").exists(), status != WEB);
+    }
+}
+
+#[test]
 fn real_two_units_on_a_machine_take_back_with_the_last() {
     if !real::require(&["python3", "env"]) {
         return;
@@ -161,6 +189,37 @@ fn real_two_units_on_a_machine_take_back_with_the_last() {
     second.run(laid.root(), "hooks/remove").well();
     fs::remove_dir_all(laid.path("var/lib/juju")).unwrap();
     assert_eq!(laid.tree(), before);
+}
+
+/// apt installs nothing beneath another Root than /: that a driver came is put into the receipt by hand.
+#[test]
+fn real_a_driver_stays_at_remove_with_what_came_beside_it() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+    let (laid, unit) = (Laid::worker(), Unit::new());
+    let before = laid.tree();
+    unit.run(laid.root(), "hooks/install").well();
+    let mut receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
+    let entries = receipt["entries"].as_array_mut().unwrap();
+    let spec = entries.iter_mut().find(|entry| entry["path"] == "/etc/cdi/amd.json").unwrap();
+    spec["concern"] = json!("packages");
+    let before_it = spec["before"].clone();
+    entries.push(json!({
+        "path": "package:amdgpu-dkms", "stage": "shape", "reason": "the driver", "kind": "package", "concern": "packages",
+        "came": [], "before": before_it, "effects": [], "repairs": { "count": 0, "last": 0 },
+    }));
+    laid.put(RECEIPT, &receipt.to_string());
+    let told = golden(&unit.run(laid.root(), "hooks/remove").well());
+    assert!(told.contains("the driver stays, and with it what came from AMD's repositories"), "{told}");
+    let left = laid.tree();
+    let stays = ["etc/cdi", "etc/cdi/amd.json"];
+    assert!(stays.iter().all(|path| laid.path(path).exists()), "{told}");
+    assert_eq!(left.without(&stays), before);
+    let receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
+    let paths: Vec<_> = receipt["entries"].as_array().unwrap().iter().map(|entry| &entry["path"]).collect();
+    assert_eq!(paths, ["/etc/cdi/amd.json", "package:amdgpu-dkms"]);
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod machines;
 mod packed;
 mod record;
 mod unit;
+mod yaml;

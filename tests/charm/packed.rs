@@ -82,9 +82,10 @@ for word; do printf ', "%s"' "$word" >> "$STAND_IN/pending"; done
 echo ']' >> "$STAND_IN/pending"
 "#;
 
-/// A container of LXC's, wherever this runs, and in it a worker as the Concourse charm makes it; the programs answer to
+/// A container of LXC's without engines, wherever this runs, and in it a worker as the Concourse charm makes it; the programs answer to
 /// `--version`.
 const WORKER: &str = r"
+for folder in bin sbin local/bin local/sbin; do rm -f /usr/$folder/containerd /usr/$folder/dockerd; done
 mkdir -p /run/systemd/system /var/lib/concourse/bin /var/lib/concourse-worker /var/lib/juju/agents/unit-rocworker-0
 mkdir -p /run/systemd; echo lxc > /run/systemd/container
 printf '#!/bin/sh\necho 7.14.3\n' > /var/lib/concourse/bin/concourse
