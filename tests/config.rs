@@ -152,7 +152,7 @@ fn a_file_that_others_could_have_written_or_that_is_no_config_is_not_followed() 
 }
 
 #[test]
-fn what_would_be_read_by_others_or_as_an_option_is_refused_with_its_line() {
+fn what_would_be_read_by_others_or_as_an_option_or_means_nothing_is_refused() {
     let secret = "repositories: {rocm: {url: \"https://me:secret@mirror/rocm\"}}";
     for (text, said) in [
         (secret, "auth.conf.d"),
@@ -166,6 +166,9 @@ fn what_would_be_read_by_others_or_as_an_option_is_refused_with_its_line() {
         ("repositories: {rocm: {url: \"https://a b/\"}}", "is no URL"),
         ("repositories: {rocm: {url: \"https://a/\\nSigned-By: /x\"}}", "is no URL"),
         ("repositories: {origin: \"x, n=*\"}", "is not one word"),
+        ("repositories:\n  fingerprints: []", "is empty"),
+        ("rocm:\n  install: apt\n  packages: []", "rocm.packages is empty"),
+        ("rocm:\n  install: amdgpu-install\n  usecases: []", "rocm.usecases is empty"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(

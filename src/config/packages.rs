@@ -189,6 +189,16 @@ impl RocmDocument {
             (Way::Apt, None) => RocmFrom::Apt,
             (Way::AmdgpuInstall, None) => RocmFrom::AmdgpuInstall,
         };
+        let asks_nothing = match install {
+            RocmFrom::Apt => packages.is_empty().then_some("packages"),
+            RocmFrom::AmdgpuInstall => usecases.is_empty().then_some("usecases"),
+            RocmFrom::Keep | RocmFrom::TheRock(_) => None,
+        };
+        if let Some(key) = asks_nothing {
+            let problem =
+                format!("rocm.{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
+            return Err(source.wrong(key, None, problem));
+        }
         Ok(Rocm {
             written: self.install.map(|_| install.clone()),
             install,
@@ -232,6 +242,11 @@ impl RepositoriesDocument {
         }
         let key = key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?;
         let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
+        if fingerprints.is_empty() {
+            let problem = "repositories.fingerprints is empty, so that no key would be the right one: gpg --show-keys FILE \
+                           tells the key's";
+            return Err(source.wrong("fingerprints", None, problem));
+        }
         Ok(Repositories {
             key,
             origin: origin(self.origin, source)?,
