@@ -66,7 +66,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     Ok(document.events)
 }
 
-/// Adds to what happened; what stands there already is not added again. A history that cannot be read is begun anew beside the old one, which is kept: what is
+/// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be read is begun anew beside the old one, which is kept: what is
 /// ours stands in the receipt, not there.
 ///
 /// # Errors
@@ -82,7 +82,8 @@ pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
         Err(error) => return Err(error),
     };
     // A run whose receipt could not be written after its history is taken for a killed one by the next.
-    let is_known = |new: &&Event| events.iter().any(|it| Event { killed: new.killed, ..it.clone() } == **new);
+    let is_known =
+        |new: &&Event| new.killed && events.iter().any(|it| Event { killed: true, ..it.clone() } == **new);
     let new: Vec<_> = new.iter().filter(|event| !is_known(event)).cloned().collect();
     events.extend(new);
     let events = events.split_off(events.len().saturating_sub(KEPT));

@@ -18,6 +18,7 @@ mod installer;
 mod installing;
 mod module;
 mod needs;
+mod observed;
 mod package;
 mod plan;
 mod progress;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use reconcile::edit::{Format, Key, Set};
 use reconcile::history::{self, Event};
@@ -77,10 +78,8 @@ impl Machine {
         Store::new(&self.root()).receipt().unwrap().is_empty()
     }
 
-    /// The paths that the history says killed runs have changed.
-    pub(crate) fn changed_by_killed(&self) -> Vec<PathBuf> {
-        let killed = history::read(&self.root()).unwrap().into_iter().filter(|event| event.killed);
-        killed.flat_map(|event| event.changed).map(|changed| changed.path).collect()
+    pub(crate) fn history(&self) -> Vec<Event> {
+        history::read(&self.root()).unwrap()
     }
 
     /// Without our own state.
@@ -109,8 +108,10 @@ pub(crate) fn run(top: &Path, desired: &Desired, force: bool) -> Result<Ran, rec
 }
 
 fn event() -> Event {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Event {
-        at: NOW,
+        // No two runs are at the same moment.
+        at: u64::try_from(since.as_nanos()).unwrap(),
         command: "apply".to_owned(),
         caller: "a test".to_owned(),
         version: "0".to_owned(),
