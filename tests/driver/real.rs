@@ -302,6 +302,27 @@ fn real_a_boot_asks_apt_nothing_where_a_plan_does() {
 }
 
 #[test]
+fn real_the_environments_proxy_is_used_for_the_key_and_for_apt() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    let proxy = worker.amd.server.url();
+    worker.configure();
+    let config = worker.machine.text("/etc/rocworker/config.yaml").unwrap();
+    worker.machine.put("/etc/rocworker/config.yaml", config.replace(&proxy, "http://amd.example"));
+    // The proxy has nothing of the distribution's: the driver, whose headers it lacks, does not come.
+    let proxy = format!("http_proxy={proxy}");
+    let applied = worker.machine.call(&["env", &proxy, PROGRAM, "apply", "--output", "json"]);
+    let applied: Value =
+        serde_json::from_str(&applied.stdout).unwrap_or_else(|error| panic!("{error}: {applied:?}"));
+    assert!(worker.machine.outside("/etc/apt/keyrings/rocworker-amd.gpg").exists(), "{applied:#}");
+    let requests = worker.amd.server.requests();
+    let asked = |path: &str| {
+        requests.iter().any(|it| it.authority.as_deref() == Some("amd.example") && it.path.ends_with(path))
+    };
+    assert!(asked("/key.asc") && asked("/InRelease"), "{requests:#?}");
+}
+
+#[test]
 fn real_a_key_without_an_end_is_given_up_and_nothing_is_told_to_apt() {
     let Some((machine, headers)) = systems::with_headers() else { return };
     let (worker, _debian) = Worker::new(machine, &headers, true);
