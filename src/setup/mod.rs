@@ -5,6 +5,7 @@ mod boot;
 mod caller;
 mod driver;
 mod planned;
+mod recorded;
 mod settle;
 mod single;
 mod status;

@@ -6,6 +6,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::recorded::record;
 use super::{Error, Setup};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::Memory;
@@ -56,9 +57,10 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
         }
-        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
+        let work = Work::begin_told(self.root, told)?.by(self.hands());
+        let mut work = work.recorded(self.event("undo"));
         let ran = self.take_back(&mut work, stays, force, &mut undone, told);
-        let note = self.remember("undo", work.made());
+        let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
         undone.notes.extend(note);
         if let Err(error) = Memory::default().write(self.root) {
