@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
 
+use super::recorded::record;
 use super::{Applied, Error, Setup, Undone};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::{self, Memory};
@@ -75,7 +76,7 @@ impl Setup<'_> {
             undone.left = self.naming_files();
             return Ok(undone);
         }
-        let mut work = Work::begin_told(self.root, told)?;
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("remove"));
         let wanted = Desired {
             undecided: vec![Concern::Packages.as_ref().to_owned()],
             way_back: self.way_back(),
@@ -88,7 +89,7 @@ impl Setup<'_> {
         let ran = ran.and_then(|carried| {
             Ok((carried, work.settle_told(self.root, &services, |effect| !of_apt(effect), told)?))
         });
-        undone.notes.extend(self.remember("remove", work.made()));
+        undone.notes.extend(record(&mut work));
         let (Carried { done, failed, effects }, settled) =
             ran.map_err(|error| Error::from(error).after(work.made().len()))?;
         undone.failed = failed;
@@ -112,7 +113,7 @@ impl Setup<'_> {
         if Store::new(self.root).receipt()?.is_empty() {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
-        let mut work = Work::begin_told(self.root, told)?;
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
         let premises = self.without_apt(&remembered, work.receipt());
         let mut memory = self.memory(&remembered, &premises)?;
         let wanted = without_packages(desired(self.config, &premises)?);
@@ -122,7 +123,7 @@ impl Setup<'_> {
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
         let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), told);
-        let note = self.remember("upgrade", work.made());
+        let note = record(&mut work);
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
         applied.notes.extend(note);
         Ok(applied)
