@@ -2,9 +2,13 @@
 
 use crate::worker::{CONFIG, RECEIPT, RULES, Worker, on_both, same};
 
+/// Where `systemctl enable` puts links.
+const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
+
 #[test]
 fn real_installing_and_removing_touches_the_packages_own_files_alone() {
     for (system, worker) in on_both() {
+        worker.machine.call(&["mkdir", "-p", WANTS]).well();
         let before = worker.written();
         worker.install();
         worker.is_whole(system);
@@ -25,10 +29,8 @@ fn real_installing_and_removing_touches_the_packages_own_files_alone() {
         worker.dpkg(&["--install", "--force-downgrade", &worker.deb()]).well();
         same(&worker.written(), &now, system);
         // As systemctl enable does it, whoever asked for that.
-        let unit = "rocworker-boot.service";
-        let links = "/etc/systemd/system/multi-user.target.wants";
-        let enable = format!("mkdir -p {links} && ln -s /usr/lib/systemd/system/{unit} {links}/");
-        worker.machine.call(&["sh", "-c", &enable]).well();
+        let unit = "/usr/lib/systemd/system/rocworker-boot.service";
+        worker.machine.call(&["ln", "-s", unit, WANTS]).well();
         worker.dpkg(&["--remove", "rocworker"]).well();
         worker.is("deinstall ok config-files");
         same(&worker.written(), &before, system);
