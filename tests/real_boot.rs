@@ -62,7 +62,7 @@ chmod 755 /usr/lib/rocworker/runc-amd-wrapper
 printf 'CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n' > /var/lib/concourse-worker/worker-config.env
 printf '[Service]\nStandardOutput=append:/run/boot\nStandardError=append:/run/boot\n' > /etc/systemd/system/rocworker-boot.service.d/journal.conf
 : > /run/boot
-printf 'containerd: {configure: never}\ndocker: {configure: never}\n' > /etc/rocworker/config.yaml
+printf 'containerd: {configure: never}\ndocker: {configure: never}\ndaemon: {unit: false}\n' > /etc/rocworker/config.yaml
 groupadd --system render 2>/dev/null || true
 engines_start() { until_true '[ -e /run/record.containerd ] && [ -e /run/record.worker ]'; }
 # The worker's has the same, and its tags.

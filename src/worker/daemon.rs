@@ -22,7 +22,7 @@ pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker.service";
 const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker.service";
 
 /// Where its template lets it write in any case.
-const WRITABLE: [&str; 5] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices"];
+const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];
 
 /// Why the unit cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -39,8 +39,7 @@ pub fn is_wanted(config: &Config, facts: &Facts) -> bool {
     config.daemon.unit && !is_off(config) && facts.systemd && facts.amd().next().is_some()
 }
 
-/// What should be so for it. `program`: what it is to run, or why nothing can be named that stays. `others`: what it
-/// will keep as it is.
+/// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
 ///
 /// # Errors
 /// When the template does not give a unit that runs the program.
@@ -49,7 +48,6 @@ pub fn actions(
     facts: &Facts,
     templates: &Templates,
     program: &Result<PathBuf, String>,
-    others: &[Action],
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
     if !is_wanted(config, facts) {
@@ -65,7 +63,7 @@ pub fn actions(
             return Ok(desired);
         }
     };
-    let unit = text(templates, program, others)?;
+    let unit = text(config, templates, program)?;
     let reason = "it follows the machine's GPUs while it runs";
     let unit = Action::file(Stage::Expose, UNIT_FILE, unit, reason)
         .with(Effect::SystemdReload)
@@ -78,9 +76,9 @@ pub fn actions(
     Ok(desired)
 }
 
-fn text(templates: &Templates, program: &Path, others: &[Action]) -> Result<String, Error> {
+fn text(config: &Config, templates: &Templates, program: &Path) -> Result<String, Error> {
     let expected = [program.display().to_string(), "serve".to_owned()];
-    let folders = folders(others);
+    let folders: Vec<String> = folders(config).into_iter().map(str::to_owned).collect();
     let text = templates.render(render::DAEMON, context! { program => &expected[0], folders })?;
     if Unit::parse(Path::new(UNIT_FILE), &text).exec_start == expected {
         Ok(text)
@@ -89,16 +87,17 @@ fn text(templates: &Templates, program: &Path, others: &[Action]) -> Result<Stri
     }
 }
 
-/// The folders outside [`WRITABLE`] in which files are kept as they are.
-fn folders(others: &[Action]) -> Vec<String> {
-    let files = others.iter().filter(|it| matches!(it.kind, Kind::Owned(_) | Kind::Edited(_)));
-    let folders = files.filter_map(|action| action.path.parent()?.to_str());
+/// The folders outside [`WRITABLE`] in which it may have to write. By the configuration alone: a unit that changed with
+/// what is there now would begin anew with each GPU that goes.
+fn folders(config: &Config) -> Vec<&str> {
+    let files = [&config.cdi.path, &config.containerd.config, &config.docker.config];
+    let folders = files.into_iter().filter_map(|path| path.parent()?.to_str());
     // What a unit's line takes as it stands: no blank, no quote, no specifier.
     let is_plain = |folder: &str| {
         folder.starts_with('/')
-            && folder.bytes().all(|it| it.is_ascii_alphanumeric() || b"/._+-".contains(&it))
+            && folder.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte))
     };
     let is_known = |folder: &str| WRITABLE.iter().any(|known| Path::new(folder).starts_with(known));
     let found: BTreeSet<&str> = folders.filter(|it| is_plain(it) && !is_known(it)).collect();
-    found.into_iter().map(str::to_owned).collect()
+    found.into_iter().collect()
 }

@@ -103,7 +103,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         }
     }
     let (templates, program) = (&premises.templates, &premises.own_program);
-    let keeper = daemon::actions(config, facts, templates, program, &desired.actions)?;
+    let keeper = daemon::actions(config, facts, templates, program)?;
     desired.extend(keeper.of(Concern::Daemon));
     Ok(desired)
 }

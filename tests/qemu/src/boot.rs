@@ -14,7 +14,7 @@ use crate::answers::Answers;
 const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "220")];
 
 /// Software that counts (`-icount`), with a limit of its own: there is no other way for it to go faster.
-const COUNTED: (&str, &str, &str) = ("counted tcg", "max", "400");
+const COUNTED: (&str, &str, &str) = ("counted tcg", "max", "900");
 
 /// A kernel that runs on hardware says its first word within a second.
 const FIRST_WORD: Duration = Duration::from_secs(4);
