@@ -64,7 +64,8 @@ fn run(command: &mut Command) -> String {
 }
 
 /// Stands in for systemctl: one worker, which ends when it is told to land, and which somebody has to start again.
-/// What it is called for stands among what Juju is told, so that the order of the two can be seen.
+/// What it is called for stands among what Juju is told, so that the order of the two can be seen. Whatever a hook runs is
+/// told of the model's proxy.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 state=$STAND_IN/worker
 [ -e "$state" ] || echo 1 > "$state"
@@ -79,6 +80,7 @@ case "$*" in
 esac
 printf '["systemctl"' >> "$STAND_IN/pending"
 for word; do printf ', "%s"' "$word" >> "$STAND_IN/pending"; done
+[ "$http_proxy" = http://proxy.example:3128 ] || printf ', "without the model'"'"'s proxy"' >> "$STAND_IN/pending"
 echo ']' >> "$STAND_IN/pending"
 "#;
 

@@ -23,6 +23,9 @@ const TOOLS: [&str; 7] = [
     "action-fail",
 ];
 
+/// The model's.
+const PROXY: &str = "http://proxy.example:3128";
+
 /// What an agent keeps for a unit, and what its hooks told.
 pub(crate) struct Unit {
     dir: TempDir,
@@ -114,6 +117,7 @@ impl Unit {
             format!("JUJU_UNIT_NAME={}", self.name),
             "JUJU_MODEL_NAME=ci".to_owned(),
             "JUJU_VERSION=3.6.0".to_owned(),
+            format!("JUJU_CHARM_HTTP_PROXY={PROXY}"),
             format!("JUJU_DISPATCH_PATH={path}"),
         ];
         match path.split_once('/') {
