@@ -336,6 +336,7 @@ mod write;
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 pub(crate) use text::Text;
+pub use text::{as_text, into_text};
 pub use write::write_number;
 pub(crate) use write::{is_plain, write_string};
 

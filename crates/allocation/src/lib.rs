@@ -38,7 +38,7 @@ pub mod ticket;
 
 pub use by_path::{ByPath, PathHasher};
 pub use each_once::EachOnce;
-pub use json::{Misread, write_number};
+pub use json::{Misread, as_text, into_text, write_number};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

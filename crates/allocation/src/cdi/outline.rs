@@ -64,7 +64,12 @@ keyed!(Top<'a>, required [], |top, scanner| {
 fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
     scanner.peek()?;
     let (start, begin) = (scanner.offset(), renders.len());
-    if let Some(name) = written::device(scanner, |node| renders.extend(node.render())) {
+    let found = |node: written::Node<'_>| {
+        if let Some(render) = node.render() {
+            renders.push(render);
+        }
+    };
+    if let Some(name) = written::device(scanner, found) {
         let whole = Span { start, end: scanner.offset() };
         return Ok(Named { name: name.into(), renders: begin..renders.len(), whole });
     }

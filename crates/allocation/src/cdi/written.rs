@@ -4,6 +4,8 @@
 //! comparing with the template's own text, which takes a tenth of the time that key by key takes. Of any other spelling
 //! nothing is read here, and what is read means what it means key by key (a test holds the two against each other).
 
+use std::borrow::Cow;
+
 use super::{Device, DeviceNode, Edits};
 use crate::{
     Render,
@@ -45,12 +47,20 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> From<Node<'a>> for DeviceNode<'a> {
+    #[inline(always)]
     fn from(node: Node<'a>) -> Self {
+        // Not by way of a default, of which the rest would be dropped.
         Self {
-            path: node.path().into(),
+            path: Cow::Borrowed(node.path()),
+            host_path: None,
+            kind: None,
+            major: None,
+            minor: None,
             file_mode: Some(node.file_mode),
-            permissions: Some("rw".into()),
-            ..DeviceNode::default()
+            permissions: Some(Cow::Borrowed("rw")),
+            uid: None,
+            gid: None,
+            unknown: Vec::new(),
         }
     }
 }
@@ -81,7 +91,15 @@ pub(super) fn device<'a>(scanner: &mut Scanner<'a>, mut found: impl FnMut(Node<'
 pub(super) fn whole_device<'a>(scanner: &mut Scanner<'a>) -> Option<Device<'a>> {
     let mut device_nodes = Vec::with_capacity(2);
     let name = device(scanner, |node| device_nodes.push(node.into()))?;
-    Some(Device { name: name.into(), edits: Edits { device_nodes, ..Edits::default() }, ..Device::default() })
+    let edits = Edits {
+        env: Vec::new(),
+        device_nodes,
+        mounts: Vec::new(),
+        hooks: Vec::new(),
+        additional_gids: Vec::new(),
+        others: Vec::new(),
+    };
+    Some(Device { name: Cow::Borrowed(name), annotated: false, edits, unknown: Vec::new() })
 }
 
 /// Goes past a node. Where it is spelt otherwise, nothing is gone past.
