@@ -122,7 +122,7 @@ impl Setup<'_> {
         }
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
-        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), told);
+        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), false, told);
         let note = record(&mut work);
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
         applied.notes.extend(note);
