@@ -135,7 +135,7 @@ fn real_amdgpu_install_is_simulated_as_far_as_apt_can_and_the_rest_is_said() {
         let (worker, lines) = served(machine);
         configure(&worker, &format!("GPU_NODE: true\n{lines}"));
         worker.machine.apt_get(&["update"]).well();
-        let everything = || worker.machine.tree(&["etc", "var", "usr", "tmp", "opt"]);
+        let everything = || worker.machine.tree(&["etc", "var/lib", "var/cache", "usr", "tmp", "opt"]);
         let says = |told: &serde_json::Value, key: &str, text: &str| {
             let texts = told["rehearsal"][key].as_array().unwrap();
             texts.iter().filter(|it| it.as_str().unwrap().contains(text)).count()

@@ -117,7 +117,7 @@ impl Work<'_> {
             Ok(simulated) => simulated,
             Err(error) => return Ok(Err(error)),
         };
-        if let Some(text) = refusal(&simulated, &self.ours(change)) {
+        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours(change))) {
             return Ok(Err(text));
         }
         let until_now = self.receipt().clone();
@@ -186,6 +186,21 @@ impl Work<'_> {
         }
         ours
     }
+}
+
+/// apt takes a name that no package has for one that a package provides, or for a pattern, and every package that fits
+/// (apt-get(8)).
+fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
+    let replaced = simulated.replaced.iter().map(|(name, ..)| name.as_str());
+    let changed: Vec<&str> = simulated.comes.iter().map(|(name, _)| name.as_str()).chain(replaced).collect();
+    // `NAME:ARCHITECTURE` of the machine's own is printed without it.
+    let is_it = |it: &&str| *it == name || name.strip_prefix(*it).is_some_and(|rest| rest.starts_with(':'));
+    (!changed.is_empty() && !changed.iter().any(is_it)).then(|| {
+        format!(
+            "apt knows no package {name}, and would install {} for it: name in the configuration what is meant",
+            changed.join(", ")
+        )
+    })
 }
 
 /// Why what would happen is not what was asked for.

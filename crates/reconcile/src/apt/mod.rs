@@ -29,8 +29,11 @@ pub const DPKG_LOCK: Duration = Duration::from_secs(300);
 /// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)).
-const ENVIRONMENT: [(&str, &str); 3] = [
+/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)). What apt and
+/// dpkg say is read: LANGUAGE, which Ubuntu sets for everybody, would win over LC_ALL (gettext's manual, "The LANGUAGE
+/// variable").
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("LANGUAGE", ""),
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("NEEDRESTART_SUSPEND", "1"),
     ("APT_LISTCHANGES_FRONTEND", "none"),
