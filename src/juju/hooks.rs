@@ -102,6 +102,9 @@ impl Machine<'_> {
             .with_setup(event, &config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)))
             .map_err(of_setup)?;
         self.log_applied(event, &applied)?;
+        if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
+            own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
+        }
         let standing = standing::standing(self, &options, role, &config, &applied)?;
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
     }

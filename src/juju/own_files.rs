@@ -54,8 +54,7 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> R
 /// Copies the program that runs to where it stays, unless a package has put one on this machine, or somebody else one
 /// there. `running`: its path on the machine that it runs on.
 pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<(), Error> {
-    let is_packaged = root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular);
-    if is_packaged || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
+    if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
         return Ok(());
     }
     let standing = standing(root, PROGRAM, PROGRAM_LIMIT)?;
@@ -73,6 +72,23 @@ pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Res
     state.write(root)?;
     root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
     Ok(())
+}
+
+/// Takes the program away once a package has brought its own, which units name by then: on PATH ours would come first, and
+/// no upgrade of the package would reach it.
+pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Error> {
+    if !is_packaged(root) || state.program.is_empty() {
+        return Ok(());
+    }
+    if standing(root, PROGRAM, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(&state.program, &bytes)) {
+        root.remove(PROGRAM)?;
+    }
+    state.program.clear();
+    Ok(state.write(root)?)
+}
+
+fn is_packaged(root: &Root) -> bool {
+    root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
 /// Takes away what of the two is ours still. `is_needed`: whether the program has something to end yet.
@@ -179,6 +195,25 @@ mod tests {
         fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
         put_program(&root, &mut state, &running).unwrap();
         assert!(!place.exists());
+    }
+
+    #[test]
+    fn a_program_goes_when_a_package_brings_its_own() {
+        let (dir, root) = empty();
+        let (running, place) = (dir.path().join("running"), dir.path().join("usr/local/bin/rocworker"));
+        fs::write(&running, "program").unwrap();
+        let mut state = State::default();
+        put_program(&root, &mut state, &running).unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(place.exists());
+        fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
+        fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
+        // By somebody else since: it stays.
+        fs::write(&place, "program").unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(place.exists());
     }
 
     #[test]
