@@ -28,6 +28,7 @@ mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/unified
 mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified
 mount -t tmpfs none /var/log
+mount -t tmpfs none /var/tmp
 mount -t tmpfs none /run
 mount -t tmpfs none /usr/lib/systemd/system
 mkdir -p /run/systemd/system /run/lock
