@@ -43,9 +43,11 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
                 }
                 all => all.join(" "),
             };
+            let command =
+                if event.killed { format!("{} (killed)", event.command) } else { event.command.clone() };
             columns.row([
                 when.clone().into(),
-                event.command.clone().into(),
+                command.into(),
                 event.caller.clone().into(),
                 event.version.clone().into(),
                 config.into(),

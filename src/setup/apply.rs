@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use reconcile::history::{self, Changed, Event};
 use reconcile::{
-    Carried, Change, Desired, Digest, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+    Carried, Change, Desired, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
 };
 use serde::Serialize;
 
 use super::planned::{Saved, told_of};
+use super::recorded::record;
 use super::{Error, Planned, Setup};
 use crate::config;
 use crate::engines::Known;
@@ -80,7 +80,8 @@ impl Setup<'_> {
         versions: BTreeMap<PathBuf, Known>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
-        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
+        let work = Work::begin_told(self.root, told)?.by(self.hands());
+        let mut work = work.recorded(self.event("apply"));
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions;
         let premises = self.premises(&remembered, work.receipt());
@@ -93,7 +94,7 @@ impl Setup<'_> {
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
         let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), told);
-        let note = self.remember("apply", work.made());
+        let note = record(&mut work);
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
         applied.notes.extend(note);
         Ok(applied)
@@ -171,24 +172,6 @@ impl Setup<'_> {
         applied.left.extend(plan.left);
         applied.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
         Ok(())
-    }
-
-    /// Writes what was changed into the history. That this fails takes nothing back: it is told.
-    pub(super) fn remember(&self, command: &str, changed: &[Changed]) -> Option<Note> {
-        if changed.is_empty() {
-            return None;
-        }
-        let event = Event {
-            at: self.now.seconds(),
-            command: command.to_owned(),
-            caller: self.caller.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
-            changed: changed.to_vec(),
-        };
-        let error = history::add(self.root, event).err()?;
-        let text = format!("the changes are made, and the history lacks them: {error}");
-        Some(Note { about: "history".to_owned(), text, problem: true })
     }
 }
 

@@ -9,6 +9,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::recorded::record;
 use super::{Error, Setup};
 use crate::awaited::{Awaited, awaited};
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
@@ -122,7 +123,7 @@ impl Setup<'_> {
         if planned(&Store::new(self.root).receipt()?)?.changes.is_empty() {
             return Ok(());
         }
-        let mut work = Work::begin_told(self.root, told)?;
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("boot"));
         let plan = planned(work.receipt())?;
         let owed = work.owed();
         // What is fetched or installed is none of a start's business, so that nothing is settled before the end.
@@ -139,7 +140,7 @@ impl Setup<'_> {
         }
         let changes: Vec<_> =
             plan.changes.iter().filter(|change| done.contains(&change.path)).cloned().collect();
-        if let Some(note) = self.remember("boot", work.made()) {
+        if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
         booted.failed.extend(failed);

@@ -10,6 +10,7 @@ use reconcile::{
 use serde::{Deserialize, Serialize};
 
 use super::planned::told_of;
+use super::recorded::record;
 use super::{Error, Setup};
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
@@ -146,9 +147,11 @@ impl Setup<'_> {
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
-        let mut work = Work::begin_told(self.root, told)?;
         let (receipt, mut wanted) = looked;
-        if work.receipt() != receipt {
+        let work = Work::begin_told(self.root, told)?;
+        let is_as_before = work.receipt() == receipt;
+        let mut work = work.recorded(self.event("serve"));
+        if !is_as_before {
             // Somebody had the lock until now.
             let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
             wanted = now;
@@ -162,7 +165,7 @@ impl Setup<'_> {
             wanted = now;
         }
         let ran = self.act_on(how, Stage::Expose, &wanted, &mut work, kept, told);
-        if let Some(note) = self.remember("serve", work.made()) {
+        if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
         ran.map(|_| true)

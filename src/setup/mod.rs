@@ -6,6 +6,7 @@ mod caller;
 mod driver;
 mod keep;
 mod planned;
+mod recorded;
 mod settle;
 mod single;
 mod status;

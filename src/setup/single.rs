@@ -1,6 +1,7 @@
 use reconcile::{Action, Finding, Plan, Store, Work};
 use root::Written;
 
+use super::recorded::record;
 use super::{Error, Setup};
 
 /// One thing that was asked for by itself cannot be brought about.
@@ -25,14 +26,14 @@ impl Setup<'_> {
         if unlocked.is_empty() {
             return Ok(Written::Unchanged);
         }
-        let mut work = Work::begin(self.root)?;
+        let mut work = Work::begin(self.root)?.recorded(self.event(command));
         let plan = Plan::of(self.root, [action], &work.receipt().clone().forgiving(&action.path), now)?;
         self.refuse(&plan)?;
         let carried = work.carry_out(&plan, now, &mut |_| {})?;
         if let Some(failed) = carried.failed.first() {
             return Err(self.refused(failed).into());
         }
-        if let Some(note) = self.remember(command, work.made()) {
+        if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
         Ok(if plan.changes.is_empty() { Written::Unchanged } else { Written::Changed })

@@ -6,6 +6,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::recorded::record;
 use super::{Error, Setup};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::Memory;
@@ -42,7 +43,8 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
         }
-        let mut work = Work::begin_told(self.root, told)?.by(self.hands());
+        let work = Work::begin_told(self.root, told)?.by(self.hands());
+        let mut work = work.recorded(self.event("undo"));
         // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
         let mut memory = Memory::read(self.root).unwrap_or_default();
         memory.undone = true;
@@ -51,7 +53,7 @@ impl Setup<'_> {
         }
         let ran = self.take_back(&mut work, force, &mut undone, told);
         let is_left = !work.receipt().entries.is_empty();
-        let note = self.remember("undo", work.made());
+        let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
         undone.notes.extend(note);
         memory = Memory::default();

@@ -47,6 +47,33 @@ fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
     assert!(!laid.path("etc/containerd/conf.d").exists());
 }
 
+/// An engine whose default names a runtime that is not there does not start again.
+#[test]
+fn a_runtime_that_an_engines_default_names_keeps_its_name() {
+    let laid = with_engines("");
+    laid.run(&["apply"]).success();
+    let daemon = laid.text("etc/docker/daemon.json").replacen('{', "{\"default-runtime\": \"amd\",", 1);
+    laid.put("etc/docker/daemon.json", &daemon);
+    let main = laid.text("etc/containerd/config.toml")
+        + "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'amd'\n";
+    laid.put("etc/containerd/config.toml", &main);
+    let drop_in = laid.text("etc/containerd/conf.d/rocworker.toml");
+    laid.put("etc/rocworker/config.yaml", "docker: {runtime: gpu}\ncontainerd: {runtime: gpu}\n");
+    let (code, said) = laid.fails(&["apply"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("daemon.json says default-runtime = \"amd\", which would name nothing"), "{said}");
+    assert!(said.contains("config.toml says default_runtime_name = \"amd\""), "{said}");
+    assert_eq!(laid.text("etc/docker/daemon.json"), daemon);
+    assert_eq!(laid.text("etc/containerd/conf.d/rocworker.toml"), drop_in);
+
+    laid.put("etc/docker/daemon.json", &daemon.replace("\"default-runtime\": \"amd\",", ""));
+    laid.put("etc/containerd/config.toml", &main.replace("default_runtime_name = 'amd'\n", ""));
+    laid.run(&["apply"]).success();
+    assert!(laid.text("etc/docker/daemon.json").contains("\"gpu\""));
+    let drop_in = laid.text("etc/containerd/conf.d/rocworker.toml");
+    assert!(drop_in.contains("gpu") && !drop_in.contains("\"amd\""), "{drop_in}");
+}
+
 #[test]
 fn status_tells_of_a_chosen_gpu_that_is_gone_and_of_what_is_configured_and_not_done() {
     let laid = Laid::demo("gpu-device-ids: 0\n");

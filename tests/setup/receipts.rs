@@ -290,9 +290,21 @@ fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
         let (code, said) = laid.fails(&["apply"]);
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert!(laid.text(SPEC).contains("amd.com/gpu"));
-        laid.run(&["apply"]).success();
+        let (code, said) = laid.fails(&["apply"]);
+        assert!(code == 1 && said.contains(part) && said.contains("nothing was changed"), "{said}");
         let (code, said) = laid.fails(&["undo"]);
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert_eq!(laid.tree(), before);
+        // Nothing of it is lost.
+        let place = laid.path("var/lib/rocworker/history.json");
+        if place.is_dir() {
+            fs::remove_dir(&place).unwrap()
+        } else {
+            fs::remove_file(&place).unwrap()
+        }
+        laid.run(&["undo"]).success();
+        let history = laid.json(&["history"]);
+        let told: Vec<_> = history["events"].as_array().unwrap().iter().map(|it| &it["command"]).collect();
+        assert_eq!(told, ["apply", "undo"], "{history:#}");
     }
 }

@@ -8,6 +8,7 @@
 mod bench;
 mod command;
 mod fuzz;
+mod pci_ids;
 mod picture;
 mod refusal;
 mod repository;
@@ -30,7 +31,9 @@ usage: cargo xtask test [--yes]
        cargo xtask kernel SUITE
            fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
        cargo xtask picture
-           draws docs/demo.svg from what the demo prints";
+           draws docs/demo.svg from what the demo prints
+       cargo xtask pci-ids FILE
+           takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into src/names/pci.ids";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
             test::kernels::fetch_one(suite).map(|place| println!("{} holds the kernel", place.display()))
         }
         Some((task, rest)) if task == "picture" => picture::run(rest),
+        Some((task, rest)) if task == "pci-ids" => pci_ids::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())

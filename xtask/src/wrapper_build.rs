@@ -86,7 +86,9 @@ fn keep_small(program: &Path, target: &str) -> Result<()> {
 
 fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
     let mut command = Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper"])
-        .arguments(["--profile", "wrapper", "--target", target]);
+        .arguments(["--profile", "wrapper", "--target", target])
+        // What is compiled piece by piece is larger than what ships.
+        .without("CARGO_INCREMENTAL");
     // Somebody's own would take the place of .cargo/config.toml's, by which the wrapper is fast and small.
     command = match flags {
         Some(flags) => command.environment("RUSTFLAGS", flags),

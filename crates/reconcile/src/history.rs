@@ -30,6 +30,9 @@ pub struct Event {
     /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub changed: Vec<Changed>,
+    /// Whether it was killed, so that the next run tells of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub killed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,12 +66,12 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     Ok(document.events)
 }
 
-/// Adds to what happened. A history that cannot be read is begun anew beside the old one, which is kept: what is
+/// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be read is begun anew beside the old one, which is kept: what is
 /// ours stands in the receipt, not there.
 ///
 /// # Errors
 /// When it cannot be written, or was written by a newer version, whose events must not be lost.
-pub fn add(root: &Root, event: Event) -> Result<(), Error> {
+pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
     let mut events = match read(root) {
         Ok(events) => events,
         Err(Error::History { .. }) => {
@@ -78,7 +81,11 @@ pub fn add(root: &Root, event: Event) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    events.push(event);
+    // A run whose receipt could not be written after its history is taken for a killed one by the next.
+    let is_known =
+        |new: &&Event| new.killed && events.iter().any(|it| Event { killed: true, ..it.clone() } == **new);
+    let new: Vec<_> = new.iter().filter(|event| !is_known(event)).cloned().collect();
+    events.extend(new);
     let events = events.split_off(events.len().saturating_sub(KEPT));
     let document = Document { schema_version: VERSION, events };
     let mut text = serde_json::to_vec_pretty(&document).map_err(Error::Json)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+use crate::history::Event;
 use crate::uptime::Uptime;
 use crate::{Action, Came, Digest, Edit, Effect, Kind, Restarts, Stage, State, Use};
 
@@ -32,6 +33,9 @@ pub struct Receipt {
     /// By which rule units were restarted for the last apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restarts>,
+    /// Runs that the history lacks: those that were killed, behind them the one that is at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<Event>,
 }
 
 /// One path.
@@ -144,6 +148,7 @@ impl Default for Receipt {
             writing: None,
             mounts: BTreeSet::new(),
             restart: None,
+            unrecorded: Vec::new(),
         }
     }
 }
@@ -157,8 +162,10 @@ impl Receipt {
     /// Whether there is nothing to take back and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { schema_version: _, entries, folders, pending, writing, mounts: _, restart: _ } = self;
-        entries.is_empty() && folders.is_empty() && pending.is_empty() && writing.is_none()
+        let Self { schema_version: _, entries, folders, pending, writing, mounts: _, restart: _, unrecorded } =
+            self;
+        let is_told = writing.is_none() && unrecorded.is_empty();
+        entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
     }
 
     /// Whether something may hide what was written: a file system is mounted on the way to it by now.
@@ -181,7 +188,7 @@ impl Receipt {
     /// Whether a run was killed in the middle, or has left something to be done.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        self.writing.is_some() || !self.pending.is_empty()
+        self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
     }
 
     /// Of a path that a killed run was writing: whether it has come to it tells what stands there.

@@ -7,7 +7,7 @@ use root::{Attributes, Kind, Meta, Root};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::dpkg::{self, Status};
+use crate::dpkg::{self, Database, Status};
 use crate::{module, package};
 
 /// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
@@ -100,7 +100,7 @@ impl Found {
             return Ok(Self::Else(if is_loaded { State::Loaded } else { State::Absent }));
         }
         match package::named(path) {
-            Some(name) => Ok(Self::Else(package_there(root, name)?)),
+            Some(name) => Ok(Self::Else(State::of_package(&Database::read(root)?, name)?)),
             None => Ok(Self::look_at_file(root, path)?),
         }
     }
@@ -146,12 +146,12 @@ impl Found {
     }
 }
 
-fn package_there(root: &Root, name: &str) -> Result<State, dpkg::Error> {
-    let there = dpkg::Database::read(root)?.there(name)?;
-    Ok(there.map_or(State::Absent, |there| State::Package { version: there.version, status: there.status }))
-}
-
 impl State {
+    pub(crate) fn of_package(database: &Database, name: &str) -> Result<Self, dpkg::Error> {
+        let there = database.there(name)?;
+        Ok(there.map_or(Self::Absent, |there| Self::Package { version: there.version, status: there.status }))
+    }
+
     /// What a file of ours will be once it is written: `owner` is what the action says, or who runs this.
     pub(crate) fn of_file(bytes: &[u8], attributes: Attributes) -> Self {
         let (uid, gid) = owner(attributes);

@@ -12,6 +12,7 @@ use crate::needs::unmet;
 use crate::plan::{After, Change, Finding, Plan, Standing, Target};
 use crate::reboot::untell;
 use crate::receipt::{Entry, Ours, Receipt};
+use crate::recorded::{self, Run};
 use crate::settle::{Outcome, Settled};
 use crate::state::{Found, State};
 use crate::store::Store;
@@ -32,6 +33,8 @@ pub struct Work<'a> {
     settled: Vec<Settled>,
     /// What this run has changed until now.
     made: Vec<Changed>,
+    /// What the history is told of this run.
+    run: Option<Run>,
     _lock: Lock,
 }
 
@@ -78,7 +81,9 @@ impl<'a> Work<'a> {
                 receipt.forget_older(path);
             }
             if let Ok(found) = Found::look(root, path) {
-                receipt.settle_on(path, &found.state());
+                let state = found.state();
+                receipt.settle_on(path, &state);
+                recorded::settle_on(&mut receipt, path, &state);
             }
         }
         store.sweep_own();
@@ -91,6 +96,7 @@ impl<'a> Work<'a> {
             hands: None,
             settled: Vec::new(),
             made: Vec::new(),
+            run: None,
             _lock: lock,
         })
     }
@@ -117,6 +123,10 @@ impl<'a> Work<'a> {
     #[must_use]
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
+    }
+
+    pub(crate) fn run_mut(&mut self) -> &mut Option<Run> {
+        &mut self.run
     }
 
     /// As [`Plan::make`], from what is ours now.
@@ -197,6 +207,7 @@ impl<'a> Work<'a> {
         }
         carried.failed.extend(self.remove_folders());
         self.unsaved |= self.receipt.writing.take().is_some();
+        self.note_run(None);
         self.save()?;
         if !plan.is_empty() {
             self.store.sweep(&self.receipt);
@@ -265,6 +276,7 @@ impl<'a> Work<'a> {
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
         self.receipt.writing = Some(change.path.clone());
+        self.note_run(Some(change));
         self.unsaved = true;
         self.save()
     }
@@ -405,6 +417,11 @@ impl<'a> Work<'a> {
 
     pub(crate) fn settled_mut(&mut self) -> &mut Vec<Settled> {
         &mut self.settled
+    }
+
+    /// The receipt for what need not be written by itself.
+    pub(crate) fn receipt_kept(&mut self) -> &mut Receipt {
+        &mut self.receipt
     }
 
     pub(crate) fn receipt_mut(&mut self) -> &mut Receipt {

@@ -35,9 +35,9 @@ fn real_every_package_of_this_system_is_read_as_dpkg_tells_it() {
             line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         let named = if architecture == "all" { name.to_owned() } else { format!("{name}:{architecture}") };
         let there = database.there(&named).unwrap();
-        let expected = (status != "not-installed").then_some((version, status, want == "hold"));
+        let expected = (status != "not-installed").then_some((version, status, want));
         assert_eq!(
-            there.as_ref().map(|it| (it.version.as_str(), it.status.word(), it.is_held)),
+            there.as_ref().map(|it| (it.version.as_str(), it.status.word(), it.selection.word())),
             expected,
             "{line}"
         );

@@ -8,6 +8,7 @@
 
 mod machine;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use machine::{Machine, desired, edited, owned, run};
@@ -146,6 +147,7 @@ fn kill_each(name: &str) {
         let told = format!("ROCWORKER_TEST_CHILD={}|{name}|{command}", machine.top().display());
         let argv = ["env", &told, program.to_str().unwrap(), "--exact", "child"];
         machine.put_back(from);
+        let runs = machine.history().len();
         let made: Vec<_> = calls(&argv, TREE_AND_RIGHTS);
         let made: Vec<_> =
             made.iter().filter(|call| call.line.contains(machine.top().to_str().unwrap())).collect();
@@ -155,12 +157,16 @@ fn kill_each(name: &str) {
             machine.put_back(from);
             assert!(killed_at(&argv, call), "{when}: it ended before");
             let left = machine.all();
+            let has_told = machine.history().len() > runs;
             // A node's group and mode are two calls: between them it is in between, and the next run ends it.
             if name != "node" {
                 whole(&left, &[from, &applied, &undone], &when);
             }
             machine.apply(&(story.newer)());
             same(&machine.tree(), &applied, &format!("{when}, then apply"));
+            if name != "node" {
+                remembers(&machine, (runs, has_told), &left, from, &when);
+            }
             machine.undo();
             same(&machine.tree(), &undone, &format!("{when}, then apply and undo"));
             assert!(machine.is_bare());
@@ -176,6 +182,20 @@ fn kill_each(name: &str) {
 fn same(tree: &Tree, expected: &Tree, when: &str) {
     let off = tree.differences(&[expected]);
     assert!(off.is_empty(), "{when}:\n{}", off.join("\n"));
+}
+
+/// The history tells of the killed run what it has changed, and nothing that it has not: by the next run, or by itself
+/// where it came so far. `runs`: how many the history told of before, and whether it told of this one when it was killed.
+#[track_caller]
+fn remembers(machine: &Machine, (runs, has_told): (usize, bool), left: &Tree, from: &Tree, when: &str) {
+    let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
+    let changed = left.clone().differences(&[from]).into_iter().filter(is_ours);
+    let changed: BTreeSet<_> =
+        changed.map(|line| PathBuf::from(format!("/{}", line.split(':').next().unwrap()))).collect();
+    let history = machine.history();
+    let of_it = history.get(runs).filter(|event| event.killed != has_told);
+    let paths = of_it.into_iter().flat_map(|event| &event.changed).map(|changed| changed.path.clone());
+    assert_eq!(paths.collect::<BTreeSet<_>>(), changed, "{when}: what the history says of it");
 }
 
 /// Each path is as it was or will be, and files that are being written have other names.

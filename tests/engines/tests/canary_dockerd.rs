@@ -9,7 +9,7 @@
 use std::fs;
 
 use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, Engine};
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
 use engines::host::Host;
 use engines::machine::{self, ASKED};
 use layout::Machine;
@@ -150,6 +150,41 @@ fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_
     let [[status, evidence, remedy]] = checks.as_slice() else { panic!("{checks:?}") };
     let why = "dockerd 20.10.24 has no runtime amd, and knows no CDI, which came with 25.0.0";
     assert_eq!((status.as_str(), evidence.as_str()), ("failed", why));
+    assert!(remedy.contains("rocworker apply"), "{remedy}");
+    docker.assert_nothing_is_left();
+}
+
+/// docker 26.1 is told to look at CDI specs, 28.5 does so by itself: there a GPU comes without a runtime of ours.
+#[test]
+fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_no_other() {
+    for (engine, config) in
+        [(&CONTAINERD_1_7, "{\"features\": {\"cdi\": true}}\n"), (&CONTAINERD_2_1, "{}\n")]
+    {
+        let Some(docker) = Docker::start_with(engine, config, ASKED) else { return };
+        let told: Vec<[String; 2]> =
+            docker.checks("canary").into_iter().map(|[status, evidence, _]| [status, evidence]).collect();
+        let none = "no driver answers inside (ENXIO, No such device or address)";
+        let expected = [
+            [
+                "warning".to_owned(),
+                format!("/dev/kfd is let through, and {none}, asked for by the CDI name amd.com/gpu=0"),
+            ],
+            ["warning".to_owned(), format!("/dev/dri/renderD129 of GPU 0 is let through, and {none}")],
+            ["ok".to_owned(), "the device 226:130, GPU 1's, was not given, and is refused inside".to_owned()],
+        ];
+        assert_eq!(told, expected, "{config}");
+        docker.assert_nothing_is_left();
+    }
+}
+
+/// docker 26.1 has no driver for CDI names until it is told of CDI.
+#[test]
+fn real_a_canary_through_a_docker_that_was_not_told_of_cdi_fails_and_says_what_to_do() {
+    let Some(docker) = Docker::start_with(&CONTAINERD_1_7, "{}\n", ASKED) else { return };
+    let checks = docker.checks("canary");
+    let [[status, evidence, remedy]] = checks.as_slice() else { panic!("{checks:?}") };
+    assert_eq!(status, "failed", "{checks:?}");
+    assert!(evidence.contains("could not select device driver \"cdi\""), "{evidence}");
     assert!(remedy.contains("rocworker apply"), "{remedy}");
     docker.assert_nothing_is_left();
 }

@@ -62,6 +62,15 @@ impl Hands {
         self.run(&argv, hear).map(drop)
     }
 
+    /// Tells dpkg that packages are to be there (`dpkg --set-selections`, which apt-mark calls): no installation of one
+    /// that is there does.
+    pub(crate) fn select(&self, names: &[&str]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.run(&[&["apt-mark", "install"], names].concat(), &mut |_| {}).map(drop)
+    }
+
     /// Notes that packages came for the sake of others, as apt notes it of those that it installs by itself.
     pub(crate) fn mark_automatic(&self, names: &[&str]) -> Result<(), String> {
         if names.is_empty() {

@@ -11,14 +11,15 @@ use crate::dpkg;
 const STATES: &str = "/var/lib/apt/extended_states";
 const LIMIT: usize = 64 << 20;
 
-/// The names of packages that came for the sake of others; nothing where apt has noted none.
+/// The names of packages that came for the sake of others, as apt prints them; nothing where apt has noted none.
 pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
     let text = match root.read_text(STATES, LIMIT) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
         Err(error) => return Err(error),
     };
+    let native = dpkg::native(root)?;
     let is_automatic = |stanza: &dpkg::Stanza<'_>| stanza.field("Auto-Installed") == Some("1");
     let stanzas = dpkg::stanzas(&text).filter(is_automatic);
-    Ok(stanzas.filter_map(|stanza| stanza.field("Package").map(str::to_owned)).collect())
+    Ok(stanzas.filter_map(|stanza| stanza.name(native.as_deref())).collect())
 }

@@ -3,12 +3,14 @@
 
 mod conffiles;
 mod needed;
+mod selection;
 mod stanza;
 mod version;
 
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+pub use selection::Selection;
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
 
@@ -64,8 +66,8 @@ pub struct Database {
 pub struct There {
     pub version: String,
     pub status: Status,
-    /// It is to stay as it is: `apt-mark hold`.
-    pub is_held: bool,
+    /// What is to become of it.
+    pub selection: Selection,
     /// It was unpacked in part, and is neither configured nor removed before it is put there anew (`reinstreq`).
     pub must_be_anew: bool,
 }
@@ -90,7 +92,7 @@ impl Database {
         let Some(stanza) = self.stanza(name) else { return Ok(None) };
         let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };
         let words: Vec<&str> = stanza.field("Status").unwrap_or_default().split_whitespace().collect();
-        let [want, flag, status] = words.as_slice() else {
+        let [selection, flag, status] = words.as_slice() else {
             return Err(wrong(format!("its Status is {words:?}, not three words")));
         };
         let Some(status) = Status::parse(status).map_err(wrong)? else { return Ok(None) };
@@ -98,7 +100,7 @@ impl Database {
         Ok(Some(There {
             version: version.to_owned(),
             status,
-            is_held: *want == "hold",
+            selection: Selection::parse(selection).map_err(wrong)?,
             must_be_anew: *flag == "reinstreq",
         }))
     }
@@ -166,11 +168,12 @@ fn updates(root: &Root) -> Result<Vec<String>, Error> {
     Ok(updates)
 }
 
-fn native(root: &Root) -> Result<Option<String>, Error> {
+/// `None` where no other architecture than the machine's own was ever added.
+pub(crate) fn native(root: &Root) -> Result<Option<String>, root::Error> {
     match root.read_text(ARCHITECTURES, LIMIT) {
         Ok(text) => Ok(text.lines().next().map(str::to_owned)),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -231,8 +234,8 @@ mod tests {
     #[test]
     fn a_held_one_is_known_and_one_that_is_not_understood_is_an_error() {
         let it = database(stanza("tool", "all", "1", "hold ok installed"), &[], None);
-        assert!(it.there("tool").unwrap().unwrap().is_held);
-        for status in ["install ok", "install ok marvellous", ""] {
+        assert_eq!(it.there("tool").unwrap().unwrap().selection, Selection::Hold);
+        for status in ["install ok", "install ok marvellous", "perhaps ok installed", ""] {
             let it = database(stanza("tool", "all", "1", status), &[], None);
             let error = it.there("tool").unwrap_err().to_string();
             assert!(error.contains("dpkg --audit"), "{error}");

@@ -77,7 +77,7 @@ impl Database {
         let mut seen = BTreeSet::new();
         let texts = self.updates.iter().chain([&self.status]);
         texts.flat_map(|text| all(text)).filter_map(move |stanza| {
-            let name = self.name_of(&stanza)?;
+            let name = stanza.name(self.native.as_deref())?;
             if !seen.insert(name.clone()) {
                 return None;
             }
@@ -85,16 +85,6 @@ impl Database {
             let version = stanza.field("Version")?;
             let is_there = !matches!(status, "not-installed" | "config-files");
             is_there.then(|| Node { name, version, provides: provides(&stanza), depends: depends(&stanza) })
-        })
-    }
-
-    /// As apt prints it: with its architecture where that is not the machine's own.
-    fn name_of(&self, stanza: &Stanza<'_>) -> Option<String> {
-        let name = stanza.field("Package")?;
-        let native = self.native.as_deref();
-        Some(match stanza.field("Architecture") {
-            Some(it) if it != "all" && native.is_some_and(|native| native != it) => format!("{name}:{it}"),
-            _ => name.to_owned(),
         })
     }
 }

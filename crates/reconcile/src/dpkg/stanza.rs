@@ -26,6 +26,15 @@ impl<'a> Stanza<'a> {
         }
         None
     }
+
+    /// The package's name as apt prints it: with its architecture where that is not `native`, the machine's own.
+    pub(crate) fn name(&self, native: Option<&str>) -> Option<String> {
+        let name = self.field("Package")?;
+        Some(match self.field("Architecture") {
+            Some(it) if it != "all" && native.is_some_and(|native| native != it) => format!("{name}:{it}"),
+            _ => name.to_owned(),
+        })
+    }
 }
 
 /// The stanzas of a package, of each of its architectures one. Searched for by the line that each begins with, so that

@@ -1,6 +1,7 @@
 //! An installer: its package by apt, then its program, and everything that came in the receipt before it comes.
 
-use super::{came, came_with, is_right, refusal};
+use super::came::{came, came_with};
+use super::{is_right, refusal};
 use crate::apt::{self, Hands, Simulated};
 use crate::dpkg::{self, Database};
 use crate::fetch::sweep;

@@ -20,9 +20,10 @@ use serde::Serialize;
 pub(crate) use change::{After, Doing, Target};
 pub use change::{Change, Verb};
 pub(crate) use named::Standing;
-pub(crate) use package::{bare, revert as revert_package};
+pub(crate) use package::revert as revert_package;
 pub use used::Use;
 
+use crate::observed::Observed;
 use crate::receipt::{Entry, Repairs};
 use crate::state::{Found, Unseen};
 use crate::store::Store;
@@ -98,7 +99,17 @@ impl Plan {
         let store = Store::new(root);
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
-        let mut plan = Self::of(root, meant, receipt, now)?;
+        let seen = Observed::new(root);
+        let mut plan = Self::seen(&seen, meant, receipt, now)?;
+        for change in std::mem::take(&mut plan.changes) {
+            match receipt
+                .entry(&change.path)
+                .and_then(|held| used::given_up(root, held, &change, &desired.way_back))
+            {
+                Some(text) if !force => plan.add(change.path, Err(text)),
+                _ => plan.changes.push(change),
+            }
+        }
         let mut standing = Standing::default();
         let mut going = BTreeSet::new();
         let is_wanted = |entry: &Entry| {
@@ -107,13 +118,13 @@ impl Plan {
                 || desired.undecided.contains(&entry.concern)
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
-            let verdict = match Found::look(root, &entry.path) {
+            let verdict = match seen.look(&entry.path) {
                 Ok(found) if found.is_absent() && !force && receipt.is_hidden(root, entry) => {
                     Verdict::Left(hidden(root, entry))
                 }
                 Ok(found) => {
                     let used = used::standing(root, entry, &desired.way_back).filter(|_| !force);
-                    let verdict = match (revert::plan(root, &store, entry, &found, &going, force)?, used) {
+                    let verdict = match (revert::plan(&seen, &store, entry, &found, &going, force)?, used) {
                         (Verdict::Change(_), Some(text)) => Verdict::Left(text),
                         (Verdict::Change(mut change), None) => {
                             change.effects = desired.way_back.effects(&change.effects);
@@ -149,17 +160,27 @@ impl Plan {
         receipt: &Receipt,
         now: u64,
     ) -> Result<Self, Error> {
+        Self::seen(&Observed::new(root), actions, receipt, now)
+    }
+
+    fn seen<'a>(
+        seen: &Observed<'_>,
+        actions: impl IntoIterator<Item = &'a Action>,
+        receipt: &Receipt,
+        now: u64,
+    ) -> Result<Self, Error> {
+        let root = seen.root;
         let mut plan = Self::default();
-        let mut seen = BTreeSet::new();
+        let mut known = BTreeSet::new();
         for action in actions {
-            if !seen.insert(&action.path) {
+            if !known.insert(&action.path) {
                 let text =
                     "two things are to be written there: give one of them another path in the configuration";
                 plan.add(action.path.clone(), Err(text.to_owned()));
                 continue;
             }
             let held = receipt.entry(&action.path);
-            let verdict = wanted(root, &Store::new(root), action, held, now)?;
+            let verdict = wanted(seen, &Store::new(root), action, held, now)?;
             // A node is the kernel's, whoever gave it its group.
             let is_file = !matches!(action.kind, Kind::Node { .. });
             match (&verdict, held) {
@@ -235,13 +256,14 @@ fn other_names(root: &Root, change: &Change) -> Option<Finding> {
 
 /// The outer error ends the plan; the inner one keeps this action alone from being brought about.
 fn wanted(
-    root: &Root,
+    seen: &Observed<'_>,
     store: &Store<'_>,
     action: &Action,
     held: Option<&Entry>,
     now: u64,
 ) -> Result<Result<Verdict, String>, Error> {
-    let found = match Found::look(root, &action.path) {
+    let root = seen.root;
+    let found = match seen.look(&action.path) {
         Ok(found) => found,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -257,7 +279,7 @@ fn wanted(
         Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
         // An archive's record of a node is nobody's to change.
         Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
-        Kind::Package(wanted) => Ok(package::plan(root, action, wanted, &found, held, now)),
+        Kind::Package(wanted) => Ok(package::plan(seen, action, wanted, &found, held, now)),
         Kind::Unpacked(wanted) => Ok(unpacked::plan(root, action, wanted, &found, held, now)),
         Kind::Module(module) => Ok(module::plan(root, action, module, &found, held, now)),
         Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),

@@ -3,18 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use root::Root;
-
 use super::change::{Change, Doing, Target, Verb};
 use super::{Verdict, contested};
-use crate::apt::automatic;
-use crate::dpkg::{Database, Status, compare};
+use crate::dpkg::{Database, Selection, Status, compare};
+use crate::observed::Observed;
 use crate::receipt::{Entry, Ours, Repairs};
 use crate::state::{Found, Unseen};
 use crate::{Action, Came, Package, State, Want, package};
 
 pub(super) fn plan(
-    root: &Root,
+    seen: &Observed<'_>,
     action: &Action,
     wanted: &Package,
     found: &Found,
@@ -28,15 +26,16 @@ pub(super) fn plan(
         held.filter(|entry| is_there_before(entry) == matches!(wanted.want, Want::Present { .. }))
     {
         let verdict =
-            revert(root, entry, &from, &BTreeSet::new(), false).map_err(|error| error.to_string())?;
+            revert(seen, entry, &from, &BTreeSet::new(), false).map_err(|error| error.to_string())?;
         return match verdict {
             Verdict::Left(text) => Err(text),
             Verdict::Gone if is_there == is_there_before(entry) => Ok(Verdict::Gone),
             verdict => Ok(verdict),
         };
     }
-    let is_held =
-        |database: &Database| database.there(&wanted.name).is_ok_and(|it| it.is_some_and(|it| it.is_held));
+    let is_held = |database: &Database| {
+        database.there(&wanted.name).is_ok_and(|it| it.is_some_and(|it| it.selection == Selection::Hold))
+    };
     if wanted.installer.is_some() && held.is_none() && is_there {
         return Err(format!(
             "{from} is there, which somebody else has installed, and so is whatever it has installed: apt-get purge {} and \
@@ -44,11 +43,11 @@ pub(super) fn plan(
             wanted.name
         ));
     }
-    let database = || Database::read(root).map_err(|error| error.to_string());
+    let database = || seen.database().map_err(|error| error.to_string());
     match (&wanted.want, &from) {
         (Want::Absent, _) if !is_there => Ok(Verdict::Right),
         (Want::Absent, _) => {
-            if is_held(&database()?) {
+            if is_held(database()?) {
                 return Err(format!("it is on hold: apt-mark unhold {}, then apply again", wanted.name));
             }
             let mut entry = entry(action, held, &from);
@@ -87,7 +86,7 @@ pub(super) fn plan(
                      {}={version}, or name no version in the configuration",
                 wanted.name
             )),
-            (_, Some(_)) if is_held(&database()?) => {
+            (_, Some(_)) if is_held(database()?) => {
                 Err(format!("it is on hold: apt-mark unhold {}, then apply again", wanted.name))
             }
             (_, Some(_)) => Ok(install(action, wanted, Some(version), held, from, Verb::Replace)),
@@ -184,7 +183,7 @@ fn is_there(state: &State) -> bool {
 
 /// `going`: packages that entries before this one take away already.
 pub(crate) fn revert(
-    root: &Root,
+    seen: &Observed<'_>,
     entry: &Entry,
     from: &State,
     going: &BTreeSet<String>,
@@ -195,26 +194,28 @@ pub(crate) fn revert(
     if let State::Package { version, .. } = &entry.before
         && is_there_before(entry)
     {
-        // By our hand it went. Who has installed it again, in whatever version, has it.
-        if is_there(from) {
-            return Ok(Verdict::Gone);
-        }
+        let version = match from {
+            // A run that was killed has left it, in whole or in part.
+            State::Package { version, .. } if is_there(from) && *begun => version,
+            // By our hand it went. Who has installed it again, in whatever version, has it.
+            _ if is_there(from) => return Ok(Verdict::Gone),
+            _ => version,
+        };
         let doing = Doing::Install { name: name.to_owned(), version: Some(version.clone()) };
         let to = State::Package { version: version.clone(), status: Status::Installed };
         let change = Change::back(entry, Verb::Restore, from.clone(), Target::Package(doing.clone()));
         return Ok(changed(change, doing, to));
     }
-    let database = Database::read(root)?;
-    let automatic = automatic(root)?;
+    let (database, automatic) = (seen.database()?, seen.automatic()?);
     let mut ours: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
         // What a killed run left may not have come to its mark.
         let has_mark = *noted || !begun;
-        let is_somebodys = it != name && has_mark && !asked && !automatic.contains(bare(it)) && !force;
+        let is_somebodys = it != name && has_mark && !asked && !automatic.contains(it) && !force;
         let there = database.there(it)?;
-        let is_held = there.as_ref().is_some_and(|there| there.is_held);
+        let is_held = there.as_ref().is_some_and(|there| there.selection == Selection::Hold);
         match there.map(|there| there.status) {
             None => {}
             Some(Status::ConfigFiles) if *had_configuration => {}
@@ -254,7 +255,7 @@ pub(crate) fn revert(
         came.iter().filter(|came| came.had_configuration).map(|came| came.name.as_str()).collect();
     let mut purge = Vec::new();
     for it in &ours {
-        let changed = if force { Vec::new() } else { database.changed_conffiles(root, it) };
+        let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
         match changed.first() {
             Some(path) => left.push(format!("{} stays, which somebody has changed", path.display())),
             None if !had.contains(it.as_str()) => purge.push(it.clone()),
@@ -286,8 +287,4 @@ fn reason(name: &str, names: &[String], left: &[String]) -> String {
         others => format!("it was not there before, nor was what came with it: {}", others.join(", ")),
     };
     if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
-}
-
-pub(crate) fn bare(name: &str) -> &str {
-    name.split_once(':').map_or(name, |(name, _)| name)
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use root::Root;
-
 use super::Verdict;
 use super::change::{Change, Target, Verb, diff};
 use super::edited::text;
 use super::node::is_ours;
 use super::{module, package, unpacked};
+use crate::observed::Observed;
 use crate::receipt::{Entry, Ours};
 use crate::state::Found;
 use crate::store::Store;
@@ -16,7 +15,7 @@ use crate::{Edit, Error, State};
 
 /// `going`: packages that entries before this one take away already.
 pub(super) fn plan(
-    root: &Root,
+    seen: &Observed<'_>,
     store: &Store<'_>,
     entry: &Entry,
     found: &Found,
@@ -25,12 +24,12 @@ pub(super) fn plan(
 ) -> Result<Verdict, Error> {
     let from = found.state();
     if let Ours::Package { .. } = &entry.ours {
-        let verdict = package::revert(root, entry, &from, going, force);
+        let verdict = package::revert(seen, entry, &from, going, force);
         return Ok(verdict.unwrap_or_else(|error| Verdict::Left(error.to_string())));
     }
     match &entry.ours {
-        Ours::Unpacked { .. } => return Ok(unpacked::revert(root, entry, found, force)),
-        Ours::Module { .. } => return Ok(module::revert(root, entry, &from)),
+        Ours::Unpacked { .. } => return Ok(unpacked::revert(seen.root, entry, found, force)),
+        Ours::Module { .. } => return Ok(module::revert(seen.root, entry, &from)),
         _ => {}
     }
     if from == entry.before {

@@ -7,6 +7,7 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::change::{After, Change};
 use crate::WayBack;
 use crate::edit::Format;
 use crate::receipt::Entry;
@@ -19,6 +20,17 @@ pub struct Use {
     pub format: Format,
     pub key: Vec<String>,
     pub value: String,
+}
+
+/// Why a change may not be made that gives ours another name: a setting names it by the old one.
+pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &WayBack) -> Option<String> {
+    let After::Held(entry) = &change.after else { return None };
+    let is_kept = |it: &Use| entry.uses.iter().any(|kept| kept.value == it.value);
+    let uses: Vec<Use> = held.uses.iter().filter(|it| !is_kept(it)).cloned().collect();
+    if uses.is_empty() {
+        return None;
+    }
+    standing(root, &Entry { uses, ..held.clone() }, now)
 }
 
 /// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use reconcile::edit::{Format, Key, Set};
+use reconcile::history::{self, Event};
 use reconcile::{Action, Carried, Desired, Edit, Finding, Plan, Stage, Store, Work};
 use root::Root;
 use serde_json::Value;
@@ -76,6 +78,10 @@ impl Machine {
         Store::new(&self.root()).receipt().unwrap().is_empty()
     }
 
+    pub(crate) fn history(&self) -> Vec<Event> {
+        history::read(&self.root()).unwrap()
+    }
+
     /// Without our own state.
     pub(crate) fn tree(&self) -> Tree {
         self.all().without(&["var"])
@@ -93,11 +99,26 @@ impl Machine {
 /// As a command does it: lock, plan, carry out.
 pub(crate) fn run(top: &Path, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
     let root = Root::open(top).unwrap();
-    let mut work = Work::begin(&root)?;
+    let mut work = Work::begin(&root)?.recorded(event());
     let plan = work.plan(desired, None, force, NOW)?;
     let carried = work.carry_out(&plan, NOW, &mut |_| {})?;
+    work.record()?;
     let Plan { blocked, contested, left, .. } = plan;
     Ok(Ran { carried, blocked, contested, left })
+}
+
+fn event() -> Event {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Event {
+        // No two runs are at the same moment.
+        at: u64::try_from(since.as_nanos()).unwrap(),
+        command: "apply".to_owned(),
+        caller: "a test".to_owned(),
+        version: "0".to_owned(),
+        config_sha256: String::new(),
+        changed: Vec::new(),
+        killed: false,
+    }
 }
 
 /// These keys of a file of somebody else's.
