@@ -147,9 +147,11 @@ impl Setup<'_> {
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("serve"));
         let (receipt, mut wanted) = looked;
-        if work.receipt() != receipt {
+        let work = Work::begin_told(self.root, told)?;
+        let is_as_before = work.receipt() == receipt;
+        let mut work = work.recorded(self.event("serve"));
+        if !is_as_before {
             // Somebody had the lock until now.
             let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
             wanted = now;

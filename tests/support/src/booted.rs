@@ -31,6 +31,12 @@ mount -t tmpfs none /var/log
 mount -t tmpfs none /var/tmp
 mount -t tmpfs none /run
 mount -t tmpfs none /usr/lib/systemd/system
+# Units with PrivateTmp= leave folders behind; the stage itself may stand there.
+mkdir /run/stage
+mount --rbind "$stage" /run/stage
+mount -t tmpfs none /tmp
+mkdir -p "$stage"
+mount --rbind /run/stage "$stage"
 mkdir -p /run/systemd/system /run/lock
 cd /usr/lib/systemd/system
 printf "[Unit]\nDefaultDependencies=no\n" | tee sysinit.target basic.target shutdown.target > network.target
