@@ -77,6 +77,10 @@ impl Setup<'_> {
             return Ok(undone);
         }
         let mut work = Work::begin_told(self.root, told)?.recorded(self.event("remove"));
+        // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
+        let mut memory = Memory::read(self.root).unwrap_or_default();
+        memory.undone = true;
+        memory.write(self.root)?;
         let wanted = Desired {
             undecided: vec![Concern::Packages.as_ref().to_owned()],
             way_back: self.way_back(),
@@ -110,7 +114,7 @@ impl Setup<'_> {
     /// As [`Setup::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         let remembered = Memory::read(self.root)?;
-        if Store::new(self.root).receipt()?.is_empty() {
+        if remembered.undone || Store::new(self.root).receipt()?.is_empty() {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));

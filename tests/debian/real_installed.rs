@@ -1,6 +1,6 @@
 //! Installed, upgraded, downgraded, removed and purged, with apply on and off.
 
-use crate::worker::{CONFIG, RECEIPT, RULES, Worker, on_both, same};
+use crate::worker::{CONFIG, RECEIPT, RULES, SYSTEMCTL_SAID, Worker, on_both, same};
 
 /// Where `systemctl enable` puts links.
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
@@ -47,11 +47,15 @@ fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
         worker.machine.put(CONFIG, "permissions: render\n");
         worker.apply();
         let receipt = worker.machine.text(RECEIPT).unwrap();
+        worker.machine.call(&["rm", SYSTEMCTL_SAID]).well();
         let now = worker.written();
         worker.dpkg(&["--install", &worker.deb_of("9.0-1")]).well();
         worker.is_whole(system);
         same(&worker.written(), &now, system);
         assert_eq!(worker.machine.text(RECEIPT).unwrap(), receipt, "{system}");
+        // The new program takes the old one's place where it runs, and no engine is touched for that.
+        let asked = worker.machine.text(SYSTEMCTL_SAID).unwrap();
+        assert!(asked.contains("rocworker.service") && !asked.contains("containerd"), "{system}: {asked}");
 
         // What this version makes of the configuration is another thing: brought about by up- and downgrade alike.
         for (package, rights, mode) in
@@ -84,6 +88,7 @@ fn real_removing_gives_the_machine_back_and_purging_forgets_it() {
         let before = worker.written();
         for way in ["--remove", "--purge"] {
             worker.apply();
+            worker.machine.call(&["rm", SYSTEMCTL_SAID]).well();
             worker.dpkg(&[way, "rocworker"]).well();
             worker.names_nothing_that_is_gone(system);
             assert!(worker.machine.text(RECEIPT).is_none(), "{system} {way}");
@@ -103,8 +108,11 @@ fn real_removing_gives_the_machine_back_and_purging_forgets_it() {
             // Installed again, nothing is applied by itself.
             same(&worker.written().without(&["var/lib/rocworker"]), &before, &format!("{system} {way}"));
         }
-        let asked = worker.machine.text("/run/lab/systemctl").unwrap();
-        assert!(asked.contains("try-restart containerd.service"), "{system}: {asked}");
+        let asked = worker.machine.text(SYSTEMCTL_SAID).unwrap();
+        // The daemon would put right what is taken back.
+        let at = |call: &str| asked.find(call).unwrap_or_else(|| panic!("{system}: no {call}: {asked}"));
+        assert!(at("stop rocworker.service") < at("try-restart containerd.service"), "{system}: {asked}");
+        assert!(!asked.contains("stop rocworker-boot.service"), "{system}: {asked}");
     }
 }
 

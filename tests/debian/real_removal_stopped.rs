@@ -138,6 +138,10 @@ fn real_what_came_by_apt_outlives_a_removal_and_no_purge_forgets_it() {
     assert!(said.contains("what came by apt stays"), "{said}");
     worker.names_nothing_that_is_gone("removed");
     assert!(has_it());
+    // dpkg takes what comes after a removal for an upgrade; what was taken back stays so.
+    worker.install();
+    assert!(worker.machine.text(RULES).is_none());
+    worker.dpkg(&["--remove", "rocworker"]).well();
     let receipt = worker.machine.text(RECEIPT).unwrap();
     let words = worker.dpkg(&["--purge", "rocworker"]).badly();
     assert!(words.contains("install rocworker again, run rocworker undo, then purge it"), "{words}");

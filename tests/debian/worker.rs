@@ -22,6 +22,9 @@ const DAEMON_JSON: &str = "/etc/docker/daemon.json";
 const CONTAINERD_SAYS: &str = "# ours\nversion = 3\n[metrics]\n  address = \"127.0.0.1:1338\"\n";
 const DOCKER_SAYS: &str = "{\n    \"log-driver\": \"journald\"\n}\n";
 
+/// What systemctl was asked for.
+pub(crate) const SYSTEMCTL_SAID: &str = "/run/lab/systemctl";
+
 /// Stands in for systemd, which does not run there: each unit runs, and what is asked is written down.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >>/run/lab/systemctl
