@@ -54,6 +54,12 @@ impl Groups {
     }
 }
 
+/// The number of a group in a text of group(5).
+#[must_use]
+pub fn gid_in(text: &str, name: &str) -> Option<u32> {
+    parse(text).into_iter().find(|(known, _)| known == name).map(|(_, gid)| gid)
+}
+
 /// The fields of group(5); a line that is not of that form belongs to nobody here.
 fn parse(text: &str) -> Vec<(String, u32)> {
     let group = |line: &str| {

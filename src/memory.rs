@@ -16,6 +16,9 @@ const PATH: &str = "/var/lib/rocworker/memory.json";
 const LIMIT: usize = 4 << 20;
 const VERSION: u32 = 1;
 
+/// Where it stands, and the newest schema_version of it that this version reads.
+pub const FORMAT: (&str, u32) = (PATH, VERSION);
+
 /// Everything that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {

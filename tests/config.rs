@@ -150,3 +150,32 @@ fn a_file_that_others_could_have_written_or_that_is_no_config_is_not_followed() 
     let error = Config::read(&root).unwrap_err().to_string();
     assert!(error.contains("config.yaml:3: this line is not UTF-8"), "{error}");
 }
+
+#[test]
+fn what_would_be_read_by_others_or_as_an_option_or_means_nothing_is_refused() {
+    let secret = "repositories: {rocm: {url: \"https://me:secret@mirror/rocm\"}}";
+    for (text, said) in [
+        (secret, "auth.conf.d"),
+        ("packages:\n  proxy: http://me:secret@proxy:3128", "apt.conf.d"),
+        ("ROCM_BASE_URL: https://token@mirror/", "auth.conf.d"),
+        ("rocm: {install: apt, packages: [\"-o\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"--reinstall\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"bash-\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"rocm/noble\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"rocm=1\"]}", "is not the name of a package"),
+        ("repositories: {rocm: {url: \"https://a b/\"}}", "is no URL"),
+        ("repositories: {rocm: {url: \"https://a/\\nSigned-By: /x\"}}", "is no URL"),
+        ("repositories: {origin: \"x, n=*\"}", "is not one word"),
+        ("repositories:\n  fingerprints: []", "is empty"),
+        ("rocm:\n  install: apt\n  packages: []", "rocm.packages is empty"),
+        ("rocm:\n  install: amdgpu-install\n  usecases: []", "rocm.usecases is empty"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(
+            error.contains(said) && !error.contains("secret") && !error.contains("token"),
+            "{text}: {error}"
+        );
+    }
+    // An @ behind the host is a part of the path.
+    parse("repositories: {rocm: {url: \"https://mirror/@amd/rocm\"}}").unwrap();
+}

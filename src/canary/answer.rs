@@ -29,12 +29,12 @@ pub enum Tried<T> {
 }
 
 /// An errno in words, with its name: `ENXIO, No such device or address`.
-pub(super) fn named(errno: i32) -> String {
+pub(crate) fn named(errno: i32) -> String {
     let errno = Errno::from_raw(errno);
     format!("{errno:?}, {}", errno.desc())
 }
 
 /// Whether an open got past the container's walls and found no driver behind the node.
-pub(super) fn is_without_driver(errno: i32) -> bool {
+pub(crate) fn is_without_driver(errno: i32) -> bool {
     matches!(Errno::from_raw(errno), Errno::ENXIO | Errno::ENODEV)
 }

@@ -4,11 +4,11 @@
 //! No image and no network: the container has this machine's /usr, read-only, and this very program, whose hidden
 //! command `probe` does the opens. What is made for it has names of its own, and is gone afterwards.
 
-mod answer;
+pub(crate) mod answer;
 mod came;
 mod containerd;
 mod docker;
-mod kfd;
+pub(crate) mod kfd;
 mod listener;
 mod names;
 mod nest;

@@ -67,6 +67,14 @@ pub(crate) enum Command {
     },
     /// What was changed here, when, and by whom
     History,
+    /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
+    Hook {
+        /// The hook, as install or config-changed, or actions/NAME. Left out: what Juju's environment says
+        name: Option<String>,
+        /// Print the unit's status instead of setting it: the charm whose hook this is sets its own
+        #[arg(long)]
+        guest: bool,
+    },
     /// The CDI spec: what engines read to find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),
@@ -88,8 +96,13 @@ pub(crate) enum Command {
     /// Who has which GPU, under a policy of exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
+    /// The host's commands that pass AMD's GPUs into a container of LXD or Incus
+    #[command(subcommand)]
+    Lxd(super::lxd::Command),
     /// Keep the machine so while it runs: follow its GPUs, the configuration and files of ours. rocworker.service runs it
     Serve,
+    #[command(subcommand, hide = true)]
+    Deb(super::deb::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// What waits for a unit that takes long to end, and starts it again
@@ -104,10 +117,16 @@ pub(crate) enum Command {
         #[arg(long)]
         env: bool,
     },
+    /// Check from inside a task that it can use AMD's GPUs; its image needs no ROCm for that
+    TaskCheck,
     /// The whole story on a built-in synthetic machine: no rights and no GPU needed
     Demo,
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write a page for the program and one for each command into this folder of this machine, which is there already
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
 }

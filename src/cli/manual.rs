@@ -1,11 +1,14 @@
 use std::io::{Cursor, Write};
+use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use root::Attributes;
 
 use super::Outcome;
 use super::args::Args;
 use super::output::print_text;
+use super::session::{absolute, caller};
 
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Cursor::new(Vec::new());
@@ -13,9 +16,14 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     print_bytes(script.into_inner())
 }
 
-/// One page for the program, with a section for each command.
-pub(crate) fn man() -> anyhow::Result<Outcome> {
+/// One page for the program, with a section for each command; or a page each, in a folder.
+pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut program = Args::command();
+    if let Some(folder) = into {
+        let folder = absolute(folder)?;
+        program.build();
+        return pages(&folder, &program, "rocworker").map(|()| Outcome::Done);
+    }
     program.build();
     let mut page = Vec::new();
     let manual = clap_mangen::Man::new(program.clone()).section("8").manual("rocworker");
@@ -30,6 +38,20 @@ pub(crate) fn man() -> anyhow::Result<Outcome> {
         part.render_options_section(&mut page)?;
     }
     print_bytes(page)
+}
+
+/// `rocworker.8` and, of each command, `rocworker-COMMAND.8`, as man(1) finds `man rocworker cdi list`.
+fn pages(folder: &Path, command: &clap::Command, name: &str) -> anyhow::Result<()> {
+    let page =
+        clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("8").manual("rocworker");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    caller()?.write(folder.join(format!("{name}.8")), &text, Attributes { mode: 0o644, owner: None })?;
+    let is_told = |command: &&clap::Command| command.get_name() != "help" && !command.is_hide_set();
+    command
+        .get_subcommands()
+        .filter(is_told)
+        .try_for_each(|command| pages(folder, command, &format!("{name}-{}", command.get_name())))
 }
 
 fn print_bytes(bytes: Vec<u8>) -> anyhow::Result<Outcome> {

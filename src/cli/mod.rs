@@ -5,11 +5,14 @@ mod args;
 mod boot;
 mod cdi;
 mod changes;
+mod deb;
 mod demo;
 mod detect;
 mod doctor;
 mod history;
+mod hook;
 mod lease;
+mod lxd;
 mod manual;
 mod output;
 mod plan;
@@ -22,6 +25,7 @@ mod settle;
 mod status;
 mod table;
 mod tags;
+mod task_check;
 mod undo;
 
 use std::io::Write;
@@ -98,6 +102,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
 fn run(args: Args) -> anyhow::Result<Outcome> {
     let session = Session::new(&args)?;
     match args.command {
+        Command::Deb(command) => deb::run(&session, &command),
         Command::Demo => demo::run(),
         Command::Detect => detect::run(&session),
         Command::Plan { exit_code, out } => plan::run(&session, exit_code, out.as_deref()),
@@ -106,10 +111,12 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Status => status::run(&session),
         Command::Undo { force } => undo::run(&session, force),
         Command::History => history::run(&session),
+        Command::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
         Command::Cdi(command) => cdi::run(&session, &command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Lease(command) => lease::run(&session, &command),
-        Command::Man => manual::man(),
+        Command::Lxd(command) => lxd::run(&session, &command),
+        Command::Man { into } => manual::man(into.as_deref()),
         Command::Doctor { canary, canary_limit } => {
             doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
         }
@@ -118,5 +125,6 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Settle { unit } => settle::run(&session, &unit),
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
+        Command::TaskCheck => task_check::run(&session),
     }
 }

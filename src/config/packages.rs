@@ -189,6 +189,16 @@ impl RocmDocument {
             (Way::Apt, None) => RocmFrom::Apt,
             (Way::AmdgpuInstall, None) => RocmFrom::AmdgpuInstall,
         };
+        let asks_nothing = match install {
+            RocmFrom::Apt => packages.is_empty().then_some("packages"),
+            RocmFrom::AmdgpuInstall => usecases.is_empty().then_some("usecases"),
+            RocmFrom::Keep | RocmFrom::TheRock(_) => None,
+        };
+        if let Some(key) = asks_nothing {
+            let problem =
+                format!("rocm.{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
+            return Err(source.wrong(key, None, problem));
+        }
         Ok(Rocm {
             written: self.install.map(|_| install.clone()),
             install,
@@ -232,6 +242,11 @@ impl RepositoriesDocument {
         }
         let key = key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?;
         let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
+        if fingerprints.is_empty() {
+            let problem = "repositories.fingerprints is empty, so that no key would be the right one: gpg --show-keys FILE \
+                           tells the key's";
+            return Err(source.wrong("fingerprints", None, problem));
+        }
         Ok(Repositories {
             key,
             origin: origin(self.origin, source)?,
@@ -304,8 +319,16 @@ fn repository(
     Ok(Repository { url: address, suite: document.suite, component })
 }
 
-/// A URL that stands on a line of apt's sources.
+/// A URL that stands on a line of apt's sources, and in what is said of it: a password in it would be everybody's.
 pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
+    let authority = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
+    if let Some((_, host)) = authority.rsplit_once('@') {
+        return Err(format!(
+            "has a name or password in front of {host:?}, which everybody on this machine could read: put them into \
+             /etc/apt/auth.conf.d (apt_auth.conf(5)), or those of a proxy, with the proxy, into /etc/apt/apt.conf.d, and \
+             leave them out here"
+        ));
+    }
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '<' | '>' | '\\' | '[' | ']');
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     if schemes.contains(&scheme) && !rest.is_empty() && url.chars().all(fits) {
@@ -330,5 +353,7 @@ fn is_word(text: &str) -> bool {
 /// Debian Policy, section 5.6.1.
 fn is_package(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
-    name.len() >= 2 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits)
+    // apt-get takes a minus at the end for "remove it".
+    let is_named = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !name.ends_with('-');
+    name.len() >= 2 && is_named && name.chars().all(fits)
 }

@@ -1,66 +1,90 @@
-//! How a node gets into a container: what to say to whoever made it.
+//! How a node gets into a container: whether it did, and what to say to whoever made the container.
 
 use std::path::Path;
 
-use amdgpu::Gpu;
+use amdgpu::{Gpu, NodeFault};
 
-use super::machine::Subject;
+use super::check::{About, Check};
+use super::machine::{Subject, gpus};
 use crate::host::Around;
+use crate::lxd::command::{Client, Command, Container, PLACEHOLDER};
+
+/// Tells a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
+/// the concern that it is a check of.
+pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> {
+    if !subject.in_container() {
+        return None;
+    }
+    let driven: Vec<_> = subject.facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).collect();
+    let outside = driven.iter().filter(|gpu| subject.is_left_outside(gpu)).count();
+    let about = About::one(name, "passthrough");
+    let first = *driven.first()?;
+    let (all, inside) = (gpus(driven.len()), driven.len() - outside);
+    let kfd = &subject.facts.machine.kfd.node;
+    let lacks_kfd = matches!(kfd.state, Err(NodeFault::Missing(_)));
+    Some(match (inside, lacks_kfd) {
+        (0, _) => about.failed(
+            format!("sysfs shows {all} of amdgpu, and none of them in /dev: the driver is there, the passthrough is not"),
+            of_gpu(subject, first, lacks_kfd),
+        ),
+        (_, true) => about.failed(
+            format!(
+                "sysfs shows {all} of amdgpu, and {inside} of them here in /dev, without /dev/kfd, which computing goes \
+                 through: a GPU was passed in, and KFD was not"
+            ),
+            of_node(subject, &kfd.path),
+        ),
+        (_, false) => about.ok(format!("sysfs shows {all} of amdgpu, and {inside} of them here in /dev")),
+    })
+}
 
 /// The commands on the host, for LXD and Incus with the container's own gid of render: without `gid=` the node
 /// would be root's, which nobody in a nested user namespace can open.
-pub(super) fn of_gpu(subject: &Subject<'_>, gpu: &Gpu) -> String {
-    let Some(client) = client(subject) else {
+fn of_gpu(subject: &Subject<'_>, gpu: &Gpu, with_kfd: bool) -> String {
+    let kfd = &subject.facts.machine.kfd.node.path;
+    let Some(container) = container(subject) else {
         let render = gpu.render.as_ref().map_or(Path::new("/dev/dri/renderD…"), |node| &node.path);
-        return format!("start it with --device /dev/kfd --device {}", render.display());
+        return format!("start it with --device {} --device {}", kfd.display(), render.display());
     };
-    let gid = gid(subject);
     let further_partition = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
-    match (&gpu.render, gpu.pci) {
-        (_, Some(address)) if !further_partition => {
-            format!(
-                "on the host: {client} config device add CONTAINER gpu0 gpu pci={address} {gid} mode=0660"
-            )
-        }
-        (Some(node), _) => of_node(subject, &node.path),
-        (None, _) => format!("on the host: {client} config device add CONTAINER gpu0 gpu {gid} mode=0660"),
-    }
+    let of_gpu = match (&gpu.render, gpu.pci) {
+        (_, Some(address)) if !further_partition => Some(container.add_gpu("gpu0", address)),
+        (Some(node), _) => Some(container.add_node(&node.path)),
+        (None, _) => None,
+    };
+    let Some(of_gpu) = of_gpu else {
+        return format!("rocworker lxd advise on the host names the {} commands", container.client.program());
+    };
+    let of_kfd = with_kfd.then(|| container.add_node(kfd));
+    on_the_host(&of_kfd.into_iter().chain([of_gpu]).collect::<Vec<_>>())
 }
 
 /// One node by its path.
 pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> String {
-    let shown = path.display();
-    let Some(client) = client(subject) else { return format!("start the container with --device {shown}") };
-    let name = path.file_name().map_or_else(|| "node".into(), |name| name.to_string_lossy());
-    let gid = gid(subject);
-    format!(
-        "on the host: {client} config device add CONTAINER {name} unix-char source={shown} path={shown} {gid} mode=0660"
-    )
+    match container(subject) {
+        Some(container) => on_the_host(&[container.add_node(path)]),
+        None => format!("start the container with --device {}", path.display()),
+    }
 }
 
 /// How the owner and mode of a node that was passed in are changed.
 pub(super) fn of_rights(subject: &Subject<'_>) -> String {
-    match client(subject) {
-        Some(client) => format!(
-            "on the host: {client} config device set CONTAINER DEVICE {} mode=0660, with the device that passes it in",
-            gid(subject)
-        ),
+    match container(subject) {
+        Some(container) => {
+            format!("{}, with the device that passes it in", on_the_host(&[container.set_rights("DEVICE")]))
+        }
         None => "give the node group render and mode 0660 on the host: a container shows it as it is there"
             .to_owned(),
     }
 }
 
-fn client(subject: &Subject<'_>) -> Option<&'static str> {
-    match subject.facts.virtualization.as_ref().map(Around::name) {
-        Some("lxd") => Some("lxc"),
-        Some("incus") => Some("incus"),
-        _ => None,
-    }
+fn on_the_host(commands: &[Command]) -> String {
+    let shown: Vec<String> = commands.iter().map(ToString::to_string).collect();
+    format!("on the host: {}", shown.join(" && "))
 }
 
-fn gid(subject: &Subject<'_>) -> String {
-    match subject.groups.gid("render") {
-        Some(gid) => format!("gid={gid}"),
-        None => "gid=GID-OF-RENDER-IN-THE-CONTAINER".to_owned(),
-    }
+fn container(subject: &Subject<'_>) -> Option<Container<'static>> {
+    let around = subject.facts.virtualization.as_ref().map(Around::name)?;
+    let client = Client::of_container(around)?;
+    Some(Container { client, name: PLACEHOLDER, gid: subject.groups.gid("render") })
 }

@@ -73,7 +73,7 @@ impl Hindrances {
 }
 
 fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| keeps_out(line));
+    let lines = joined(text).into_iter().filter(|(_, line)| keeps_out(line));
     lines
         .map(|(number, line)| Hindrance {
             place: format!("{path}:{number}"),
@@ -81,6 +81,21 @@ fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
             remedy: "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu",
         })
         .collect()
+}
+
+/// Lines with the number of each; one that ends in a backslash goes on in the next (modprobe.d(5)).
+fn joined(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let (part, next) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));
+        match lines.last_mut() {
+            Some((_, begun)) if goes_on => begun.push_str(part),
+            _ => lines.push((number, part.to_owned())),
+        }
+        goes_on = next;
+    }
+    lines
 }
 
 fn on_command_line(word: &str) -> Hindrance {
@@ -148,5 +163,13 @@ mod tests {
         ] {
             assert_eq!(hinders(word), out, "{word:?}");
         }
+    }
+
+    #[test]
+    fn a_line_goes_on_behind_a_backslash_as_kmod_reads_it() {
+        let text = "options a b\\\n  c\nblacklist \\\namdgpu\n# no \\\nblacklist amdgpu\nblacklist amdgpu";
+        let found = in_text("/f", text);
+        let places: Vec<&str> = found.iter().map(|it| it.place.as_str()).collect();
+        assert_eq!(places, ["/f:3", "/f:7"]);
     }
 }

@@ -22,7 +22,10 @@ pub struct Known {
 #[must_use]
 pub fn known(root: &Root) -> Vec<Known> {
     let parts = root.list(PARTS).unwrap_or_default();
-    let parts = parts.iter().map(|name| Path::new(PARTS).join(name));
+    let parts = parts
+        .iter()
+        .filter(|name| name.to_str().is_some_and(is_read))
+        .map(|name| Path::new(PARTS).join(name));
     let mut known = Vec::new();
     for file in std::iter::once(PathBuf::from(LIST)).chain(parts) {
         let Ok(text) = root.read_text(&file, LIMIT) else { continue };
@@ -38,6 +41,16 @@ pub fn known(root: &Root) -> Vec<Known> {
         }));
     }
     known
+}
+
+/// apt passes over what has other characters in its name, or begins with a dot (apt's fileutl.cc, `GetListOfFilesInDir`).
+fn is_read(name: &str) -> bool {
+    !name.starts_with('.') && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// As apt reads a word (apt's strutl.cc, `StringToBool`).
+fn is_no(word: &str) -> bool {
+    ["0", "no", "false", "without", "off", "disable"].iter().any(|no| word.eq_ignore_ascii_case(no))
 }
 
 /// `deb [ OPTIONS ] URL SUITE COMPONENT…`.
@@ -67,8 +80,7 @@ fn stanzas(text: &str) -> Vec<(String, String)> {
     let mut named = Vec::new();
     for stanza in lines.split(|line| line.trim().is_empty()) {
         let (urls, suites) = (field(stanza, "URIs"), field(stanza, "Suites"));
-        let is_off =
-            field(stanza, "Enabled").iter().any(|word| matches!(*word, "no" | "false" | "0" | "off"));
+        let is_off = field(stanza, "Enabled").iter().any(|word| is_no(word));
         let has_binaries = field(stanza, "Types").contains(&"deb");
         if is_off || !has_binaries {
             continue;
@@ -102,6 +114,8 @@ fn field<'a>(stanza: &[&'a str], name: &str) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use root::Attributes;
+
     use super::*;
 
     fn named(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -122,10 +136,22 @@ mod tests {
     #[test]
     fn stanzas_are_read_as_apt_reads_them() {
         let text = "# a comment\nTypes: deb deb-src\nURIs: http://a\n http://b\nsuites: x y\nComponents: main\n\n\
-                    Types: deb\nURIs: http://off\nSuites: x\nEnabled: no\n\nTypes: deb-src\nURIs: http://src\nSuites: x\n";
+                    Types: deb\nURIs: http://off\nSuites: x\nEnabled: No\n\nTypes: deb\nURIs: http://out\nSuites: x\nEnabled: disable\n\nTypes: deb-src\nURIs: http://src\nSuites: x\n";
         assert_eq!(
             stanzas(text),
             named(&[("http://a", "x"), ("http://a", "y"), ("http://b", "x"), ("http://b", "y")])
         );
+    }
+
+    #[test]
+    fn files_that_apt_passes_over_name_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        for name in ["amd.list", "amd rocm.list", ".hidden.list", "amd.list.save", "amd~.list"] {
+            let how = Attributes { mode: 0o644, owner: None };
+            root.write(Path::new(PARTS).join(name), b"deb http://a stable main\n", how).unwrap();
+        }
+        let files: Vec<PathBuf> = known(&root).into_iter().map(|it| it.file).collect();
+        assert_eq!(files, [Path::new(PARTS).join("amd.list")]);
     }
 }

@@ -6,6 +6,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::driver::{is_read, of_driver};
 use super::planned::{Saved, told_of};
 use super::recorded::record;
 use super::{Error, Planned, Setup};
@@ -93,24 +94,28 @@ impl Setup<'_> {
         }
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
-        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), told);
+        // A plan that somebody has looked at is held to: what it does not name takes another apply.
+        let follows = saved.is_none();
+        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), follows, told);
         let note = record(&mut work);
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
         applied.notes.extend(note);
         Ok(applied)
     }
 
-    fn stages(
+    pub(super) fn stages(
         &self,
         work: &mut Work<'_>,
         remembered: &Memory,
         memory: &mut Memory,
         (premises, wanted): (Premises, Desired),
+        follows: bool,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
         let mut applied = Applied { schema_version: 1, ..Applied::default() };
         let mut written = memory.clone();
         let plan = work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?;
+        let follows = follows && of_driver(plan.clone()).is_none();
         if self.may_bring_driver(&plan) {
             // Whoever is killed from here on leaves the driver to be looked at by the next run.
             memory.unverified = true;
@@ -127,6 +132,22 @@ impl Setup<'_> {
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
         let premises = if is_as_before { premises } else { self.premises(memory, work.receipt()) };
         let wanted = if is_as_before { wanted } else { desired(self.config, &premises)? };
+        let following = match follows && applied.effects.iter().any(is_read) {
+            true => of_driver(work.plan(&wanted, Some(Stage::Shape), false, self.now.seconds())?),
+            false => None,
+        };
+        let (premises, wanted) = match following {
+            Some(plan) => {
+                memory.unverified = true;
+                memory.write(self.root)?;
+                written.clone_from(memory);
+                self.carry_out(work, plan, &mut applied, told)?;
+                let premises = self.premises(memory, work.receipt());
+                let wanted = desired(self.config, &premises)?;
+                (premises, wanted)
+            }
+            None => (premises, wanted),
+        };
         let changed = applied.changes.iter().map(|change| change.path.as_path());
         let verified = self.verified(&premises.facts, memory, changed);
         applied.notes.extend(verified.note);
@@ -138,7 +159,9 @@ impl Setup<'_> {
             Self::forgive_gone(work)?;
         }
         if let Some(effect) = verified.owes {
-            work.owe(effect, self.now.seconds())?;
+            work.owe(effect.clone(), self.now.seconds())?;
+            // A restart brings this release, and no longer the one before.
+            work.forgive(|it| is_restart(it) && *it != effect)?;
         }
         if *memory != written {
             memory.write(self.root)?;

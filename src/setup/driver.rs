@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, Package, Plan, Work, is_package};
+use reconcile::{Effect, Module, Note, Outcome, Package, Plan, Settled, Work, is_package};
 
 use super::Setup;
 use crate::config;
@@ -36,6 +36,30 @@ impl From<Note> for Verified {
     fn from(note: Note) -> Self {
         Self { note: Some(note), ..Self::default() }
     }
+}
+
+/// Whether apt has read what a repository offers.
+pub(super) fn is_read(settled: &Settled) -> bool {
+    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == Outcome::Done
+}
+
+/// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's
+/// repository, which may be in the midst of an apply. `None`: nothing.
+pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
+    let names = [Package::present(PACKAGE).path(), Module { name: "amdgpu".to_owned() }.path()];
+    plan.changes.retain(|change| names.contains(&change.path));
+    for told in [&mut plan.blocked, &mut plan.contested] {
+        told.retain(|finding| names.contains(&finding.path));
+    }
+    // All else has been told.
+    plan.left.clear();
+    plan.skipped.clear();
+    plan.linked.clear();
+    let is_driver = |path: &Path| names.first().is_some_and(|name| name == path);
+    let paths = plan.changes.iter().map(|change| change.path.as_path());
+    let mut paths =
+        paths.chain(plan.blocked.iter().chain(&plan.contested).map(|finding| finding.path.as_path()));
+    paths.any(is_driver).then_some(plan)
 }
 
 /// What AMD's own tools have against it, where they are installed.

@@ -159,16 +159,27 @@ impl Setup<'_> {
         if wanted.memory != wanted.remembered {
             wanted.memory.write(self.root)?;
         }
-        let has_shaped = self.act_on(how, Stage::Shape, &wanted, &mut work, kept, told)?;
-        if has_shaped {
-            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
-            wanted = now;
-        }
-        let ran = self.act_on(how, Stage::Expose, &wanted, &mut work, kept, told);
+        let ran = self.act_in_stages(how, wanted, &mut work, kept, told);
         if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
-        ran.map(|_| true)
+        ran
+    }
+
+    fn act_in_stages(
+        &self,
+        how: &Keeping<'_>,
+        mut wanted: Wanted,
+        work: &mut Work<'_>,
+        kept: &mut Kept,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<bool, Error> {
+        if self.act_on(how, Stage::Shape, &wanted, work, kept, told)? {
+            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
+            wanted = now;
+        }
+        self.act_on(how, Stage::Expose, &wanted, work, kept, told)?;
+        Ok(true)
     }
 
     /// One stage. Whether anything was changed or done.

@@ -3,6 +3,7 @@
 mod apply;
 mod boot;
 mod caller;
+pub mod deb;
 mod driver;
 mod keep;
 mod planned;

@@ -10,6 +10,7 @@ use super::recorded::record;
 use super::{Error, Setup};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::Memory;
+use crate::worker::concern::Concern;
 use crate::worker::way_back::way_back;
 
 /// What an undo did. `undo --output json`, documented in docs/json.md.
@@ -31,14 +32,20 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn undo(&self, force: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let mut undone = Undone {
-            schema_version: 1,
-            changes: Vec::new(),
-            failed: Vec::new(),
-            effects: Vec::new(),
-            left: Vec::new(),
-            notes: Vec::new(),
-        };
+        self.undo_but(None, force, told)
+    }
+
+    /// The same, and what is there of one concern stays, and stays ours.
+    ///
+    /// # Errors
+    /// As [`Setup::undo`].
+    pub fn undo_but(
+        &self,
+        stays: Option<Concern>,
+        force: bool,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Undone, Error> {
+        let mut undone = Undone::default();
         let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(undone);
@@ -51,7 +58,7 @@ impl Setup<'_> {
         if let Err(error) = memory.write(self.root) {
             tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
         }
-        let ran = self.take_back(&mut work, force, &mut undone, told);
+        let ran = self.take_back(&mut work, stays, force, &mut undone, told);
         let is_left = !work.receipt().entries.is_empty();
         let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
@@ -68,12 +75,14 @@ impl Setup<'_> {
     fn take_back(
         &self,
         work: &mut Work<'_>,
+        stays: Option<Concern>,
         force: bool,
         undone: &mut Undone,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
-        let wanted = Desired { way_back: self.way_back(), ..Desired::default() };
+        let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
+        wanted.undecided.extend(stays.map(|concern| concern.as_ref().to_owned()));
         let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.failed = failed;
@@ -87,16 +96,29 @@ impl Setup<'_> {
 
     /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
     /// applied (`--config`), the rule of the last apply.
-    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+    pub(super) fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
         let says_nothing = self.config.text().trim().is_empty();
         receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
     }
 
     /// How the engines are configured now. None of their programs is run.
-    fn way_back(&self) -> WayBack {
+    pub(super) fn way_back(&self) -> WayBack {
         let mut versions = Versions::new(self.root, None, BTreeMap::new());
         let docker = Docker::read(self.root, &self.config.docker.config, &mut versions);
         way_back(self.config, Containerd::unasked(self.root, self.config).as_ref(), &docker)
+    }
+}
+
+impl Default for Undone {
+    fn default() -> Self {
+        Self {
+            schema_version: 1,
+            changes: Vec::new(),
+            failed: Vec::new(),
+            effects: Vec::new(),
+            left: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

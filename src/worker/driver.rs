@@ -55,8 +55,8 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
             part.bring = bring;
             if part.bring.iter().any(|bring| bring.waits) {
                 let text = format!(
-                    "the driver {wanted} is not installed yet: apt has another release from another repository, and has \
-                     not read AMD's of {wanted}: once it has, apply again"
+                    "the driver {wanted} is not installed yet: apt has another release from another repository; apply has \
+                     it read AMD's of {wanted}, and installs from there once it has"
                 );
                 part.said.problem(ABOUT, text);
                 part.said.undecided.push(Concern::Packages.as_ref().to_owned());
@@ -84,7 +84,8 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
         && part.bring.iter().all(|bring| bring.version.is_none())
     {
         let text = format!(
-            "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: once it has, apply again"
+            "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: apply has it read that, \
+             and installs from there once it has"
         );
         part.said.problem(ABOUT, text);
     }

@@ -10,6 +10,7 @@
 mod canary;
 mod engines;
 mod faults;
+mod toolkit;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -99,6 +99,9 @@ fn a_module_of_nobodys_is_found_and_one_of_a_packages_is_not() {
     // What dkms' folder holds is a stray where dkms does not know of it.
     let left = format!("/lib/modules/{KERNEL}/updates/dkms/amdgpu.ko.xz");
     assert_eq!(strays(&ubuntu().put(&left, "x")), [left]);
+    // As the kernel's own build installs a module that it has built outside its tree, and depmod finds it.
+    let deep = format!("/lib/modules/{KERNEL}/updates/drivers/gpu/drm/amd/amdgpu/amdgpu.ko");
+    assert_eq!(strays(&done().put(&deep, "x")), [deep]);
     // A name that only begins so.
     let other = format!("/lib/modules/{KERNEL}/extra/amdgpu.ko.old");
     assert_eq!(strays(&ubuntu().put(&other, "x")), Vec::<String>::new());

@@ -8,7 +8,7 @@ use lab::key::Key;
 use lab::machine::Machine;
 use lab::package::Package;
 use lab::repository::Repository;
-use lab::server::Server;
+use lab::server::{Misbehaviour, Server};
 use lab::{standins, systems};
 use reconcile::command::Programs;
 use rocworker::driver::dkms::State;
@@ -75,12 +75,17 @@ impl Worker {
 
     /// The driver that is asked for; engines are left alone.
     fn configure(&self) {
+        self.configure_as("30.30.3", &self.amd.server.url());
+    }
+
+    /// `release`: of AMD's driver, from this repository.
+    fn configure_as(&self, release: &str, repository: &str) {
         let (url, fingerprint) = (self.amd.server.url(), self.amd.key.fingerprint());
         let off =
             "containerd: {configure: never}\ndocker: {configure: never}\nconcourse: {configure: never}\n";
         let text = format!(
-            "{off}driver: {{install: amdgpu-dkms, version: 30.30.3}}\nrepositories:\n  key: {url}/key.asc\n  \
-             fingerprints: [{fingerprint}]\n  amdgpu: {{url: {url}}}\n"
+            "{off}driver: {{install: amdgpu-dkms, version: {release}}}\nrepositories:\n  key: {url}/key.asc\n  \
+             fingerprints: [{fingerprint}]\n  amdgpu: {{url: {repository}}}\n"
         );
         self.machine.put("/etc/rocworker/config.yaml", text);
     }
@@ -226,6 +231,47 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
 }
 
 #[test]
+fn real_a_changed_release_comes_by_one_apply_and_by_a_saved_plan_only_if_it_names_it() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    let before = worker.machine.packages();
+    worker.configure();
+    assert_eq!(worker.json(&["apply"])["failed"], serde_json::json!([]));
+    let has = |version: &str| {
+        let status = format!("install ok installed {version}");
+        assert_eq!(worker.machine.package("amdgpu-dkms"), Some(status));
+    };
+    has(DRIVER);
+    let newer = "1:6.16.13.30300400-2341068.22.04";
+    let mut repository =
+        Repository::new(standins::ORIGIN, "jammy", "main").with([standins::amdgpu_dkms(newer)]);
+    let server = Server::start(&repository.release(&worker.amd.key));
+    worker.configure_as("30.30.4", &server.url());
+    let notes = worker.json(&["plan", "--out", "/plan.json"])["notes"].to_string();
+    assert!(notes.contains("apt has not read AMD's repository of 30.30.4 yet"), "{notes}");
+    let applied = worker.json(&["apply", "/plan.json"]);
+    assert_eq!(applied["failed"], serde_json::json!([]), "{applied:#}");
+    has(DRIVER);
+
+    // As before that plan: apt knows nothing of the new repository.
+    worker.configure();
+    worker.json(&["apply"]);
+    worker.configure_as("30.30.4", &server.url());
+    let applied = worker.json(&["apply"]);
+    assert_eq!(applied["failed"], serde_json::json!([]), "{applied:#}");
+    has(newer);
+    let changes = applied["changes"].as_array().unwrap().iter();
+    assert_eq!(changes.filter(|it| it["path"] == "package:amdgpu-dkms").count(), 1, "{applied:#}");
+    assert!(!applied["notes"].to_string().contains("has not read"), "{applied:#}");
+    // The restart that the older one waits for is the newer one's by now.
+    let pending = worker.json(&["status"])["pending"].to_string();
+    assert!(pending.contains("the driver 30.30.4 is built") && !pending.contains("30.30.3"), "{pending}");
+    assert!(worker.run(&["apply"]).stdout.contains("nothing was changed"));
+    worker.run(&["undo"]).well();
+    assert_eq!(worker.machine.packages(), before);
+}
+
+#[test]
 fn real_a_kernel_whose_headers_are_gone_from_the_mirror_stops_it_before_anything_is_touched() {
     let Some((machine, headers)) = systems::with_headers() else { return };
     let (worker, _debian) = Worker::new(machine, &headers, false);
@@ -253,6 +299,42 @@ fn real_a_boot_asks_apt_nothing_where_a_plan_does() {
     assert!(!booted["differs"].to_string().contains("package:"), "{booted:#}");
     worker.json(&["plan"]);
     assert!(worker.machine.text("/asked").is_some());
+}
+
+#[test]
+fn real_the_environments_proxy_is_used_for_the_key_and_for_apt() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    let proxy = worker.amd.server.url();
+    worker.configure();
+    let config = worker.machine.text("/etc/rocworker/config.yaml").unwrap();
+    worker.machine.put("/etc/rocworker/config.yaml", config.replace(&proxy, "http://amd.example"));
+    // The proxy has nothing of the distribution's: the driver, whose headers it lacks, does not come.
+    let proxy = format!("http_proxy={proxy}");
+    let applied = worker.machine.call(&["env", &proxy, PROGRAM, "apply", "--output", "json"]);
+    let applied: Value =
+        serde_json::from_str(&applied.stdout).unwrap_or_else(|error| panic!("{error}: {applied:?}"));
+    assert!(worker.machine.outside("/etc/apt/keyrings/rocworker-amd.gpg").exists(), "{applied:#}");
+    let requests = worker.amd.server.requests();
+    let asked = |path: &str| {
+        requests.iter().any(|it| it.authority.as_deref() == Some("amd.example") && it.path.ends_with(path))
+    };
+    assert!(asked("/key.asc") && asked("/InRelease"), "{requests:#?}");
+}
+
+#[test]
+fn real_a_key_without_an_end_is_given_up_and_nothing_is_told_to_apt() {
+    let Some((machine, headers)) = systems::with_headers() else { return };
+    let (worker, _debian) = Worker::new(machine, &headers, true);
+    worker.configure();
+    worker.amd.server.misbehave("/key.asc", Misbehaviour::Other(vec![0xc6; 3 << 20]));
+    let applied = worker.json(&["apply"]);
+    let failed = applied["failed"][0]["text"].as_str().unwrap();
+    assert!(failed.contains("/key.asc could not be fetched: it has more than 1048576 bytes"), "{failed}");
+    assert!(worker.machine.text("/etc/apt/sources.list.d/rocworker-amdgpu.sources").is_none());
+    assert_eq!(worker.machine.package("amdgpu-dkms"), None);
+    assert!(worker.machine.text("/etc/cdi/amd.json").is_some(), "what needs no package has come");
+    assert_eq!(worker.machine.call(&["ls", "/tmp"]).well(), "");
 }
 
 #[test]

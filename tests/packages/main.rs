@@ -9,6 +9,7 @@
 
 mod keys;
 mod real_installer;
+mod real_installer_killed;
 mod real_therock;
 mod real_tools;
 mod worker;

@@ -3,6 +3,7 @@
 use lab::machine::Machine;
 use lab::package::Package;
 use lab::repository::sha256;
+use lab::server::Misbehaviour;
 use lab::{standins, systems};
 
 use crate::worker::{PROGRAM, Worker};
@@ -11,7 +12,7 @@ const DEB: &str = "amdgpu-install_6.3.60302-1_all.deb";
 const LIST: &str = "/etc/apt/sources.list.d/amdgpu.list";
 
 /// A machine, and what it is to say of ROCm: the stand-in of AMD's installer is served as AMD's is.
-fn served(machine: Machine) -> (Worker, String) {
+pub(crate) fn served(machine: Machine) -> (Worker, String) {
     let worker = Worker::new(
         machine,
         vec![
@@ -41,7 +42,7 @@ fn served(machine: Machine) -> (Worker, String) {
     (worker, lines)
 }
 
-fn configure(worker: &Worker, lines: &str) {
+pub(crate) fn configure(worker: &Worker, lines: &str) {
     worker.machine.put("/etc/rocworker/config.yaml", lines);
 }
 
@@ -126,4 +127,43 @@ fn real_amdgpu_install_is_asked_for_by_the_environment() {
     let kept = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "-v", "plan"]);
     assert!(!kept.stdout.contains("package:amdgpu-install"), "{kept:?}");
     assert!(kept.stderr.contains("GPU_NODE of the environment is not used"), "{kept:?}");
+}
+
+#[test]
+fn real_amdgpu_install_is_simulated_as_far_as_apt_can_and_the_rest_is_said() {
+    for (system, machine) in systems::both() {
+        let (worker, lines) = served(machine);
+        configure(&worker, &format!("GPU_NODE: true\n{lines}"));
+        worker.machine.apt_get(&["update"]).well();
+        let everything = || worker.machine.tree(&["etc", "var/lib", "var/cache", "usr", "tmp", "opt"]);
+        let says = |told: &serde_json::Value, key: &str, text: &str| {
+            let texts = told["rehearsal"][key].as_array().unwrap();
+            texts.iter().filter(|it| it.as_str().unwrap().contains(text)).count()
+        };
+        let before = everything();
+        let told = worker.json(&["apply", "--dry-run"]);
+        assert_eq!(says(&told, "lines", "Inst amdgpu-install (6.3.60302-1 "), 1, "{system}: {told:#}");
+        let untold = "what /usr/bin/amdgpu-install --usecase=rocm,dkms --yes installs is not simulated";
+        assert_eq!(says(&told, "problems", untold), 1, "{system}: {told:#}");
+        assert_eq!(says(&told, "problems", ""), 1, "{system}: {told:#}");
+        let off = everything().differences(&[&before]);
+        assert!(off.is_empty(), "{system}:\n{}", off.join("\n"));
+
+        // Its package came, and what its program asks for did not.
+        let rocm = worker.repository.path_of_index();
+        worker.server.misbehave(&rocm, Misbehaviour::Status(404));
+        let applied = worker.run(&["apply"]);
+        assert!(!applied.status.success(), "{system}: {applied:?}");
+        worker.has("amdgpu-install", Some("install ok installed 6.3.60302-1"));
+        worker.server.behave();
+        let before = everything();
+        let told = worker.json(&["apply", "--dry-run"]);
+        for name in ["rocm (6.3.2 ", "rocminfo (1.0.0 ", "amdgpu-dkms (1:6.10.5 ", "lab-library (1.0 "] {
+            assert_eq!(says(&told, "lines", &format!("Inst {name}")), 1, "{system}: {name}: {told:#}");
+        }
+        assert_eq!(says(&told, "problems", ""), 0, "{system}: {told:#}");
+        let off = everything().differences(&[&before]);
+        assert!(off.is_empty(), "{system}:\n{}", off.join("\n"));
+        worker.run(&["undo"]).well();
+    }
 }

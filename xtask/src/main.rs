@@ -7,6 +7,7 @@
 
 mod bench;
 mod command;
+mod dist;
 mod fuzz;
 mod pci_ids;
 mod picture;
@@ -26,10 +27,15 @@ usage: cargo xtask test [--yes]
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it
+       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--out FOLDER] [--fast]
+           makes the Debian package, the tarball, the bill of materials and their checksums in target/dist.
+           FILE: pack these programs instead of building them. --fast: larger files in less time
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check
        cargo xtask kernel SUITE
            fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
+       cargo xtask charmcraft
+           fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
        cargo xtask picture
            draws docs/demo.svg from what the demo prints
        cargo xtask pci-ids FILE
@@ -40,10 +46,12 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((task, rest)) if task == "test" => test::run(rest),
         Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "dist" => dist::run(rest),
         Some((task, rest)) if task == "fuzz" => fuzz::run(rest),
         Some((task, [suite])) if task == "kernel" => {
             test::kernels::fetch_one(suite).map(|place| println!("{} holds the kernel", place.display()))
         }
+        Some((task, [])) if task == "charmcraft" => test::charm::make(),
         Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, rest)) if task == "pci-ids" => pci_ids::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {

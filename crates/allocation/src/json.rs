@@ -318,8 +318,11 @@ pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
         }
         plain += block::LENGTH;
     }
+    // The rest filled up with what ends nothing.
     let rest = bytes.get(plain..).unwrap_or_default();
-    plain + rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+    let mut block = [b' '; block::LENGTH];
+    block.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    plain + (block::specials(&block).trailing_zeros() as usize).min(rest.len())
 }
 
 mod block;
@@ -333,8 +336,9 @@ mod write;
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 pub(crate) use text::Text;
+pub use text::{as_text, into_text};
 pub use write::write_number;
-pub(crate) use write::write_string;
+pub(crate) use write::{is_plain, write_string};
 
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,7 @@ mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod document;
+mod each_once;
 pub mod folder;
 pub mod gids;
 pub mod glance;
@@ -36,7 +37,8 @@ mod splice;
 pub mod ticket;
 
 pub use by_path::{ByPath, PathHasher};
-pub use json::{Misread, write_number};
+pub use each_once::EachOnce;
+pub use json::{Misread, as_text, into_text, write_number};
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::json::as_text;
+
 /// Where a PCI function is: `domain:bus:device.function`, as `/sys/bus/pci/devices` names it.
 ///
 /// Ordered as the kernel lists functions. The domain has more than 16 bits where a host bridge is
@@ -23,28 +25,32 @@ impl PciAddress {
     /// Each part has the digits that the kernel writes, so that no text that only resembles an address is one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (rest, function) = text.rsplit_once('.')?;
-        let (rest, device) = rest.rsplit_once(':')?;
-        let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0000", rest));
-        if !(4..=8).contains(&domain.len()) {
+        let (rest, [b0, b1, b':', d0, d1, b'.', function]) = text.as_bytes().split_last_chunk()? else {
             return None;
-        }
+        };
+        let domain = match rest {
+            [] => 0,
+            [domain @ .., b':'] if (4..=8).contains(&domain.len()) => hex(domain)?,
+            _ => return None,
+        };
+        let byte = |digits: &[u8]| u8::try_from(hex(digits)?).ok();
         let address = Self {
-            domain: hex(domain, domain.len())?,
-            bus: u8::try_from(hex(bus, 2)?).ok()?,
-            device: u8::try_from(hex(device, 2)?).ok()?,
-            function: u8::try_from(hex(function, 1)?).ok()?,
+            domain,
+            bus: byte(&[*b0, *b1])?,
+            device: byte(&[*d0, *d1])?,
+            function: byte(&[*function])?,
         };
         (address.device < 32 && address.function < 8).then_some(address)
     }
 }
 
-/// A hexadecimal number of exactly so many digits. `from_str_radix` alone would take a sign.
-fn hex(text: &str, digits: usize) -> Option<u32> {
-    if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
+/// A hexadecimal number of at most eight digits.
+fn hex(digits: &[u8]) -> Option<u32> {
+    let mut number = 0;
+    for digit in digits {
+        number = number << 4 | char::from(*digit).to_digit(16)?;
     }
-    u32::from_str_radix(text, 16).ok()
+    Some(number)
 }
 
 impl fmt::Display for PciAddress {
@@ -66,17 +72,14 @@ impl PciAddress {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let digit = |number: u32, place: u32| HEX[(number >> (4 * place) & 15) as usize];
         let [bus, device] = [self.bus, self.device].map(u32::from);
-        let mut text = *b"00000000:00:00.0";
-        for place in 0..8 {
-            text[7 - place as usize] = digit(self.domain, place);
-        }
-        for (at, number) in [(9, bus), (12, device)] {
-            (text[at], text[at + 1]) = (digit(number, 1), digit(number, 0));
-        }
-        text[15] = digit(self.function.into(), 0);
+        let d = |place| digit(self.domain, place);
+        let (b1, b0, d1, d0) = (digit(bus, 1), digit(bus, 0), digit(device, 1), digit(device, 0));
+        let function = digit(self.function.into(), 0);
+        let text =
+            [d(7), d(6), d(5), d(4), d(3), d(2), d(1), d(0), b':', b1, b0, b':', d1, d0, b'.', function];
         // Four digits of the domain at least.
         let more = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).saturating_sub(4) as usize;
-        out.push_str(std::str::from_utf8(&text[4 - more..]).unwrap_or_default());
+        out.push_str(as_text(&text[4 - more..]).unwrap_or_default());
     }
 }
 

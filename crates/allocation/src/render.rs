@@ -21,14 +21,25 @@ impl Render {
     /// The same of a name as the kernel gives it.
     #[must_use]
     pub fn from_bytes(name: &[u8]) -> Option<Self> {
-        let number = name.strip_prefix(b"/dev/dri/").unwrap_or(name).strip_prefix(b"renderD")?;
-        // A digit at a time: the library's way through core costs four times as much.
-        let mut value = 0_u32;
+        let number = match name.strip_prefix(b"/dev/dri/renderD") {
+            Some(number) => number,
+            None => name.strip_prefix(b"renderD")?,
+        };
+        // A digit at a time: the library's way through core costs four times as much. Ten can be too many.
+        let mut value = 0_u64;
         for digit in number {
-            let digit = char::from(*digit).to_digit(10)?;
-            value = value.checked_mul(10)?.checked_add(digit)?;
+            let digit = digit.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            value = value.wrapping_mul(10).wrapping_add(digit.into());
         }
-        (!number.is_empty() && (number == b"0" || !number.starts_with(b"0"))).then_some(Self(value))
+        let is_plain = match number {
+            [] => false,
+            [b'0', more @ ..] => more.is_empty(),
+            digits => digits.len() <= 10,
+        };
+        u32::try_from(value).ok().filter(|_| is_plain).map(Self)
     }
 
     /// The number in the name.

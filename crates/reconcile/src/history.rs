@@ -14,7 +14,7 @@ pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
 const KEPT: usize = 1000;
 
 const LIMIT: usize = 64 << 20;
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// One run that changed something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -112,18 +112,19 @@ impl Work<'_> {
             self.end_change(change, now);
             return Ok(Ok(()));
         }
-        let simulated = match hands.simulate_install(name, version) {
+        let anew = before.is_half_installed(name);
+        let simulated = match hands.simulate_install(name, version, anew) {
             Ok(simulated) => simulated,
             Err(error) => return Ok(Err(error)),
         };
-        if let Some(text) = refusal(&simulated, &self.ours(change)) {
+        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours(change))) {
             return Ok(Err(text));
         }
         let until_now = self.receipt().clone();
         let was_begun = is_begun(self.receipt(), change);
         let came = simulated.comes.iter().map(|(name, version)| came(&before, name, version));
         self.begin_package(change, came.collect(), now)?;
-        let ran = hands.install(name, version, hear);
+        let ran = hands.install(name, version, anew, hear);
         let after = match Database::read(self.root()) {
             Ok(after) => after,
             Err(error) => return Ok(Err(error.to_string())),
@@ -185,6 +186,21 @@ impl Work<'_> {
         }
         ours
     }
+}
+
+/// apt takes a name that no package has for one that a package provides, or for a pattern, and every package that fits
+/// (apt-get(8)).
+fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
+    let replaced = simulated.replaced.iter().map(|(name, ..)| name.as_str());
+    let changed: Vec<&str> = simulated.comes.iter().map(|(name, _)| name.as_str()).chain(replaced).collect();
+    // `NAME:ARCHITECTURE` of the machine's own is printed without it.
+    let is_it = |it: &&str| *it == name || name.strip_prefix(*it).is_some_and(|rest| rest.starts_with(':'));
+    (!changed.is_empty() && !changed.iter().any(is_it)).then(|| {
+        format!(
+            "apt knows no package {name}, and would install {} for it: name in the configuration what is meant",
+            changed.join(", ")
+        )
+    })
 }
 
 /// Why what would happen is not what was asked for.

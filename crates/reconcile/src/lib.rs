@@ -53,7 +53,7 @@ pub use receipt::{Entry, Ours, Pending, Receipt, Repairs, Told};
 pub use services::{DRAIN, Restarts, Services};
 pub use settle::{Outcome, Settled};
 pub use state::{Digest, State};
-pub use store::{FOLDER, Store};
+pub use store::{FOLDER, FORMATS, Store};
 pub use unpack::Unpacked;
 pub use uptime::Uptime;
 pub use way_back::{Named, Running, WayBack};

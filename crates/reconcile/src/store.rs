@@ -6,6 +6,7 @@ use std::time::Duration;
 use root::{Attributes, Lock, Root};
 use serde::Deserialize;
 
+use crate::history;
 use crate::receipt::{Ours, VERSION};
 use crate::state::{Digest, LIMIT};
 use crate::{Error, Progress, Receipt, State, unpack};
@@ -15,6 +16,9 @@ pub const FOLDER: &str = "/var/lib/rocworker";
 const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 const BEFORE: &str = "/var/lib/rocworker/before";
 const LOCK: &str = "/var/lib/rocworker/lock";
+
+/// What is stored from one version to the next, and the newest schema_version of each that this version reads.
+pub const FORMATS: [(&str, u32); 2] = [(RECEIPT, VERSION), (history::PATH, history::VERSION)];
 
 /// How long a second apply waits for the first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -120,7 +124,7 @@ impl<'a> Store<'a> {
 
     /// Takes away what killed runs left of our own files. Only under the lock.
     pub(crate) fn sweep_own(&self) {
-        for path in [RECEIPT, crate::history::PATH] {
+        for path in [RECEIPT, history::PATH] {
             self.root.sweep_all(path);
         }
     }

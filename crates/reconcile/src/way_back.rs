@@ -43,7 +43,8 @@ pub struct Running {
 
 impl Running {
     /// What runs by this path.
-    pub(crate) fn by(&self, root: &Root, path: &Path) -> Option<String> {
+    #[must_use]
+    pub fn by(&self, root: &Root, path: &Path) -> Option<String> {
         let path = path.as_os_str().as_encoded_bytes();
         let names = |file: &Path| {
             let bytes = root.read(file, LIMIT).unwrap_or_default();

@@ -357,7 +357,7 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
     for (system, machine) in systems::both() {
         let worker = Worker::new(machine, tool());
         worker.machine.apt_get(&["update"]).well();
-        let everything = || worker.machine.tree(&["etc", "var", "usr/share", "tmp"]);
+        let everything = || worker.machine.tree(&["etc", "var/lib", "var/cache", "usr/share", "tmp"]);
         let before = everything();
         let told = Told { only_plan: true, ..worker.told(&["install lab-tool"]) };
         let (lines, problems) = worker.run(&told).rehearsal.unwrap();

@@ -91,6 +91,48 @@ fn real_a_plan_reads_dpkgs_database_once_however_many_packages_it_is_about() {
     }
 }
 
+#[test]
+fn real_somebodys_package_that_lacks_what_nobody_has_is_not_removed_to_put_dpkg_right() {
+    for (system, machine) in systems::both() {
+        let worker = Worker::new(machine, [Package::new("lab-tool", "1.0")]);
+        let lacks = Package::new("lab-lacks", "1.0").depends("lab-nowhere").build(&worker.machine.shared());
+        let half = Package::new("lab-half", "1.0").file("/usr/share/lab-half/is-here", "1.0\n");
+        let half = half.build(&worker.machine.shared());
+        let file = |package| worker.machine.shared_name(package);
+        worker.apply(&["install lab-tool"]);
+        worker.has("lab-tool", Some("install ok installed 1.0"));
+        worker.machine.call(&["dpkg", "--unpack", &file(&lacks)]).well();
+        let ran = worker.apply(&["install lab-tool", "install lab-other"]);
+        let said = "to put that right apt would change or install lab-lacks, which nobody asked for";
+        assert!(ran.failed.len() == 1 && ran.failed[0].contains(said), "{system}: {ran:#?}");
+        worker.has("lab-lacks", Some("install ok unpacked 1.0"));
+        // What is to go goes all the same, and nothing else.
+        let undone = worker.undo();
+        assert!(undone.is_bare && undone.failed.is_empty(), "{system}: {undone:#?}");
+        worker.has("lab-tool", None);
+        worker.has("lab-lacks", Some("install ok unpacked 1.0"));
+        worker.machine.call(&["dpkg", "--purge", "lab-lacks"]).well();
+
+        // A removal of somebody's was killed: apt would end it with whatever it does next.
+        worker.apply(&["install lab-tool"]);
+        worker.machine.call(&["dpkg", "--install", &file(&half)]).well();
+        let status = worker.machine.text("/var/lib/dpkg/status").unwrap();
+        let (is, was) = (
+            "Package: lab-half\nStatus: deinstall ok half-installed",
+            "Package: lab-half\nStatus: install ok installed",
+        );
+        assert!(status.contains(was), "{system}");
+        worker.machine.put("/var/lib/dpkg/status", status.replace(was, is));
+        let ran = worker.apply(&["install lab-tool", "install lab-other"]);
+        assert_eq!(ran.failed.len(), 1, "{system}: {ran:#?}");
+        let undone = worker.undo();
+        assert!(undone.is_bare && undone.failed.is_empty(), "{system}: {undone:#?}");
+        worker.has("lab-tool", None);
+        worker.has("lab-half", Some("deinstall ok half-installed 1.0"));
+        assert!(worker.machine.text("/usr/share/lab-half/is-here").is_some(), "{system}");
+    }
+}
+
 fn library() -> Package {
     Package::new("lab-library", "1.0")
 }

@@ -269,6 +269,14 @@ fn real_a_disk_without_room_is_told_before_it_is_full_and_nothing_stays() {
         "{ran:#?}"
     );
     place.is_as(&before);
+    // More comes than there is room for: it is given up before the disk is full.
+    let noise: Vec<u8> =
+        (0..6_u32 << 18).flat_map(|it| it.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    let long = place.serve(&noise);
+    machine.leave_free((256 << 20) + (3 << 20));
+    let ran = place.apply(&[&long]);
+    assert!(ran.failed[0].contains("which is more than may come"), "{ran:#?}");
+    place.is_as(&before);
     // No room for what comes.
     machine.leave_free(1 << 20);
     let ran = place.apply(&[&wanted]);

@@ -126,7 +126,7 @@ fn with_dpkg(machine: &Machine, argv: &[&str], plan: &str) -> Said {
 }
 
 /// strace's lines, `NAME(…) = …`, without a process' number since there is one process.
-fn parse(trace: &str) -> Vec<Call> {
+pub fn parse(trace: &str) -> Vec<Call> {
     let mut counts = BTreeMap::<String, u32>::new();
     let call = |line: &str| {
         let name = line.split_once('(')?.0.to_owned();

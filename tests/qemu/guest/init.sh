@@ -21,6 +21,15 @@ make_vgem_the_cards() {
     readlink /sys/dev/char/226:128
 }
 
+# Made up too, and gone with the step's own mounts: vgem's numbers lead to a device of vendor AMD. What task-check opens
+# and asks is the drivers'.
+check_as_a_task() {
+    unshare -m sh -c '
+        mount -t tmpfs none /sys/dev/char && mkdir -p /sys/dev/char/226:0/device /sys/dev/char/226:128/device &&
+        echo 0x1002 >/sys/dev/char/226:0/device/vendor && echo 0x1002 >/sys/dev/char/226:128/device/vendor &&
+        rocworker task-check'
+}
+
 # contain HIERARCHY BUNDLE RUNTIME: runs a fresh copy of a bundle. The first root file system of a kernel cannot be
 # pivoted away from.
 contain() {
@@ -102,6 +111,8 @@ step doctor rocworker doctor --output json
 step host-kfd ask kfd /dev/kfd
 step host-render ask drm /dev/dri/renderD128
 step host-card ask drm /dev/dri/card0
+step task-check-of-vgem rocworker task-check
+step task-check check_as_a_task
 
 mount -t cgroup2 none /sys/fs/cgroup
 step v2-not-a-gpu contain v2 asks runc-amd-wrapper

@@ -36,6 +36,7 @@ fn hold(machine: &Machine, kfd: &str) {
         containers(machine, hierarchy, kfd);
     }
     node_check(machine);
+    task_check(machine, kfd);
 }
 
 /// The stage itself: two drivers answer, and the numbers are the kernel's.
@@ -181,6 +182,27 @@ fn node_check(machine: &Machine) {
         assert!(answer.stderr.contains(part), "{answer:#?}");
     }
     assert_eq!(machine.said("synthetic"), "../../devices/pci0000:00/0000:00:05.0/drm/renderD128");
+}
+
+/// The drivers that answer are real; that vgem's nodes are AMD's is what this step's sysfs is made to say, and before
+/// that nobody believes it.
+#[track_caller]
+fn task_check(machine: &Machine, kfd: &str) {
+    let honest = machine.answer("task-check-of-vgem");
+    let unsaid = "✗ Found no AMD GPU render devices: /dev/dri/renderD128 is device 226:128, and /sys does not say whose";
+    assert!(honest.status == 3 && honest.stdout.starts_with(unsaid), "{honest:#?}");
+    let answer = machine.answer("task-check");
+    let found =
+        "✓ Found AMD GPU render devices: /dev/dri/renderD128\n✓ Found AMD GPU card devices: /dev/dri/card0\n";
+    let (status, access) = match kfd.strip_prefix("kfd ") {
+        Some(version) => (0, format!("✓ AMD GPU devices are accessible in container (KFD {version})")),
+        // The newest driver refuses by itself where there is no GPU.
+        None => (
+            3,
+            "✗ AMD GPU devices are not accessible in container: /dev/kfd does not open (EINVAL, ".to_owned(),
+        ),
+    };
+    assert!(answer.status == status && answer.stdout.starts_with(&format!("{found}{access}")), "{answer:#?}");
 }
 
 #[test]

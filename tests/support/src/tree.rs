@@ -97,6 +97,13 @@ impl Tree {
         self
     }
 
+    /// Without the folders for which this says yes, whatever is beneath them.
+    #[must_use]
+    pub fn without_folders(mut self, is_out: impl Fn(&Path) -> bool) -> Self {
+        self.0.retain(|path, entry| entry.mode & 0o170_000 != 0o040_000 || !is_out(path));
+        self
+    }
+
     /// The paths at which this one is as none of the others is, each with what stands there.
     pub fn differences(&self, others: &[&Self]) -> Vec<String> {
         let mut paths: Vec<&Path> = self.paths().collect();

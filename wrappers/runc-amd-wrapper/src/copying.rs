@@ -29,6 +29,8 @@ pub unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
             16..=32 => both_ends::<u128>(to, from, length),
             33..=64 => both_ends::<[u128; 2]>(to, from, length),
             65..=128 => both_ends::<[u128; 4]>(to, from, length),
+            // As long are what is read of a node and a device.
+            129..=256 => both_ends::<[u128; 8]>(to, from, length),
             _ => {
                 let last = from.add(length - 8).cast::<u64>().read_unaligned();
                 let end = to.add(length - 8).cast::<u64>();
@@ -46,8 +48,8 @@ pub unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
 /// As for memmove(3): both places have so many bytes.
 #[inline(always)]
 pub unsafe fn shift(to: *mut u8, from: *const u8, length: usize) {
-    // Up to 128 bytes all are read before any is written, and further ones are copied in order.
-    if length <= 128 || to.addr().wrapping_sub(from.addr()) >= length {
+    // Up to 256 bytes all are read before any is written, and further ones are copied in order.
+    if length <= 256 || to.addr().wrapping_sub(from.addr()) >= length {
         // SAFETY: no byte is read that was written.
         return unsafe { copy(to, from, length) };
     }
@@ -135,9 +137,20 @@ mod tests {
     #[test]
     fn what_overlaps_is_shifted_as_the_library_shifts_it() {
         for length in 0..300 {
-            for (from, to) in
-                [(0, 0), (0, 1), (1, 0), (0, 9), (9, 0), (0, 130), (130, 0), (3, 290), (64, 0), (0, 64)]
-            {
+            for (from, to) in [
+                (0, 0),
+                (0, 1),
+                (1, 0),
+                (0, 9),
+                (9, 0),
+                (0, 130),
+                (130, 0),
+                (0, 260),
+                (260, 0),
+                (3, 290),
+                (64, 0),
+                (0, 64),
+            ] {
                 let text: Vec<u8> = (0..600).map(|n| u8::try_from(n % 251).unwrap()).collect();
                 let (mut ours, mut theirs) = (text.clone(), text);
                 theirs.copy_within(from..from + length, to);

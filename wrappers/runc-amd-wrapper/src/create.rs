@@ -145,9 +145,8 @@ impl Create<'_> {
             folders::mount(&policy.folders, &config, &self.log);
             Ok(())
         };
-        let text = match std::str::from_utf8(&config.bytes) {
-            Ok(text) => text,
-            Err(_) => return unreadable(&"it is not UTF-8"),
+        let Some(text) = allocation::as_text(&config.bytes) else {
+            return unreadable(&"it is not UTF-8");
         };
         let bundle = match Bundle::parse(text) {
             Ok(bundle) => ManuallyDrop::new(bundle),
@@ -156,7 +155,8 @@ impl Create<'_> {
         let request = Request::from_env(bundle.env()).map_err(|error| error.to_string())?;
         let setting = Setting {
             kubernetes: is_kubernetes(bundle.annotation_keys()),
-            concourse_resource: is_concourse_resource(bundle.env()),
+            // Of one that asks nobody wants to know.
+            concourse_resource: request.is_none() && is_concourse_resource(bundle.env()),
         };
         match policy.ask(request.as_ref(), setting).map_err(|refusal| refusal.to_string())? {
             Ask::Nothing => {
@@ -316,7 +316,7 @@ impl Create<'_> {
             folders::mount(&policy.folders, config, &self.log);
             return self.give_nothing();
         }
-        let injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let injection = setting.injection(&chosen, &mut examined).map_err(|error| self.spec_fault(&error))?;
         let mut injection = ManuallyDrop::new(injection);
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
         let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();

@@ -1,10 +1,9 @@
 //! From chosen GPUs to what is written into a bundle: the CDI spec's edits, with the numbers and groups
 //! of the nodes as they stand.
 
-use std::collections::hash_map::Entry;
 use std::path::Path;
 
-use allocation::ByPath;
+use allocation::EachOnce;
 use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode, ProcessEdits};
 use allocation::cdi::{DeviceNode, Edits, Spec};
@@ -30,12 +29,16 @@ pub struct Setting<'a> {
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
 #[derive(Debug)]
-pub struct Examined<'a>(ByPath<&'a str, Seen>);
+pub struct Examined<'a> {
+    paths: EachOnce<'a>,
+    /// In the order of their paths.
+    seen: Vec<Seen>,
+}
 
 impl Examined<'_> {
     /// With room for this many.
     pub fn with_capacity(nodes: usize) -> Self {
-        Self(ByPath::with_capacity_and_hasher(nodes, Default::default()))
+        Self { paths: EachOnce::with_capacity(nodes), seen: Vec::with_capacity(nodes) }
     }
 }
 
@@ -74,8 +77,9 @@ impl<'a> Setting<'a> {
         examined: &mut Examined<'a>,
     ) -> Result<(), String> {
         for wanted in &edits.device_nodes {
-            if let Entry::Vacant(place) = examined.0.entry(wanted.host()) {
-                place.insert(self.node(wanted, chosen)?);
+            if !examined.paths.has(wanted.host()) {
+                examined.seen.push(self.node(wanted, chosen)?);
+                let _ = examined.paths.add(wanted.host());
             }
         }
         Ok(())
@@ -134,7 +138,11 @@ impl<'a> Setting<'a> {
     ///
     /// # Errors
     /// The sentence that says which edit cannot be made.
-    pub fn injection(&self, chosen: &[Chosen<'_>], examined: &Examined<'_>) -> Result<Injection<'a>, String> {
+    pub fn injection(
+        &self,
+        chosen: &[Chosen<'_>],
+        examined: &mut Examined<'_>,
+    ) -> Result<Injection<'a>, String> {
         let grant =
             self.spec.grant(chosen.iter().map(|chosen| chosen.device)).map_err(|error| error.to_string())?;
         let nodes = Vec::with_capacity(grant.nodes.len());
@@ -145,9 +153,10 @@ impl<'a> Setting<'a> {
             hooks: grant.hooks,
             ..Injection::default()
         };
-        for wanted in grant.nodes {
-            // Every node of the chosen devices and of the common edits was examined before.
-            let Some(Seen { node, supplement }) = examined.0.get(wanted.host()) else {
+        for (at, wanted) in grant.nodes.into_iter().enumerate() {
+            // Every node of the chosen devices and of the common edits was examined before, mostly in this order.
+            let place = examined.paths.find(wanted.host(), at);
+            let Some(Seen { node, supplement }) = place.and_then(|place| examined.seen.get(place)) else {
                 return Err(format!("the device node {} was not examined", wanted.host()));
             };
             if let Supplement::Gid(gid) = supplement {

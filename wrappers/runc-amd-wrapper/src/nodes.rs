@@ -10,10 +10,10 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use allocation::Render;
+use allocation::{PciAddress, Render};
 
 use crate::open;
-use crate::sys::{self, Begin, Fd, flag};
+use crate::sys::{self, Begin, Fd, ShortPath, flag};
 
 /// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
 const DRIVER: &str = "amdgpu";
@@ -25,9 +25,12 @@ pub struct Devices<'a> {
     sys: &'a Path,
     dev: &'a Path,
     chars: OnceCell<Option<Fd>>,
+    /// amdgpu's own folder, which has a link for each card that it drives.
+    driver: OnceCell<Option<Fd>>,
     nodes: OnceCell<Option<Fd>>,
-    /// Folders of cards, relative to `chars`, which amdgpu drives: each card has two nodes or more.
-    amds: RefCell<Vec<Vec<u8>>>,
+    /// The folder of nodes, relative to `chars`, of the device of AMD's that was found last: each has two nodes or more,
+    /// which mostly come one behind the other.
+    amds: RefCell<Vec<u8>>,
     /// Where the last link led.
     target: RefCell<Vec<u8>>,
 }
@@ -38,6 +41,7 @@ impl<'a> Devices<'a> {
             sys,
             dev,
             chars: OnceCell::new(),
+            driver: OnceCell::new(),
             nodes: OnceCell::new(),
             amds: RefCell::default(),
             target: RefCell::default(),
@@ -56,16 +60,29 @@ impl<'a> Devices<'a> {
 
     /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`: put into the buffer.
     fn place<'t>(&self, node: &Node, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
-        let mut entry = Name::default();
-        entry.push_number(node.major);
-        entry.push(b":");
-        entry.push_number(node.minor);
-        self.link(entry.as_c_str()?, target)
+        let mut entry = ShortPath::default();
+        entry.push_number(node.major)?;
+        entry.push(b":")?;
+        entry.push_number(node.minor)?;
+        self.link(entry.as_c_str(), target)
     }
 
     fn link<'t>(&self, path: &CStr, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
         sys::read_link(self.chars()?, path, target).ok()?;
         Some(target)
+    }
+
+    /// Whether amdgpu lists this card as its own. The way to the card's folder, which says the same, is three times as
+    /// long.
+    fn is_driven(&self, card: &[u8]) -> bool {
+        let driver = self.driver.get_or_init(|| folder(&self.sys.join("bus/pci/drivers").join(DRIVER)));
+        let mut path = ShortPath::default();
+        let Some(driver) = driver else { return false };
+        let is_card = std::str::from_utf8(card).is_ok_and(|card| PciAddress::parse(card).is_some());
+        is_card
+            && path.push(card).is_some()
+            && sys::stat_no_follow_from(Begin::Folder(driver), path.as_c_str())
+                .is_ok_and(|found| found.is_link())
     }
 
     /// The driver of the device in this folder, relative to `/sys/dev/char`. None: no driver has it.
@@ -75,45 +92,19 @@ impl<'a> Devices<'a> {
         let link = self.link(CStr::from_bytes_with_nul(&path).ok()?, &mut target)?;
         Some(last(link).to_vec())
     }
-}
 
-/// A short path, made without asking for memory.
-struct Name {
-    bytes: [u8; 64],
-    length: usize,
-}
-
-impl Default for Name {
-    fn default() -> Self {
-        Self { bytes: [0; 64], length: 0 }
+    /// Keeps in which folder a node of AMD's is, `…/0000:64:00.0/drm`.
+    fn keep_as_amds(&self, place: &[u8], name: &[u8]) {
+        let mut amds = self.amds.borrow_mut();
+        amds.clear();
+        amds.extend_from_slice(place.get(..place.len() - name.len()).unwrap_or_default());
     }
 }
 
-impl Name {
-    /// None: it is not short.
-    fn push(&mut self, bytes: &[u8]) -> Option<()> {
-        let end = self.length + bytes.len();
-        self.bytes.get_mut(self.length..end)?.copy_from_slice(bytes);
-        self.length = end;
-        Some(())
-    }
-
-    /// Without core::fmt, which costs more than the question to the kernel.
-    fn push_number(&mut self, number: u32) -> Option<()> {
-        let mut digits = [b'0'; 10];
-        let (mut left, mut begin) = (number, digits.len());
-        while left > 0 || begin == digits.len() {
-            begin -= 1;
-            digits[begin] += u8::try_from(left % 10).unwrap_or_default();
-            left /= 10;
-        }
-        self.push(&digits[begin..])
-    }
-
-    /// None: it fills its place, or has a NUL in it.
-    fn as_c_str(&self) -> Option<&CStr> {
-        CStr::from_bytes_with_nul(self.bytes.get(..=self.length)?).ok()
-    }
+/// The name of what is directly beneath a folder, which ends with a slash.
+fn beneath<'p>(folder: &[u8], place: &'p [u8]) -> Option<&'p [u8]> {
+    let name = place.strip_prefix(folder).filter(|_| !folder.is_empty())?;
+    slash(name).is_none().then_some(name)
 }
 
 fn folder(path: &Path) -> Option<Fd> {
@@ -209,10 +200,10 @@ impl Node {
             (Some(rest), Some(begin)) if !rest.starts_with(b"/") => (begin, rest),
             _ => (Begin::WorkingFolder, bytes),
         };
-        let mut short = Name::default();
+        let mut short = ShortPath::default();
         let long;
-        let named = match short.push(rest).and_then(|()| short.as_c_str()) {
-            Some(named) => Ok(named),
+        let named = match short.push(rest) {
+            Some(()) => Ok(short.as_c_str()),
             None => {
                 long = open::c_string(Path::new(OsStr::from_bytes(rest)));
                 long.as_deref().map_err(|errno| *errno)
@@ -246,6 +237,11 @@ impl Node {
         };
         let mut target = devices.target.borrow_mut();
         let place = devices.place(self, &mut target).ok_or_else(unknown)?;
+        if let Owner::AnyOfAmd = owner
+            && let Some(name) = beneath(&devices.amds.borrow(), place)
+        {
+            return Ok(Render::from_bytes(name));
+        }
         let (folder, class, name) = device(place).ok_or_else(unknown)?;
         let parent = last(folder);
         let is = Render::from_bytes(name);
@@ -274,27 +270,24 @@ impl Node {
                 is: format!("the card {}", said(parent)),
                 wanted: format!("the card {card}"),
             }),
-            (b"drm", _, Owner::AnyOfAmd) if is_partition(parent) => Ok(is),
-            (b"drm", _, Owner::AnyOfAmd) => {
-                // The nodes of a card mostly come one behind the other.
-                if devices.amds.borrow().iter().rev().any(|known| known == folder) {
-                    return Ok(is);
-                }
-                match devices.driver(folder) {
-                    Some(driver) if driver == DRIVER.as_bytes() => {
-                        devices.amds.borrow_mut().push(folder.to_vec());
-                        Ok(is)
-                    }
-                    driver => {
-                        let driver = driver.map_or_else(
-                            || "which no driver has".to_owned(),
-                            |driver| format!("which the driver {} has", driver.escape_ascii()),
-                        );
-                        let is = format!("the card {}, {driver}", said(parent));
-                        Err(Error::NotAmds { path: path.to_owned(), is })
-                    }
-                }
+            (b"drm", _, Owner::AnyOfAmd) if is_partition(parent) || devices.is_driven(parent) => {
+                devices.keep_as_amds(place, name);
+                Ok(is)
             }
+            (b"drm", _, Owner::AnyOfAmd) => match devices.driver(folder) {
+                Some(driver) if driver == DRIVER.as_bytes() => {
+                    devices.keep_as_amds(place, name);
+                    Ok(is)
+                }
+                driver => {
+                    let driver = driver.map_or_else(
+                        || "which no driver has".to_owned(),
+                        |driver| format!("which the driver {} has", driver.escape_ascii()),
+                    );
+                    let is = format!("the card {}, {driver}", said(parent));
+                    Err(Error::NotAmds { path: path.to_owned(), is })
+                }
+            },
             _ => Err(unknown()),
         }
     }

@@ -138,7 +138,7 @@ impl Trusted {
     }
 
     pub(crate) fn text(self, limit: u64) -> Result<String, Error> {
-        String::from_utf8(whole(&self.file, &self.found, limit)?).map_err(|_| Error::NotText)
+        allocation::into_text(whole(&self.file, &self.found, limit)?).ok_or(Error::NotText)
     }
 }
 

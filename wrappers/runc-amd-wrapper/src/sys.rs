@@ -146,6 +146,10 @@ impl Stat {
         self.is(0o2_0000)
     }
 
+    pub fn is_link(&self) -> bool {
+        self.is(0o12_0000)
+    }
+
     pub fn is_folder(&self) -> bool {
         self.is(0o4_0000)
     }
@@ -337,34 +341,6 @@ pub fn mount_flags(path: &CStr) -> Result<u64, Errno> {
     Ok(found[FLAGS])
 }
 
-/// Whether a process can be let lock so much memory, in bytes: answered by the kernel, which is asked to raise this
-/// process's own limit, and then to lower it again. A capability that is one only in a user namespace is not enough.
-///
-/// # Errors
-/// The most that it can be let lock.
-pub fn can_lock(bytes: u64) -> Result<(), u64> {
-    const OWN: usize = 0;
-    const RLIMIT_MEMLOCK: usize = 8;
-    // struct rlimit64: soft and hard.
-    let mut limits = [0_u64; 2];
-    let set = |limits: &[u64; 2]| {
-        let new = limits.as_ptr().expose_provenance();
-        // SAFETY: the kernel only reads the structure.
-        unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, new, 0, 0]) }
-    };
-    let place = limits.as_mut_ptr().expose_provenance();
-    // SAFETY: the kernel writes a structure to the place. It cannot fail for a process's own limits.
-    let _ = unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, 0, place, 0]) };
-    let [soft, hard] = limits;
-    if bytes <= hard {
-        return Ok(());
-    }
-    set(&[soft, bytes]).map_err(|_| hard)?;
-    // It may always be lowered.
-    let _ = set(&limits);
-    Ok(())
-}
-
 /// Has the kernel provide the pages of the memory that is allocated next at once, instead of one at each first touch: this
 /// many bytes of it, and no more than the program has at hand. Before Linux 5.14 nothing happens.
 pub fn provide(bytes: usize) {
@@ -444,7 +420,10 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
 }
 
 mod change;
-pub use change::{give_to, lock, make_folder, remove, rename, set_mode, write, write_pieces};
+mod short_path;
+pub use change::{can_lock, give_to, lock, make_folder, remove, rename, set_mode, write, write_pieces};
+
+pub use short_path::ShortPath;
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,17 @@
 //! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
 
+pub(crate) mod charm;
 mod engines;
 mod exporter;
 mod headers;
+mod incus;
 mod install;
 pub(crate) mod kernels;
 mod needs;
 mod privilege;
 mod real;
 mod releases;
+mod static_program;
 mod step;
 
 use std::ffi::OsString;
@@ -19,7 +22,7 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{fuzz, repository, wrapper_build};
+use crate::{dist, fuzz, repository, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
@@ -50,20 +53,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
     let program = steps.run("program", "make rocworker build", program)?;
+    let remedy = "make rocworker build statically";
+    let static_program = steps.run("static program", remedy, static_program::build)?;
+    let programs = dist::Programs { rocworker: program.clone(), wrapper: wrapper.clone() };
+    let remedy = "make `cargo xtask dist` work";
+    let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
     steps.run("releases", remedy, || releases::make(privilege))?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
+    steps.run("Incus", remedy, || incus::make(privilege))?;
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
+    steps.run("charmcraft", remedy, charm::make)?;
     steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
 
     let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
     steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
 
     let ran = clean_file("real-components-ran.txt")?;
-    let tests = Tests { privilege, wrapper, oracle, program, kernels, ran };
+    let tests = Tests { privilege, wrapper, oracle, program, static_program, kernels, dist, ran };
     steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     let both = ["real_runc", "real_nodes"];
@@ -140,6 +152,9 @@ struct Tests {
     wrapper: PathBuf,
     oracle: PathBuf,
     program: PathBuf,
+    static_program: PathBuf,
+    /// The Debian package and what else is handed out.
+    dist: PathBuf,
     /// A kernel in a folder for each release of Debian.
     kernels: PathBuf,
     /// Each test of a real component adds its name here once it has found what it needs.
@@ -173,8 +188,8 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let apt = [releases::variable(), headers::variable()];
-        let command = apt.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
+        let made = [releases::variable(), headers::variable(), incus::variable(), charm::variable()];
+        let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
@@ -182,6 +197,8 @@ impl Tests {
             .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
             .environment("ROCWORKER_PROGRAM", &self.program)
+            .environment(static_program::VARIABLE, &self.static_program)
+            .environment(dist::VARIABLE, &self.dist)
             .environment("ROCWORKER_KERNELS", &self.kernels)
     }
 }

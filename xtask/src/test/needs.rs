@@ -42,6 +42,12 @@ const PACKAGES: &[(&str, &str)] = &[
     ("patch", "is there for modules that bring patches along"),
     ("lsb-release", "tells dkms which distribution this is"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
+    ("shellcheck", "reads the scripts that are shipped"),
+    ("lintian", "judges the Debian package"),
+    ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
+    ("python3-venv", "holds charmcraft, which packs the charm"),
+    ("python3-apt", "charmcraft asks apt through it"),
+    ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 

@@ -1,10 +1,6 @@
 //! The edit of a bundle.
 
-use std::{
-    borrow::Cow,
-    collections::{HashSet, hash_map::Entry},
-    hash::BuildHasherDefault,
-};
+use std::borrow::Cow;
 
 use super::{
     Bundle, Device, Error, Process,
@@ -12,10 +8,11 @@ use super::{
     hooks, mounts, rlimits,
 };
 use crate::{
-    by_path::{ByPath, PathHasher},
+    by_path::ByPath,
     cdi::{Hook, Mount},
+    each_once::EachOnce,
     folder::Folder,
-    json::{Container, write_number, write_string},
+    json::{Container, is_plain, write_number, write_string},
     splice::{Brackets, Edited, Members, Place, Splices},
 };
 
@@ -186,25 +183,20 @@ impl Process<'_> {
     }
 }
 
-/// A node and the path at which runc makes it.
-struct Placed<'n, 'i> {
-    path: Cow<'i, str>,
-    node: &'n Node<'i>,
-}
-
-/// The nodes in their order, each path once.
-fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<Placed<'n, 'i>>, Error> {
-    let mut seen = ByPath::with_capacity_and_hasher(nodes.len(), Default::default());
-    let mut distinct = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let path = clean(node.path);
-        match seen.entry(path.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(node);
-                distinct.push(Placed { path, node });
-            }
-            Entry::Occupied(entry) => {
-                let first: &&Node<'_> = entry.get();
+/// The nodes in their order, each path at which runc makes one once.
+fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
+    // Nearly all are written as runc joins them to the root folder.
+    let cleaned: Vec<Cow<'i, str>> = match nodes.iter().all(|node| is_clean(node.path)) {
+        true => Vec::new(),
+        false => nodes.iter().map(|node| clean(node.path)).collect(),
+    };
+    let mut paths = EachOnce::with_capacity(nodes.len());
+    let mut distinct: Vec<&Node<'i>> = Vec::with_capacity(nodes.len());
+    for (at, node) in nodes.iter().enumerate() {
+        match paths.add(cleaned.get(at).map_or(node.path, |path| path)) {
+            Ok(()) => distinct.push(node),
+            Err(place) => {
+                let first = distinct.get(place).copied().unwrap_or(node);
                 if (first.major, first.minor) != (node.major, node.minor) {
                     let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
                     return Err(Error::TwoNodes {
@@ -219,7 +211,7 @@ fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<Placed<'n, 'i>>, Error>
     Ok(distinct)
 }
 
-fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<String, Error> {
+fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
     let mut at_path: ByPath<Cow<'_, str>, Vec<&Device<'_>>> = ByPath::default();
     for device in present {
         at_path.entry(clean(&device.path)).or_default().push(device);
@@ -227,9 +219,9 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
     let mut out = String::with_capacity(nodes.len() * 92 + 64);
     let mut number = Repeated::default();
     let mut rest = Repeated::default();
-    for Placed { path, node } in nodes {
+    for node in nodes {
         // Most bundles have none.
-        let there = if present.is_empty() { None } else { at_path.get(path) };
+        let there = if present.is_empty() { None } else { at_path.get(&clean(node.path)) };
         let there = there.map(Vec::as_slice).unwrap_or_default();
         if let Some(other) = there.iter().find(|device| !is_node(device, node)) {
             let number = |number: Option<i64>| number.map_or("?".to_owned(), |number| number.to_string());
@@ -242,10 +234,16 @@ fn missing_devices(present: &[Device<'_>], nodes: &[Placed<'_, '_>]) -> Result<S
         if !there.is_empty() {
             continue;
         }
-        out.push_str(if out.is_empty() { "{\"path\":" } else { ",{\"path\":" });
-        write_string(&mut out, node.path);
+        if is_plain(node.path) {
+            out.push_str(if out.is_empty() { "{\"path\":\"" } else { ",{\"path\":\"" });
+            out.push_str(node.path);
+        } else {
+            out.push_str(if out.is_empty() { "{\"path\":" } else { ",{\"path\":" });
+            write_string(&mut out, node.path);
+            out.pop();
+        }
         out.push_str(number.of(node.major, |text, major| {
-            text.push_str(",\"type\":\"c\",\"major\":");
+            text.push_str("\",\"type\":\"c\",\"major\":");
             write_number(text, major.into());
             text.push_str(",\"minor\":");
         }));
@@ -270,17 +268,16 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
         && device.minor == Some(node.minor.into())
 }
 
-fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
+fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
     let mut out = String::with_capacity(nodes.len() * 66);
-    let mut added =
-        HashSet::with_capacity_and_hasher(nodes.len(), BuildHasherDefault::<PathHasher>::default());
+    let mut added = Added::with_capacity(nodes.len());
     let (mut number, mut rest) = (Repeated::default(), Repeated::default());
-    for Placed { node, .. } in nodes {
+    for node in nodes {
         let Node { major, minor, access, .. } = **node;
         let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
-        if access.is_empty() || effective.iter().any(has) || !added.insert((major, minor, access)) {
+        if access.is_empty() || effective.iter().any(has) || !added.is_new(major, minor, access) {
             continue;
         }
         comma(&mut out);
@@ -299,31 +296,77 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[Placed<'_, '_>]) -> String {
     out
 }
 
-/// A text that is mostly the same as the last time.
-#[derive(Default)]
+/// The rules that were added.
+struct Added<'i> {
+    rules: Vec<(u32, u32, &'i str)>,
+    /// Of each kind of nodes the greatest minor. They mostly come in order, card nodes and render nodes by turns, which
+    /// have their minors in different parts of one range (drm_drv.c).
+    greatest: Vec<(u32, u32, u32)>,
+}
+
+impl<'i> Added<'i> {
+    fn with_capacity(rules: usize) -> Self {
+        Self { rules: Vec::with_capacity(rules), greatest: Vec::with_capacity(8) }
+    }
+
+    /// Notes a rule; false where it is not new.
+    fn is_new(&mut self, major: u32, minor: u32, access: &'i str) -> bool {
+        const PART: u32 = 64;
+        let rule = (major, minor, access);
+        let of_kind =
+            |(its_major, part, _): &&mut (u32, u32, u32)| (*its_major, *part) == (major, minor / PART);
+        match self.greatest.iter_mut().find(of_kind) {
+            None => self.greatest.push((major, minor / PART, minor)),
+            Some((_, _, greatest)) if *greatest < minor => *greatest = minor,
+            Some(_) if self.rules.contains(&rule) => return false,
+            Some(_) => {}
+        }
+        self.rules.push(rule);
+        true
+    }
+}
+
+/// A text that is mostly the same as one of the last two times: nodes of two kinds come by turns.
 struct Repeated<K> {
-    made_of: Option<K>,
-    text: String,
+    made: [(Option<K>, String); 2],
+}
+
+impl<K> Default for Repeated<K> {
+    fn default() -> Self {
+        Self { made: [(None, String::new()), (None, String::new())] }
+    }
 }
 
 impl<K: Copy + PartialEq> Repeated<K> {
     fn of(&mut self, key: K, write: impl FnOnce(&mut String, K)) -> &str {
-        if self.made_of != Some(key) {
-            self.made_of = Some(key);
-            self.text.clear();
-            write(&mut self.text, key);
+        let [last, other] = &mut self.made;
+        if last.0 == Some(key) {
+            return &self.made[0].1;
         }
-        &self.text
+        if other.0 != Some(key) {
+            other.0 = Some(key);
+            other.1.clear();
+            write(&mut other.1, key);
+        }
+        self.made.swap(0, 1);
+        &self.made[0].1
     }
+}
+
+/// Whether a path is absolute, without `.`, `..` and doubled slashes.
+fn is_clean(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let behind = bytes.get(1..).unwrap_or_default();
+    // Of each two bytes, without a branch, so that many are looked at at once.
+    let begins_a_part_to_drop =
+        |(one, next): (&u8, &u8)| (*one == b'/') & ((*next == b'/') | (*next == b'.'));
+    let drops = bytes.iter().zip(behind).fold(false, |any, pair| any | begins_a_part_to_drop(pair));
+    bytes.first() == Some(&b'/') && bytes.last() != Some(&b'/') && !drops
 }
 
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    let bytes = path.as_bytes();
-    let begins_a_part_to_drop =
-        |at: usize| bytes[at] == b'/' && matches!(bytes.get(at + 1), None | Some(b'/' | b'.'));
-    let is_clean = path.starts_with('/') && !(0..bytes.len()).any(begins_a_part_to_drop);
-    if is_clean {
+    if is_clean(path) {
         return Cow::Borrowed(path);
     }
     let mut parts = Vec::new();

@@ -1,9 +1,9 @@
 //! What is wrong with a spec by the rules of CDI.
 
-use std::{collections::hash_map::Entry, fmt};
+use std::fmt;
 
 use super::{DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec, grammar, version};
-use crate::{ByPath, Quoted};
+use crate::{EachOnce, Quoted};
 
 /// One thing that is wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,23 +52,25 @@ impl Spec<'_> {
         if self.devices.is_empty() {
             faults.add(&"devices", "there must be at least one".into());
         }
-        let mut first: ByPath<&str, usize> =
-            ByPath::with_capacity_and_hasher(self.devices.len(), Default::default());
+        let mut names = EachOnce::with_capacity(self.devices.len());
+        // Of each name the place of its first device.
+        let mut firsts = Vec::with_capacity(self.devices.len());
         for (index, device) in self.devices.iter().enumerate() {
             let at = &format_args!("devices[{index}]");
             if !grammar::is_device_name(&device.name) {
                 let rule = "letters and digits, and between them also _, -, . and :";
                 faults.add(at, format!("the name {} is not {rule}", Quoted(&device.name)));
             }
-            match first.entry(&device.name) {
-                Entry::Occupied(first) => {
-                    let (name, first) = (Quoted(&device.name), first.get());
+            match names.add(&device.name) {
+                Ok(()) => firsts.push(index),
+                Err(place) => {
+                    let (name, first) =
+                        (Quoted(&device.name), firsts.get(place).copied().unwrap_or_default());
                     faults.add(
                         at,
                         format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
                     );
                 }
-                Entry::Vacant(first) => drop(first.insert(index)),
             }
             if device.edits.is_empty() {
                 faults.add(at, "containerEdits must have something in it".into());

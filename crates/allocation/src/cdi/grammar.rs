@@ -21,11 +21,10 @@ pub(super) fn is_device_name(name: &str) -> bool {
 }
 
 fn is_name(name: &str, may_begin_with_digit: bool, between: &str) -> bool {
-    let begins =
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || may_begin_with_digit && c.is_ascii_digit());
-    begins
-        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || between.contains(c))
+    let (Some(first), Some(last)) = (name.as_bytes().first(), name.as_bytes().last()) else { return false };
+    (first.is_ascii_alphabetic() || may_begin_with_digit && first.is_ascii_digit())
+        && last.is_ascii_alphanumeric()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || between.as_bytes().contains(&b))
 }
 
 /// Whether this is `KEY=VALUE`.

@@ -1,9 +1,9 @@
 //! The edits of the devices that a container gets.
 
-use std::{collections::hash_map::Entry, fmt};
+use std::fmt;
 
 use super::{DeviceNode, Edits, Hook, Mount, Spec};
-use crate::{Quoted, by_path::ByPath};
+use crate::{EachOnce, Quoted};
 
 /// The edits of some devices of a spec and its global ones, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl<'a> Spec<'a> {
         let expected = 2 * devices.size_hint().0 + 1;
         let mut collected = Collected {
             grant: Grant { nodes: Vec::with_capacity(expected), ..Grant::default() },
-            nodes_by_path: ByPath::with_capacity_and_hasher(expected, Default::default()),
+            paths: EachOnce::with_capacity(expected),
         };
         if devices.peek().is_some() {
             collected.add(None, &self.edits)?;
@@ -75,10 +75,10 @@ impl<'a> Spec<'a> {
     }
 }
 
-#[derive(Default)]
 struct Collected<'s> {
     grant: Grant<'s>,
-    nodes_by_path: ByPath<&'s str, &'s DeviceNode<'s>>,
+    /// Of its nodes, in their order.
+    paths: EachOnce<'s>,
 }
 
 impl<'s> Collected<'s> {
@@ -87,15 +87,12 @@ impl<'s> Collected<'s> {
             return Err(GrantError::Unsupported { device: device.map(str::to_owned), edit: edit.clone() });
         }
         for node in &edits.device_nodes {
-            match self.nodes_by_path.entry(&node.path) {
-                Entry::Vacant(entry) => {
-                    entry.insert(node);
-                    self.grant.nodes.push(node);
-                }
-                Entry::Occupied(entry) if *entry.get() != node => {
+            match self.paths.add(&node.path) {
+                Ok(()) => self.grant.nodes.push(node),
+                Err(place) if self.grant.nodes.get(place).is_none_or(|earlier| *earlier != node) => {
                     return Err(GrantError::Conflict { path: node.path.to_string() });
                 }
-                Entry::Occupied(_) => {}
+                Err(_) => {}
             }
         }
         add_missing(&mut self.grant.env, edits.env.iter().map(|entry| &**entry));

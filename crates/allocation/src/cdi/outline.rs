@@ -7,7 +7,7 @@ use std::{borrow::Cow, ops::Range};
 
 use super::{Device, Edits, Error, Fault, Spec, read, written};
 use crate::{
-    ByPath, Quoted, Render,
+    EachOnce, Quoted, Render,
     json::{self, Misread, Scanner, Span, keyed, object, whole},
 };
 
@@ -64,7 +64,12 @@ keyed!(Top<'a>, required [], |top, scanner| {
 fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
     scanner.peek()?;
     let (start, begin) = (scanner.offset(), renders.len());
-    if let Some(name) = written::device(scanner, |node| renders.extend(Render::parse(node.path))) {
+    let found = |node: written::Node<'_>| {
+        if let Some(render) = node.render() {
+            renders.push(render);
+        }
+    };
+    if let Some(name) = written::device(scanner, found) {
         let whole = Span { start, end: scanner.offset() };
         return Ok(Named { name: name.into(), renders: begin..renders.len(), whole });
     }
@@ -95,7 +100,7 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
     scanner.peek()?;
     if let Some(node) = written::node(scanner) {
-        return Ok(Render::parse(node.path));
+        return Ok(node.render());
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
@@ -164,9 +169,8 @@ impl<'a> Outline<'a> {
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         let devices = &self.top.devices;
-        let mut names: ByPath<&str, ()> = ByPath::with_capacity_and_hasher(devices.len(), Default::default());
-        let (at, twice) =
-            devices.iter().enumerate().find(|(_, device)| names.insert(&device.name, ()).is_some())?;
+        let mut names = EachOnce::with_capacity(devices.len());
+        let (at, twice) = devices.iter().enumerate().find(|(_, device)| names.add(&device.name).is_err())?;
         Some(Fault {
             at: format!("devices[{at}]"),
             problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),

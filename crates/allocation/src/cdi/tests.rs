@@ -319,7 +319,7 @@ fn the_template_spells_nodes_as_they_are_read_at_once() {
     let device = as_the_template_has_it("0");
     let mut scanner = crate::json::Scanner::new(&device);
     let mut paths = Vec::new();
-    assert_eq!(written::device(&mut scanner, |node| paths.push(node.path)), Some("0"), "{device}");
+    assert_eq!(written::device(&mut scanner, |node| paths.push(node.path())), Some("0"), "{device}");
     assert_eq!((paths, scanner.offset()), (vec!["/dev/dri/card1", "/dev/dri/renderD128"], device.len()));
 }
 

@@ -29,7 +29,8 @@ pub(super) use plain::{others, specials};
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8,
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_set1_epi8,
     };
 
     use super::Block;
@@ -37,11 +38,8 @@ mod sse2 {
     #[inline]
     #[target_feature(enable = "sse2")]
     fn load(block: &Block) -> __m128i {
-        let [low, high] = [0, 8].map(|at| {
-            let half = block.get(at..).and_then(<[u8]>::first_chunk).copied();
-            i64::from_le_bytes(half.unwrap_or_default())
-        });
-        _mm_set_epi64x(high, low)
+        // SAFETY: a block is sixteen bytes, which may stand anywhere.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
     }
 
     #[inline]

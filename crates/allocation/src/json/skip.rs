@@ -40,7 +40,15 @@ impl Scanner<'_> {
         let mut at = start;
         loop {
             match self.next(bytes, &mut at)? {
-                b'"' => self.past_plain(bytes, &mut at)?,
+                b'"' => {
+                    self.past_plain(bytes, &mut at)?;
+                    // Most of a bundle's values are strings in lists of strings.
+                    let is_in_list = open.count > 0 && !open.is_in_object();
+                    while is_in_list && let Some(b",\"") = bytes.get(at..at + 2) {
+                        at += 1;
+                        self.past_plain(bytes, &mut at)?;
+                    }
+                }
                 bracket @ (b'{' | b'[') => {
                     if self.depth + open.count == DEEPEST {
                         return Err(Fault::TooDeep { offset: at });

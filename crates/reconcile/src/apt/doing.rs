@@ -1,6 +1,6 @@
 //! Packages that come and go, each first in apt's own simulation.
 
-use super::{Hands, SIMULATED, Simulated};
+use super::{AS_IT_STANDS, Hands, SIMULATED, Simulated};
 use crate::Step;
 
 impl Hands {
@@ -11,9 +11,14 @@ impl Hands {
         Ok(Simulated::parse(&self.run(&argv, &mut |_| {})?))
     }
 
-    /// What would come with a package.
-    pub(crate) fn simulate_install(&self, name: &str, version: Option<&str>) -> Result<Simulated, String> {
-        self.simulate(&["install", &wanted(name, version)])
+    /// What would come with a package. `anew`: as in [`Hands::install`].
+    pub(crate) fn simulate_install(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        anew: bool,
+    ) -> Result<Simulated, String> {
+        self.simulate(&[install(anew), &[&wanted(name, version)]].concat())
     }
 
     /// What would go with packages.
@@ -23,15 +28,18 @@ impl Hands {
     }
 
     /// Installs a package and what it needs. What was simulated is held to: apt ends with an error before it removes
-    /// anything.
+    /// anything. `anew`: one that dpkg calls half installed, which apt takes for the newest already and leaves as it is
+    /// unless it is told to put it there once more.
     pub(crate) fn install(
         &self,
         name: &str,
         version: Option<&str>,
+        anew: bool,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
-        let lock = self.lock();
-        self.run(&Self::apt_get(&lock, &["--no-remove", "install", &wanted(name, version)]), hear).map(drop)
+        let (lock, wanted) = (self.lock(), wanted(name, version));
+        let command = [&["--no-remove"], install(anew), &[&wanted]].concat();
+        self.run(&Self::apt_get(&lock, &command), hear).map(drop)
     }
 
     /// Removes packages; `purge`: with their configuration.
@@ -68,7 +76,7 @@ impl Hands {
         if names.is_empty() {
             return Ok(());
         }
-        self.run(&[&["apt-mark", "install"], names].concat(), &mut |_| {}).map(drop)
+        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &["install"], names].concat(), &mut |_| {}).map(drop)
     }
 
     /// Notes that packages came for the sake of others, as apt notes it of those that it installs by itself.
@@ -76,7 +84,7 @@ impl Hands {
         if names.is_empty() {
             return Ok(());
         }
-        self.run(&[&["apt-mark", "auto"], names].concat(), &mut |_| {}).map(drop)
+        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &["auto"], names].concat(), &mut |_| {}).map(drop)
     }
 }
 
@@ -87,6 +95,10 @@ impl Simulated {
         let changed = replaced.chain(self.goes.iter().map(String::as_str));
         changed.filter(|name| !asked.contains(name)).collect()
     }
+}
+
+fn install(anew: bool) -> &'static [&'static str] {
+    if anew { &["--reinstall", "install"] } else { &["install"] }
 }
 
 pub(super) fn wanted(name: &str, version: Option<&str>) -> String {

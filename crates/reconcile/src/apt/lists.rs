@@ -35,6 +35,10 @@ pub(crate) fn file_name_prefix(uri: &str, suite: &str) -> String {
 
 /// Takes away what was fetched of a repository, also in part; how many files.
 pub(super) fn remove(root: &Root, prefix: &str) -> Result<usize, root::Error> {
+    // Of an address that names nothing, which would be every list.
+    if prefix.is_empty() {
+        return Ok(0);
+    }
     let mut gone = 0;
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
         let names = match root.list(&folder) {
@@ -55,6 +59,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_names_no_repository_takes_no_list_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let how = root::Attributes { mode: 0o644, owner: None };
+        root.write(format!("{FOLDER}/a_dists_b_InRelease"), b"", how).unwrap();
+        assert_eq!(remove(&root, "").unwrap(), 0);
+        assert_eq!(remove(&root, "a_dists_b_").unwrap(), 1);
+    }
+
+    #[test]
     fn a_repositorys_lists_have_the_names_that_apt_gives_them() {
         for (uri, suite, expected) in [
             (
@@ -65,6 +79,7 @@ mod tests {
             ("http://127.0.0.1:8080/a_b/", "stable", "127.0.0.1:8080_a%5fb_dists_stable_"),
             ("http://me:secret@host/~x", "a/b", "host_%7ex_dists_a_b_"),
             ("file:///srv/repo", "./", "_srv_repo_._"),
+            ("http://", "/", ""),
         ] {
             assert_eq!(file_name_prefix(uri, suite), expected);
         }

@@ -23,3 +23,27 @@ pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
     let stanzas = dpkg::stanzas(&text).filter(is_automatic);
     Ok(stanzas.filter_map(|stanza| stanza.name(native.as_deref())).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn one_of_another_architecture_is_told_from_the_machines_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let how = root::Attributes { mode: 0o644, owner: None };
+        let put = |path: &str, text: &str| root.write(Path::new(path), text.as_bytes(), how).unwrap();
+        assert!(automatic(&root).unwrap().is_empty());
+        put(
+            STATES,
+            "Package: lib\nArchitecture: i386\nAuto-Installed: 1\n\nPackage: lib\nArchitecture: amd64\nAuto-Installed: \
+             0\n\nPackage: data\nArchitecture: amd64\nAuto-Installed: 1\n",
+        );
+        put("/var/lib/dpkg/arch", "amd64\ni386\n");
+        let names: Vec<String> = automatic(&root).unwrap().into_iter().collect();
+        assert_eq!(names, ["data", "lib:i386"]);
+    }
+}

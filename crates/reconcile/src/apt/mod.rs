@@ -29,8 +29,11 @@ pub const DPKG_LOCK: Duration = Duration::from_secs(300);
 /// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)).
-const ENVIRONMENT: [(&str, &str); 3] = [
+/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)). What apt and
+/// dpkg say is read: LANGUAGE, which Ubuntu sets for everybody, would win over LC_ALL (gettext's manual, "The LANGUAGE
+/// variable").
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("LANGUAGE", ""),
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("NEEDRESTART_SUSPEND", "1"),
     ("APT_LISTCHANGES_FRONTEND", "none"),
@@ -40,6 +43,11 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 /// package says what to do by itself, that is done (dpkg(1)).
 const KEEP_THEIRS: [&str; 4] =
     ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"];
+
+/// apt is to read dpkg's status as it stands. What it keeps of it from one run to the next it tells from another by its
+/// size and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of
+/// one size: apt has then given dpkg back a selection that was another by now.
+const AS_IT_STANDS: [&str; 2] = ["-o", "Dir::Cache::pkgcache="];
 
 /// Who runs apt and dpkg.
 #[derive(Debug, Clone)]
@@ -119,7 +127,7 @@ impl Hands {
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
         // ROCm's archives would fill the disk once more.
         let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
-        [&begin[..], &never[..], &archives[..], &KEEP_THEIRS[..], rest].concat()
+        [&begin[..], &never[..], &archives[..], &AS_IT_STANDS[..], &KEEP_THEIRS[..], rest].concat()
     }
 
     fn lock(&self) -> String {

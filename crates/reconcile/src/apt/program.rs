@@ -7,7 +7,7 @@ use super::{Hands, Simulated};
 /// For every run: nobody's packages go, nobody is asked, and what dpkg prints is no terminal's.
 const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\
     APT::Keep-Downloaded-Packages \"false\";\nDpkg::Use-Pty \"false\";\n\
-    Dpkg::Options { \"--force-confdef\"; \"--force-confold\"; };\n";
+    Dpkg::Options { \"--force-confdef\"; \"--force-confold\"; };\nDir::Cache::pkgcache \"\";\n";
 
 /// Beside these for a run that only tells what it would do.
 const SIMULATION: &str = "APT::Get::Simulate \"true\";\nDir::Log::Planner \"/dev/null\";\n";

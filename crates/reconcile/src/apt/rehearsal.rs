@@ -1,6 +1,8 @@
 //! What apt would do, by its own simulation, before anything of the plan is written: what the repositories of the plan
 //! offer is read into a folder that goes again.
 
+mod by_installer;
+
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
@@ -36,39 +38,63 @@ impl Plan {
     pub fn rehearse(&self, root: &Root, hands: &Hands) -> Option<Rehearsal> {
         let mut wanted = Vec::new();
         let mut goes = Vec::new();
+        let (mut files, mut installers) = (Vec::new(), Vec::new());
         let mut rehearsal = Rehearsal::default();
         for change in &self.changes {
             match &change.target {
                 Target::Package(Doing::Install { name, version }) => {
                     wanted.push(super::doing::wanted(name, version.as_deref()));
                 }
-                Target::Package(Doing::InstallBy { name, .. }) => rehearsal.problems.push(format!(
-                    "{name} is a program's package: what it installs is simulated once it is there, before it runs"
-                )),
+                Target::Package(Doing::InstallBy { installer, .. }) if by_installer::is_there(change) => {
+                    installers.push(installer);
+                }
+                Target::Package(Doing::InstallBy { name, installer }) => {
+                    rehearsal.problems.push(by_installer::untold(name, installer));
+                    match by_installer::fetched(hands, name, installer) {
+                        Ok(file) => {
+                            wanted.push(file.path.clone());
+                            files.push(file);
+                        }
+                        Err(problem) => rehearsal.problems.push(problem),
+                    }
+                }
                 Target::Package(Doing::Remove { names, .. }) => {
                     goes.extend(names.iter().map(|name| format!("{name}-")))
                 }
                 _ => {}
             }
         }
-        if wanted.is_empty() && goes.is_empty() {
+        let packages = [wanted, goes].concat();
+        if packages.is_empty() && installers.is_empty() {
             return Some(rehearsal).filter(|it| !it.problems.is_empty());
         }
-        match self.rehearsed(root, hands, &[wanted, goes].concat(), &mut rehearsal.problems) {
-            Ok(lines) => rehearsal.lines = lines,
-            Err(problem) => rehearsal.problems.push(problem),
+        let folder = match Folder::of(root, &self.changes) {
+            Ok(folder) => folder,
+            Err(problem) => {
+                rehearsal.problems.push(problem);
+                return Some(rehearsal);
+            }
+        };
+        let ours = (!packages.is_empty())
+            .then(|| self.rehearsed(&folder, hands, &packages, &mut rehearsal.problems));
+        let programs: Vec<_> =
+            installers.iter().map(|installer| folder.simulated(hands, installer)).collect();
+        for lines in ours.into_iter().chain(programs) {
+            match lines {
+                Ok(lines) => rehearsal.lines.extend(lines),
+                Err(problem) => rehearsal.problems.push(problem),
+            }
         }
         Some(rehearsal)
     }
 
     fn rehearsed(
         &self,
-        root: &Root,
+        folder: &Folder,
         hands: &Hands,
         packages: &[String],
         problems: &mut Vec<String>,
     ) -> Result<Vec<String>, String> {
-        let folder = Folder::of(root, &self.changes)?;
         folder.fetch(hands, &self.changes, problems);
         let options = folder.options();
         for (source, effect) in new_sources(&self.changes) {
@@ -87,10 +113,13 @@ impl Plan {
         let lock = hands.lock();
         let argv = Hands::apt_get(&lock, &[&options[..], &SIMULATED, &["install"], &names].concat());
         let said = hands.run(&argv, &mut |_| {})?;
-        let tells =
-            |line: &&str| ["Inst ", "Remv ", "Purg ", "Conf "].iter().any(|verb| line.starts_with(verb));
-        Ok(said.lines().filter(tells).map(str::to_owned).collect())
+        Ok(said.lines().filter(is_telling).map(str::to_owned).collect())
     }
+}
+
+/// Whether a line of a simulation tells what would be done.
+fn is_telling(line: &&str) -> bool {
+    ["Inst ", "Remv ", "Purg ", "Conf "].iter().any(|verb| line.starts_with(verb))
 }
 
 /// Sources that the plan writes, each with what is announced of it.

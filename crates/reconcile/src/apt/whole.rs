@@ -56,7 +56,13 @@ impl Hands {
         // What a foreign package lacks is for who unpacked it to bring.
         let is_asked = |name: &&str| ours.contains(*name) || half.contains(name);
         let comes = simulated.comes.iter().map(|(name, _)| name.as_str()).filter(|name| !is_asked(name));
-        let others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).collect();
+        let is_newer = |(name, old, new): &&(String, String, String)| old != new && !ours.contains(name);
+        let newer = simulated.replaced.iter().filter(is_newer).map(|(name, ..)| name.as_str());
+        let mut others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).chain(newer).collect();
+        // Also one that is half done itself: that is for who began with it to decide.
+        others.extend(simulated.goes.iter().map(String::as_str));
+        others.sort_unstable();
+        others.dedup();
         if !others.is_empty() {
             return Err(format!(
                 "{} is half installed, and to put that right apt would change or install {}, which nobody asked for: apt-get {}, if \
@@ -66,6 +72,7 @@ impl Hands {
                 command.join(" ")
             ));
         }
+        let command = [&["--no-remove"], command.as_slice()].concat();
         self.run(&Self::apt_get(&lock, &command), hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }

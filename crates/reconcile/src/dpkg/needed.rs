@@ -68,6 +68,12 @@ impl Database {
         self.names().into_iter().filter_map(is_half).collect()
     }
 
+    /// Whether a package is to be put there anew before anything else can be done with it.
+    pub(crate) fn is_half_installed(&self, name: &str) -> bool {
+        let there = self.there(name).ok().flatten();
+        there.is_some_and(|it| it.must_be_anew || it.status == Status::HalfInstalled)
+    }
+
     /// Whether a run of dpkg has not come to its end: it was killed, or is at it.
     pub(crate) fn is_interrupted(&self) -> bool {
         !self.updates.is_empty() || !self.half_done().is_empty()

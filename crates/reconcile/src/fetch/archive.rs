@@ -13,6 +13,7 @@ use root::{Attributes, Root};
 use super::{SANDBOX, local};
 use crate::Step;
 use crate::apt::Hands;
+use crate::unpack::RESERVE;
 
 /// Where archives are while they are needed. Whoever has the receipt's lock is the only one in it.
 pub(crate) const FOLDER: &str = "/var/cache/rocworker";
@@ -39,20 +40,22 @@ impl Hands {
         hear: &mut dyn FnMut(Step),
     ) -> Result<File, String> {
         prepare(root)?;
+        let most = room(root)?;
         if let Some(file) = local(url) {
             // A copy, which its owner cannot change between the check and the use.
-            let copied = root.open_to_read(file).map_err(|error| error.to_string()).and_then(|_| {
-                let copied = std::fs::copy(root.shown(file), root.shown(ARCHIVE));
-                copied.map_err(|error| format!("{} cannot be copied: {error}", root.shown(ARCHIVE).display()))
-            });
-            copied?;
+            let opened = root.open_to_read(file).map_err(|error| error.to_string())?;
+            if opened.metadata().is_ok_and(|it| it.len() > most) {
+                return Err(format!("{} has more than the {} MiB that may come", file.display(), most >> 20));
+            }
+            std::fs::copy(root.shown(file), root.shown(ARCHIVE))
+                .map_err(|error| format!("{} cannot be copied: {error}", root.shown(ARCHIVE).display()))?;
             return own(root).map_err(|error| format!("{} cannot be read: {error}", file.display()));
         }
         let fetched = thread::scope(|scope| {
             let (tell, ended) = channel();
             let coming = root.shown(COMING);
             let fetching = scope.spawn(move || {
-                let fetched = self.download(url, &coming, PATIENCE, &mut |_| {});
+                let fetched = self.download(url, &coming, most, PATIENCE, &mut |_| {});
                 // It is waited for below.
                 tell.send(()).ok();
                 fetched
@@ -89,6 +92,19 @@ const MIB: i64 = 1 << 20;
 /// archive is fetched.
 pub(crate) fn sweep(root: &Root) {
     root.remove_tree(FOLDER).ok();
+}
+
+/// How much may come, in bytes: what is free but for the reserve.
+fn room(root: &Root) -> Result<u64, String> {
+    let free = root.free_space(FOLDER).map_err(|error| error.to_string())?;
+    free.checked_sub(RESERVE).filter(|most| *most > 0).ok_or_else(|| {
+        format!(
+            "the file system of {} has {} MiB left, of which {} are to stay free: see that it has room, then apply again",
+            root.shown(FOLDER).display(),
+            free >> 20,
+            RESERVE >> 20
+        )
+    })
 }
 
 fn prepare(root: &Root) -> Result<(), String> {

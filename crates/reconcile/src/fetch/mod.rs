@@ -91,7 +91,8 @@ impl Hands {
         }
         let folder = scratch()?;
         let file = folder.path().join("fetched");
-        self.download(url, &file, PATIENCE, &mut |_| {}).map_err(|error| {
+        let most = LIMIT as u64;
+        self.download(url, &file, most, PATIENCE, &mut |_| {}).map_err(|error| {
             format!("{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
                      {} yourself", path.display())
         })?;
@@ -101,20 +102,25 @@ impl Hands {
         check.written(bytes, path)
     }
 
-    /// Fetches a file into a folder that apt's own user may write to.
+    /// Fetches a file into a folder that apt's own user may write to. `most`: how many bytes it may have; a server that
+    /// sends more is not listened to until the disk is full.
     pub(crate) fn download(
         &self,
         url: &str,
         file: &Path,
+        most: u64,
         patience: Duration,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
-        let file = file.display().to_string();
+        let target = file.display().to_string();
+        let size = format!("--fsize={most}");
         let argv = [
             // It ends with whoever waits for it: what comes for nobody would fill the disk.
             "setpriv",
             "--pdeathsig",
             "KILL",
+            "prlimit",
+            &size,
             HELPER,
             "-o",
             "Acquire::http::Timeout=30",
@@ -124,10 +130,24 @@ impl Hands {
             "Acquire::Retries=1",
             "download-file",
             url,
-            &file,
+            &target,
         ];
-        self.run_for(&argv, patience, hear).map(drop)
+        self.run_for(&argv, patience, hear).map(drop).map_err(|error| {
+            // The kernel ends who writes more (setrlimit(2)), of which apt says only that it has died.
+            let is_more = size_of(file).is_some_and(|size| size >= most);
+            if is_more {
+                format!("it has more than {most} bytes, which is more than may come")
+            } else {
+                error
+            }
+        })
     }
+}
+
+/// `None` where it is not there.
+fn size_of(file: &Path) -> Option<u64> {
+    let meta = Root::open(file.parent()?).ok()?.lstat(Path::new("/").join(file.file_name()?)).ok()?;
+    u64::try_from(meta.len).ok()
 }
 
 /// The file of this machine that a URL names. apt's helper would give a link to it instead of its bytes.

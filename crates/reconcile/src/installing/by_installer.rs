@@ -82,9 +82,10 @@ impl Work<'_> {
         if !is_right(before, name, None) {
             let file = installer.fetch(self.root(), hands, name, hear)?;
             let file = file.display().to_string();
-            let simulated = hands.simulate_install(&file, None)?;
+            let anew = before.is_half_installed(name);
+            let simulated = hands.simulate_install(&file, None, anew)?;
             self.expect(change, before, &simulated)?;
-            let ran = hands.install(&file, None, hear);
+            let ran = hands.install(&file, None, anew, hear);
             self.note(change, before)?;
             ran?;
         }

@@ -3,13 +3,28 @@
 use std::collections::BTreeSet;
 
 use super::Made;
-use crate::apt::{self, Hands};
+use crate::apt::{self, Hands, Simulated};
 use crate::dpkg::Database;
 use crate::observed::Observed;
 use crate::plan::{After, Change, Doing, Target, Verdict, revert_package};
 use crate::receipt::Ours;
 use crate::work::Work;
 use crate::{Came, Error, Step};
+
+/// What apt would do beside taking these away: where somebody's package is half done, it would change that too.
+fn more(simulated: &Simulated, names: &[String]) -> Made {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let comes = simulated.comes.iter().map(|(name, _)| name.as_str());
+    let others: Vec<&str> = simulated.others(&names).into_iter().chain(comes).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "apt would change {} with it, which nobody asked for: see what apt-get remove {} says",
+        others.join(", "),
+        names.join(" ")
+    ))
+}
 
 impl Work<'_> {
     pub(super) fn remove(
@@ -33,22 +48,7 @@ impl Work<'_> {
             self.end_change(change, now);
             return Ok(Ok(()));
         }
-        let simulated = hands.simulate_remove(&names);
-        if let Ok(simulated) = &simulated {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let others: Vec<&str> = simulated
-                .others(&names)
-                .into_iter()
-                .chain(simulated.comes.iter().map(|(name, _)| name.as_str()))
-                .collect();
-            if !others.is_empty() {
-                return Ok(Err(format!(
-                    "apt would change {} with it, which nobody asked for: see what apt-get remove {} says",
-                    others.join(", "),
-                    names.join(" ")
-                )));
-            }
-        }
+        let simulated = hands.simulate_remove(&names).and_then(|simulated| more(&simulated, &names));
         let until_now = self.receipt().clone();
         let automatic = apt::automatic(self.root()).unwrap_or_default();
         self.hand_over(change, &database, &names);
@@ -61,9 +61,9 @@ impl Work<'_> {
             _ => steps.push((&purge, true)),
         }
         for (names, purge) in steps {
-            // Where apt does nothing before something else is put right, or not with a package that was unpacked in part,
-            // dpkg does this, which takes no more than it is told.
-            ran = simulated.clone().and_then(|_| hands.remove(names, purge, hear));
+            // Where apt does nothing before something else is put right, or would do more, or not with a package that was
+            // unpacked in part, dpkg does this, which takes no more than it is told.
+            ran = simulated.clone().and_then(|()| hands.remove(names, purge, hear));
             if ran.is_err() {
                 ran = hands.remove_by_dpkg(names, purge, hear).or(ran);
             }

@@ -18,6 +18,9 @@ const BLOCK: u64 = 4096;
 /// Bits of a mode that make a program run as another than who calls it.
 const SET_ID: u32 = 0o6000;
 
+/// How many links the kernel follows on one way (path_resolution(7)).
+const LINKS: u32 = 40;
+
 /// Nobody but the owner writes to what is unpacked.
 const MASK: u32 = 0o022;
 
@@ -39,6 +42,8 @@ pub(crate) struct Contents {
     pub(crate) bytes: u64,
     /// What is there by name, without the folder itself.
     seen: BTreeMap<PathBuf, Kind>,
+    /// What each link says.
+    links: BTreeMap<PathBuf, PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +126,11 @@ impl Archive<'_> {
                 contents.admit(&path, entry.header().entry_type(), target.as_deref(), mode, entry.size());
             judged.map_err(|problem| Fault::Entry { path, problem })?;
         }
+        if let Some((path, target)) = contents.astray() {
+            let problem =
+                format!("is a link to {}, which leads out of the folder by other links", target.display());
+            return Err(Fault::Entry { path: path.to_owned(), problem });
+        }
         Ok(contents)
     }
 
@@ -165,6 +175,28 @@ impl Contents {
         self.seen.get(path) == Some(&Kind::Folder)
     }
 
+    /// The first link that leads out by way of others, or nowhere: behind a name that is itself a link, `..` is not the
+    /// folder that the words name. To be asked once everything is taken in, since a link may come after its users.
+    fn astray(&self) -> Option<(&Path, &Path)> {
+        let mut links = self.links.iter().map(|(place, target)| (place.as_path(), target.as_path()));
+        links.find(|(place, target)| {
+            self.follow(place.parent().unwrap_or(Path::new("")), target, &mut { LINKS }).is_none()
+        })
+    }
+
+    /// Where a path leads from a folder, through links as the kernel follows them.
+    fn follow(&self, from: &Path, path: &Path, left: &mut u32) -> Option<PathBuf> {
+        let mut place = from.to_owned();
+        for part in path.components() {
+            place = inside(&place, Path::new(part.as_os_str()))?;
+            if let Some(target) = self.links.get(&place) {
+                *left = left.checked_sub(1)?;
+                place = self.follow(place.parent().unwrap_or(Path::new("")), target, left)?;
+            }
+        }
+        Some(place)
+    }
+
     /// Takes an entry in, or says why it may not be unpacked.
     fn admit(
         &mut self,
@@ -190,6 +222,7 @@ impl Contents {
                 inside(from, target).ok_or_else(|| {
                     format!("is a link to {}, which leads out of the folder", target.display())
                 })?;
+                self.links.insert(place.clone(), target.to_owned());
                 Kind::Link
             }
             (EntryType::Link, Some(target)) => {
@@ -301,6 +334,39 @@ mod tests {
         for (entries, problem) in cases {
             assert_eq!(admitted(entries), Err((*problem).to_owned()), "{entries:?}");
         }
+    }
+
+    #[test]
+    fn links_are_followed_through_each_other() {
+        use EntryType::{Directory, Regular, Symlink};
+        let link = |path, target| (path, Symlink, target, 0o777);
+        let cases: &[(&[Entry<'_>], Option<&str>)] = &[
+            (&[("lib/deep/x", Regular, "", 0o644), link("a", "lib/deep"), link("b", "a/../x")], None),
+            (&[link("bin/amdclang", "../lib/llvm/bin/clang"), link("lib/llvm", "../llvm")], None),
+            // By its words alone it leads to lib; `lib/up` is the folder itself.
+            (
+                &[
+                    ("lib", Directory, "", 0o755),
+                    link("lib/deep/up", "../.."),
+                    link("lib/deep/out", "up/../.."),
+                ],
+                Some("lib/deep/out"),
+            ),
+            // The link that makes it so comes later.
+            (&[link("a/out", "up/.."), link("a/up", "..")], Some("a/out")),
+            (&[link("a", "b"), link("b", "a")], Some("a")),
+        ];
+        for (entries, astray) in cases {
+            let contents = admitted(entries).unwrap();
+            let found = contents.astray().map(|(path, _)| path);
+            assert_eq!(found, astray.map(Path::new), "{entries:?}");
+        }
+        // What doubles with each link is given up, not followed to its end.
+        let names: Vec<String> = (0..60).map(|at| format!("l{at}")).collect();
+        let targets: Vec<String> = names.iter().map(|name| format!("{name}/../{name}/.")).collect();
+        let mut entries = vec![("d", Directory, "", 0o755), link("l0", "d")];
+        entries.extend(names[1..].iter().zip(&targets).map(|(name, target)| link(name, target)));
+        assert!(admitted(&entries).unwrap().astray().is_some());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{Error, Step};
 type Made = Result<(), String>;
 
 /// What a file system should have left when everything is there, in bytes: a full one hinders more than the archive helps.
-const RESERVE: u64 = 256 << 20;
+pub(crate) const RESERVE: u64 = 256 << 20;
 
 impl Work<'_> {
     /// The outer error is one of the receipt, the inner one of this change.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Digest;
 
-pub(crate) use making::{remove, sweep_of};
+pub(crate) use making::{RESERVE, remove, sweep_of};
 pub(crate) use manifest::{FOLDER, Manifest, name};
 
 /// An archive (`.tar.gz`), and what it must hold. The path of its action is the folder that it becomes.

@@ -90,6 +90,42 @@ fn without_a_list_in_the_policy_any_card_of_amds_will_do_and_no_other() {
     }
 }
 
+/// One look after the other: what was learnt of a device counts for its own nodes alone.
+#[test]
+fn a_card_that_the_driver_lists_is_amds_with_all_its_nodes_and_with_no_other() {
+    let links = [
+        ("226:1", "../../devices/pci0000:00/0000:64:00.0/drm/card1"),
+        ("226:128", "../../devices/pci0000:00/0000:64:00.0/drm/renderD128"),
+        ("226:129", "../../devices/pci0000:00/0000:64:00.0/drm/card1/card1-DP-1"),
+        ("226:130", "../../devices/pci0000:00/0000:64:00.1/drm/renderD130"),
+        ("226:131", "../../devices/platform/amdgpu_xcp.1/drm/renderD131"),
+        ("226:132", "../../devices/pci0000:00/module/drm/renderD132"),
+    ];
+    let sys = sysfs(&links);
+    let driver = sys.path().join("bus/pci/drivers/amdgpu");
+    std::fs::create_dir_all(&driver).unwrap();
+    for name in ["0000:64:00.0", "module"] {
+        symlink("anywhere", driver.join(name)).unwrap();
+    }
+    let devices = Devices::at(sys.path(), Path::new("/dev"));
+    for (minor, is) in [
+        (1, Ok(None)),
+        (128, Ok(Some("renderD128"))),
+        (129, Err("which is no GPU to the kernel")),
+        (130, Err("the card 0000:64:00.1, which no driver has")),
+        (131, Ok(Some("renderD131"))),
+        (128, Ok(Some("renderD128"))),
+        (132, Err("the card module, which no driver has")),
+    ] {
+        let checked = node(226, minor).check(Path::new("/dev/dri/x"), Owner::AnyOfAmd, &devices);
+        match (checked, is) {
+            (Ok(found), Ok(is)) => assert_eq!(found.map(|found| found.to_string()).as_deref(), is, "{minor}"),
+            (Err(error), Err(is)) => assert!(error.to_string().contains(is), "{minor}: {error}"),
+            other => panic!("{minor}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn only_a_character_device_is_a_node() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The calls that change files.
+//! The calls that change files, and one that tries to change a limit.
 #![allow(unsafe_code, reason = "system calls are made by an instruction of their own")]
 
 use std::ffi::CStr;
@@ -80,4 +80,32 @@ pub fn lock(file: &Fd) -> Result<bool, Errno> {
         Err(Errno::WOULD_BLOCK) => Ok(false),
         locked => locked.map(|_| true),
     }
+}
+
+/// Whether a process can be let lock so much memory, in bytes: answered by the kernel, which is asked to raise this
+/// process's own limit, and then to lower it again. A capability that is one only in a user namespace is not enough.
+///
+/// # Errors
+/// The most that it can be let lock.
+pub fn can_lock(bytes: u64) -> Result<(), u64> {
+    const OWN: usize = 0;
+    const RLIMIT_MEMLOCK: usize = 8;
+    // struct rlimit64: soft and hard.
+    let mut limits = [0_u64; 2];
+    let set = |limits: &[u64; 2]| {
+        let new = limits.as_ptr().expose_provenance();
+        // SAFETY: the kernel only reads the structure.
+        unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, new, 0, 0]) }
+    };
+    let place = limits.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel writes a structure to the place. It cannot fail for a process's own limits.
+    let _ = unsafe { call(number::PRLIMIT64, [OWN, RLIMIT_MEMLOCK, 0, place, 0]) };
+    let [soft, hard] = limits;
+    if bytes <= hard {
+        return Ok(());
+    }
+    set(&[soft, bytes]).map_err(|_| hard)?;
+    // It may always be lowered.
+    let _ = set(&limits);
+    Ok(())
 }

@@ -116,3 +116,31 @@ fn who_can_raise_the_limit_on_locked_memory_is_who_the_shell_can_raise_it_for() 
     }
     assert_eq!(limits(), before, "asking changes nothing");
 }
+
+#[test]
+fn a_short_path_holds_what_is_no_longer_than_it_and_has_no_null() {
+    let mut path = ShortPath::default();
+    assert_eq!(path.as_c_str(), c"");
+    for (added, expected) in [
+        (Some(&b"226"[..]), Some(c"226")),
+        (Some(b":"), Some(c"226:")),
+        (Some(b"a\0b"), None),
+        (Some(&[b'x'; 60]), None),
+        (None, Some(c"226:4294967295")),
+    ] {
+        let pushed = match added {
+            Some(bytes) => path.push(bytes),
+            None => path.push_number(u32::MAX),
+        };
+        assert_eq!(pushed.map(|()| path.as_c_str()), expected, "{added:?}");
+    }
+    assert_eq!(path.as_c_str(), c"226:4294967295", "what does not fit changes nothing");
+    for (number, text) in [(0, c"0"), (10, c"10"), (128, c"128")] {
+        let mut path = ShortPath::default();
+        assert_eq!(path.push_number(number).map(|()| path.as_c_str()), Some(text));
+    }
+    for (length, fits) in [(62, true), (63, true), (64, false)] {
+        let long = vec![b'x'; length];
+        assert_eq!(ShortPath::default().push(&long).is_some(), fits, "{length}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What the Debian package's maintainer scripts call (packaging/debian); nobody else does.
+
+use anyhow::bail;
+use clap::Subcommand;
+use reconcile::{Finding, Store};
+
+use super::Outcome;
+use super::changes::{counted, findings, notes, settled};
+use super::output::print_text;
+use super::progress::Shown;
+use super::session::Session;
+use crate::setup::deb;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Which stored files this version reads, and up to which schema_version: a line for each
+    Formats,
+    /// After another version has been put in place: bring the machine to what this one makes of it, if one was applied
+    Renew,
+    /// Before the program goes: take back what names it
+    Leave {
+        /// Nothing will remember afterwards what was changed here
+        #[arg(long)]
+        purge: bool,
+    },
+}
+
+pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Formats => {
+            let line = |(path, version)| format!("{path} {version}\n");
+            print_text(&deb::formats().into_iter().map(line).collect::<String>())?;
+            Ok(Outcome::Done)
+        }
+        Command::Renew => renew(session),
+        Command::Leave { purge } => leave(session, *purge),
+    }
+}
+
+/// What the last version left works on: an upgrade is not to fail because a card is gone or a configuration is wrong.
+/// That a newer version has stored something is another matter: this one must not go on.
+fn renew(session: &Session) -> anyhow::Result<Outcome> {
+    if Store::new(&session.root).receipt()?.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    let mut shown_so_far = Shown::new(session);
+    let applied = session.config().and_then(|config| {
+        session.with_setup(&config, |setup| Ok(setup.renew(&mut |progress| shown_so_far.hear(progress))?))
+    });
+    shown_so_far.end()?;
+    match applied {
+        Ok(applied) => {
+            let mut text = settled(&applied.effects);
+            for (what, of) in [
+                ("failed", &applied.failed),
+                ("blocked", &applied.blocked),
+                ("contested", &applied.contested),
+                ("left", &applied.left),
+            ] {
+                text.push_str(&findings(&session.root, what, of));
+            }
+            text.push_str(&notes(&applied.notes));
+            text.push_str(&match applied.changes.len() {
+                0 => "rocworker: everything is as this version has it\n".to_owned(),
+                n => format!("rocworker: {} made for this version\n", counted(n, "change")),
+            });
+            print_text(&text)?;
+            if applied.falls_short() {
+                tracing::warn!("not all is as it should be: rocworker status says more");
+            }
+        }
+        Err(error) => {
+            tracing::warn!("the machine stays as the last version left it: {error:#}; see rocworker status");
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
+    // As for undo.
+    let config = session.config().or_else(|error| {
+        tracing::warn!("{error:#}; what is ours is taken back without it, and nothing is restarted");
+        session.config_without_restarts()
+    })?;
+    let mut shown_so_far = Shown::new(session);
+    let (undone, stays) = session.with_setup(&config, |setup| {
+        let kept_by = setup.keeps_the_program(purge)?;
+        if !kept_by.is_empty() {
+            let what = if purge { "purge" } else { "remove" };
+            bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
+        }
+        let undone = setup.leave(&mut |progress| shown_so_far.hear(progress))?;
+        Ok((undone, deb::stays(&Store::new(&session.root).receipt()?)))
+    })?;
+    shown_so_far.end()?;
+    let mut text = settled(&undone.effects);
+    text.push_str(&findings(&session.root, "failed", &undone.failed));
+    text.push_str(&findings(&session.root, "left", &undone.left));
+    text.push_str(&notes(&undone.notes));
+    if !undone.changes.is_empty() {
+        text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));
+    }
+    if let Some(first) = stays.first() {
+        text.push_str(&format!(
+            "rocworker: what came by apt stays ({} and {} more); to be without it: install rocworker again, rocworker undo\n",
+            first.display(),
+            stays.len() - 1
+        ));
+    }
+    print_text(&text)?;
+    if undone.falls_short() {
+        bail!(
+            "the package stays, for not all that names it could be taken back: see what rocworker undo says (--force takes \
+             back what others have changed, too), then remove it again; rocworker apply brings back what was taken"
+        );
+    }
+    Ok(Outcome::Done)
+}
+
+fn sentence(session: &Session, findings: &[Finding]) -> String {
+    let one =
+        |finding: &Finding| format!("{}: {}", session.root.shown(&finding.path).display(), finding.text);
+    findings.iter().map(one).collect::<Vec<_>>().join("; ")
+}

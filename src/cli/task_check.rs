@@ -1,0 +1,32 @@
+use serde::Serialize;
+
+use super::Outcome;
+use super::output::{BAD, GOOD, styled};
+use super::session::{Misuse, Session};
+use crate::printable::printable;
+use crate::task_check::{self, Verdict};
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
+    if !session.root.is_host() {
+        let why = "task-check opens the devices of the container that it runs in: beneath another root there are none";
+        return Err(Misuse(why.to_owned()).into());
+    }
+    let verdict = task_check::check(&session.root);
+    session.format.print(&Answer { schema_version: 1, verdict: &verdict }, || text(&verdict))?;
+    Ok(if verdict.ok { Outcome::Done } else { Outcome::Findings })
+}
+
+fn text(verdict: &Verdict) -> String {
+    let line = |line: &task_check::Line| {
+        let sign = if line.ok { styled(GOOD, "✓") } else { styled(BAD, "✗") };
+        format!("{sign} {}\n", printable(&line.text))
+    };
+    verdict.lines.iter().map(line).collect()
+}

@@ -1,0 +1,291 @@
+//! What a hook does: the options become the configuration, the machine is brought to it, and Juju is told.
+
+use std::path::Path;
+use std::time::Instant;
+
+use reconcile::{Outcome, Package, Progress, Store};
+use root::Root;
+
+use super::machine::{Failure, Machine};
+use super::options::{Options, Role};
+use super::own_files;
+use super::state::{self, State};
+use super::steps::Steps;
+use super::tools::{self, Level};
+use super::workload::{State as WorkloadState, Workload};
+use super::{Event, standing};
+use crate::config::{self, Config};
+use crate::driver::PACKAGE;
+use crate::setup::{self, Applied, Undone};
+use crate::worker::concern::Concern;
+use crate::worker::desired;
+
+/// How a hook ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// What the unit's status is now, where this hook has set it (or would have, in another charm's hook).
+    pub workload: Option<Workload>,
+    /// False: Juju should run the hook again.
+    pub is_well: bool,
+}
+
+/// What bringing the machine to the options came to.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) workload: Workload,
+    /// `None`: the action undo has been run, and nothing is brought about until apply is.
+    pub(super) applied: Option<Applied>,
+}
+
+/// Lines of the log for one hook; the history on the machine has all.
+const LINES: usize = 20;
+/// Where the agents of a machine's units have their folders.
+const AGENTS: &str = "/var/lib/juju/agents";
+/// Where the action report puts its archives.
+pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
+/// What the configuration's folder would hold, were there anything in it.
+const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
+
+impl Machine<'_> {
+    /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
+    ///
+    /// # Errors
+    /// When Juju cannot be asked or told.
+    pub fn run(&self, event: Event) -> Result<Ended, tools::Error> {
+        let ran = match event {
+            Event::Nothing | Event::Stop => Ok(Ended { workload: None, is_well: true }),
+            Event::Remove => self.remove(event),
+            Event::Action(action) => self.action(action),
+            Event::Install
+            | Event::ConfigChanged
+            | Event::UpdateStatus
+            | Event::UpgradeCharm
+            | Event::Start => {
+                let workload = match self.bring(event) {
+                    Ok(brought) => brought.workload,
+                    Err(failure) => failed(failure)?,
+                };
+                self.tell(event, &workload).map(|()| Ended { workload: Some(workload), is_well: true })
+            }
+        };
+        if let Err(error) = &ran {
+            // One tool that fails does not say that all do.
+            self.tools.log(Level::Error, &format!("{}: {error}", event.described())).ok();
+        }
+        ran
+    }
+
+    /// Sets the unit's status, and logs why it is not what somebody wants it to be.
+    pub(super) fn tell(&self, event: Event, workload: &Workload) -> Result<(), tools::Error> {
+        if workload.state == WorkloadState::Blocked {
+            self.tools.log(Level::Error, &format!("{}: {}", event.described(), workload.text))?;
+        }
+        self.tools.status(workload)
+    }
+
+    /// Writes the configuration that the options mean, and applies it.
+    pub(super) fn bring(&self, event: Event) -> Result<Brought, Failure> {
+        let (options, role, text) = self.wanted()?;
+        let config = parsed(self.root, &text)?;
+        let mut state = State::read(self.root).map_err(Failure::installation)?;
+        self.join(&mut state)?;
+        own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
+        own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)?;
+        if matches!(event, Event::Install | Event::UpgradeCharm) {
+            self.tools.version(env!("CARGO_PKG_VERSION"))?;
+        }
+        if state.is_taken_back {
+            return Ok(Brought { workload: Workload::taken_back(self.unit()), applied: None });
+        }
+        let mut steps = Steps::default();
+        let applied = self
+            .with_setup(event, &config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)))
+            .map_err(of_setup)?;
+        self.log_applied(event, &applied)?;
+        if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
+            own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
+        }
+        let standing = standing::standing(self, &options, role, &config, &applied)?;
+        Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
+    }
+
+    fn wanted(&self) -> Result<(Options, Role, String), Failure> {
+        let of_option = |error: super::WrongOption| Failure::Config(error.to_string());
+        let options = Options::read(&self.tools.options()?).map_err(of_option)?;
+        let role = self.role(&options);
+        let text = options.configuration(role).map_err(of_option)?;
+        Ok((options, role, text))
+    }
+
+    /// Remembers that this unit's charm is here.
+    fn join(&self, state: &mut State) -> Result<(), Failure> {
+        let Some(unit) = &self.environment.unit else { return Ok(()) };
+        if !state.units.contains(unit) {
+            state.units.push(unit.clone());
+            state.write(self.root).map_err(Failure::installation)?;
+        }
+        Ok(())
+    }
+
+    /// Has Juju show what is being done.
+    pub(super) fn step(&self, steps: &mut Steps, progress: &Progress<'_>) {
+        let Some(text) = steps.hear(progress, Instant::now()) else { return };
+        if let Err(error) = self.tools.status(&Workload::new(WorkloadState::Maintenance, &text)) {
+            // The end is told again, and there it counts.
+            tracing::warn!("{error}");
+            steps.silence();
+        }
+    }
+
+    fn log_applied(&self, event: Event, applied: &Applied) -> Result<(), tools::Error> {
+        let mut lines = Vec::new();
+        if !applied.changes.is_empty() {
+            let of = event.described();
+            let count = match applied.changes.len() {
+                1 => "1 change".to_owned(),
+                more => format!("{more} changes"),
+            };
+            lines.push((
+                Level::Info,
+                format!("{of}: {count} made on the machine, which rocworker history lists"),
+            ));
+            let notes = applied.notes.iter().filter(|note| !note.problem);
+            lines.extend(notes.map(|note| (Level::Info, format!("{}: {}", note.about, note.text))));
+        }
+        for (what, findings) in
+            [("failed", &applied.failed), ("blocked", &applied.blocked), ("contested", &applied.contested)]
+        {
+            let line = |it: &reconcile::Finding| {
+                (Level::Warning, format!("{}: {what}: {}", it.path.display(), it.text))
+            };
+            lines.extend(findings.iter().map(line));
+        }
+        let problems = applied.notes.iter().filter(|note| note.problem);
+        lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
+        let effects = applied.effects.iter().filter(|it| it.outcome != Outcome::Skipped);
+        lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
+        self.log_lines(&lines)
+    }
+
+    pub(super) fn log_lines(&self, lines: &[(Level, String)]) -> Result<(), tools::Error> {
+        lines.iter().take(LINES).try_for_each(|(level, text)| self.tools.log(*level, text))?;
+        match lines.len().checked_sub(LINES) {
+            Some(more @ 1..) => {
+                self.tools.log(Level::Info, &format!("and {more} more, which rocworker status tells"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&self, event: Event) -> Result<Ended, tools::Error> {
+        let failure = match self.take_away(event) {
+            Ok(()) => return Ok(Ended { workload: None, is_well: true }),
+            Err(Failure::Tools(error)) => return Err(error),
+            Err(Failure::Config(text) | Failure::Installation(text)) => text,
+        };
+        // Were this the hook's good end, the unit would go, and what is on the machine would stay with nobody to tell.
+        let workload = Workload::new(WorkloadState::Blocked, &format!("Removal failed: {failure}"));
+        self.tell(event, &workload)?;
+        Ok(Ended { workload: Some(workload), is_well: false })
+    }
+
+    /// Takes everything back, unless another unit of a charm is on this machine still.
+    fn take_away(&self, event: Event) -> Result<(), Failure> {
+        let mut state = State::read(self.root).map_err(Failure::installation)?;
+        let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
+        let left: Vec<String> = left.cloned().collect();
+        if !left.is_empty() {
+            let text = format!("what is set up here stays: {} is on this machine too", left.join(", "));
+            state.units = left;
+            state.write(self.root).map_err(Failure::installation)?;
+            return Ok(self.tools.log(Level::Info, &text)?);
+        }
+        let undone = self.undo(event, false)?;
+        if let Some(finding) = undone.failed.first() {
+            return Err(Failure::Installation(format!("{}: {}", finding.path.display(), finding.text)));
+        }
+        let lines: Vec<(Level, String)> = undone
+            .left
+            .iter()
+            .map(|it| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text)))
+            .chain(undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone())))
+            .collect();
+        self.log_lines(&lines)?;
+        // What waits for a worker's builds to end, and starts it again, is this program.
+        let is_needed = undone.effects.iter().any(|it| it.outcome == Outcome::Pending);
+        own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
+        if self.root.exists(REPORTS) {
+            self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
+        }
+        if self.root.exists(CONFIGURATION_FOLDER) {
+            self.root.remove_empty_folder(CONFIGURATION_FOLDER).map_err(Failure::installation)?;
+        }
+        self.root.remove(state::PATH).map_err(Failure::installation)?;
+        self.root.sweep(state::PATH);
+        Ok(())
+    }
+
+    /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
+    /// otherwise, and stays in the receipt.
+    pub(super) fn undo(&self, event: Event, force: bool) -> Result<Undone, Failure> {
+        let options = self.tools.options()?;
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        let has_driver = receipt.entry(&Package::present(PACKAGE).path()).is_some();
+        // An option that cannot be read is no wish to lose a driver.
+        let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
+        let stays = (has_driver && !goes).then_some(Concern::Packages);
+        if stays.is_some() {
+            let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
+                        and so does rocworker undo)";
+            self.tools.log(Level::Info, text)?;
+        }
+        let config = Config::read(self.root).or_else(|error| {
+            self.tools
+                .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
+            parsed(self.root, "restart: never\n")
+        })?;
+        let mut steps = Steps::default();
+        let undone = self.with_setup(event, &config, |setup| {
+            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
+        });
+        undone.map_err(of_setup)
+    }
+
+    /// Whether a unit has its agent on this machine.
+    fn is_there(&self, unit: &str) -> bool {
+        self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
+    }
+}
+
+fn level_of(outcome: Outcome) -> Level {
+    if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
+}
+
+fn failed(failure: Failure) -> Result<Workload, tools::Error> {
+    match failure {
+        Failure::Tools(error) => Err(error),
+        Failure::Config(text) => Ok(Workload::config_failed(&text)),
+        Failure::Installation(text) => Ok(Workload::installation_failed(&text)),
+    }
+}
+
+fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
+    Config::parse(&root.shown(config::PATH), text).map_err(|error| Failure::Config(error.to_string()))
+}
+
+fn of_file(error: own_files::Error) -> Failure {
+    match error {
+        by_hand @ own_files::Error::ByHand(_) => Failure::Config(by_hand.to_string()),
+        other => Failure::installation(other),
+    }
+}
+
+/// What an option means on this machine is the option's fault; everything else is the machine's.
+fn of_setup(error: setup::Error) -> Failure {
+    match error {
+        setup::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
+            Failure::Config(problem)
+        }
+        other => Failure::installation(other),
+    }
+}

@@ -1,0 +1,108 @@
+//! The machine as a hook finds it: what of it is read, what decides, and who may be run.
+
+use std::path::PathBuf;
+
+use reconcile::command::Programs;
+use root::Root;
+
+use super::options::{Mode, Options, Role};
+use super::own_files::PROGRAM;
+use super::tools::{self, Tools};
+use super::{Environment, Event};
+use crate::config::Config;
+use crate::engines::concourse::UNIT;
+use crate::engines::unit::FOLDERS;
+use crate::moment::Moment;
+use crate::setup::{self, Setup};
+
+/// The unit of Concourse's web node, as the Concourse charm has it.
+const WEB_UNIT: &str = "concourse-server.service";
+
+/// What a hook works with.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    pub root: &'a Root,
+    /// `None` beneath another Root than `/`.
+    pub programs: Option<&'a Programs>,
+    pub tools: &'a Tools,
+    pub environment: &'a Environment,
+    /// The program that runs, on the machine that it runs on.
+    pub running: PathBuf,
+    pub now: Moment,
+    /// Who called, as far as the machine tells.
+    pub caller: String,
+}
+
+/// Why a hook could not do what it is for.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Juju cannot be told of anything.
+    #[error(transparent)]
+    Tools(#[from] tools::Error),
+    /// An option, or the file of configuration.
+    #[error("{0}")]
+    Config(String),
+    #[error("{0}")]
+    Installation(String),
+}
+
+impl Failure {
+    pub(super) fn installation(error: impl std::fmt::Display) -> Self {
+        Self::Installation(error.to_string())
+    }
+}
+
+impl Machine<'_> {
+    /// What is done here: by the option, else by which of Concourse's units there is.
+    pub(super) fn role(&self, options: &Options) -> Role {
+        match options.mode {
+            Mode::Web => Role::Web,
+            Mode::Worker => Role::Worker,
+            Mode::Auto if self.has_unit(UNIT) => Role::Worker,
+            Mode::Auto if self.has_unit(WEB_UNIT) => Role::Web,
+            Mode::Auto => Role::Machine,
+        }
+    }
+
+    pub(super) fn has_worker(&self) -> bool {
+        self.has_unit(UNIT)
+    }
+
+    fn has_unit(&self, name: &str) -> bool {
+        FOLDERS.iter().any(|folder| self.root.exists(format!("{folder}/{name}")))
+    }
+
+    /// The unit's name; what another's hook without one is called.
+    pub(super) fn unit(&self) -> &str {
+        self.environment.unit.as_deref().unwrap_or("UNIT")
+    }
+
+    /// Does something with the machine set up as the configuration says.
+    pub(super) fn with_setup<T>(
+        &self,
+        event: Event,
+        config: &Config,
+        act: impl FnOnce(&Setup<'_>) -> Result<T, setup::Error>,
+    ) -> Result<T, setup::Error> {
+        let programs = self.programs.map(|programs| {
+            let proxies: Vec<(&str, &str)> =
+                self.environment.proxies.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            programs.with_environment(&proxies)
+        });
+        let beside = self.running.parent().map(|folder| folder.join("runc-amd-wrapper"));
+        // The charm's folder goes with the charm: what runs later is what stays.
+        let stays = [PathBuf::from(PROGRAM), PathBuf::from("/usr/bin/rocworker")];
+        let stays = stays.into_iter().rev().find(|path| self.root.exists(path));
+        let program = stays.unwrap_or_else(|| self.running.clone());
+        act(&Setup {
+            root: self.root,
+            config,
+            programs: programs.as_ref(),
+            beside: beside.as_deref(),
+            waiter: program.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]),
+            running: Some(program),
+            now: self.now,
+            caller: format!("{}, for {}'s {}", self.caller, self.unit(), event.described()),
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! The files that a charm puts on a machine beside those of the receipt: the configuration, and the program itself.
+
+use std::path::{Path, PathBuf};
+
+use root::{Attributes, Kind, Root};
+
+use super::state::{self, State, around, is_among};
+use crate::config;
+
+/// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
+/// at each start names it, and it is on everybody's PATH.
+pub(super) const PROGRAM: &str = "/usr/local/bin/rocworker";
+/// Where the Debian package has it. It is then used as it stands there.
+const PACKAGED: &str = "/usr/bin/rocworker";
+
+/// As much as a configuration may have.
+const TEXT_LIMIT: usize = 64 << 10;
+/// More than the program has in any build.
+const PROGRAM_LIMIT: usize = 512 << 20;
+
+/// Why a file is not put there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error(transparent)]
+    State(#[from] state::Error),
+    #[error(
+        "{} was written by hand and is left as it is: move it away, and the charm writes its own of its options",
+        .0.display()
+    )]
+    ByHand(PathBuf),
+}
+
+/// Writes the configuration, unless somebody else has.
+pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> Result<(), Error> {
+    let standing = standing(root, config::PATH, TEXT_LIMIT)?;
+    let new = text.as_bytes();
+    let is_there = standing.as_deref() == Some(new);
+    if let Some(bytes) = standing.as_deref().filter(|_| !is_there)
+        && !is_among(&state.configuration, bytes)
+    {
+        return Err(Error::ByHand(root.shown(config::PATH)));
+    }
+    if is_there && is_among(&state.configuration, new) {
+        return Ok(());
+    }
+    state.configuration = around(standing.as_deref().filter(|_| !is_there), new);
+    state.write(root)?;
+    root.write(config::PATH, new, Attributes { mode: 0o644, owner: None })?;
+    Ok(())
+}
+
+/// Copies the program that runs to where it stays, unless a package has put one on this machine, or somebody else one
+/// there. `running`: its path on the machine that it runs on.
+pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<(), Error> {
+    if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
+        return Ok(());
+    }
+    let standing = standing(root, PROGRAM, PROGRAM_LIMIT)?;
+    if standing.is_some() && state.program.is_empty() {
+        return Ok(());
+    }
+    let new = Root::open(Path::new("/"))?.read_trusted(running, PROGRAM_LIMIT)?;
+    if standing.as_ref() == Some(&new) {
+        return Ok(());
+    }
+    if standing.as_deref().is_some_and(|bytes| !is_among(&state.program, bytes)) {
+        return Ok(());
+    }
+    state.program = around(standing.as_deref(), &new);
+    state.write(root)?;
+    root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
+    Ok(())
+}
+
+/// Takes the program away once a package has brought its own, which units name by then: on PATH ours would come first, and
+/// no upgrade of the package would reach it.
+pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Error> {
+    if !is_packaged(root) || state.program.is_empty() {
+        return Ok(());
+    }
+    if standing(root, PROGRAM, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(&state.program, &bytes)) {
+        root.remove(PROGRAM)?;
+    }
+    state.program.clear();
+    Ok(state.write(root)?)
+}
+
+fn is_packaged(root: &Root) -> bool {
+    root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular)
+}
+
+/// Takes away what of the two is ours still. `is_needed`: whether the program has something to end yet.
+pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), Error> {
+    let files = [
+        (config::PATH, TEXT_LIMIT, &state.configuration, false),
+        (PROGRAM, PROGRAM_LIMIT, &state.program, is_needed),
+    ];
+    for (path, limit, written, stays) in files {
+        if stays || written.is_empty() {
+            continue;
+        }
+        if standing(root, path, limit)?.is_some_and(|bytes| is_among(written, &bytes)) {
+            root.remove(path)?;
+        }
+        root.sweep(path);
+    }
+    Ok(())
+}
+
+fn standing(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, Error> {
+    match root.read(path, limit) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn empty() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn a_configuration_is_the_charms_until_somebody_edits_it() {
+        let (dir, root) = empty();
+        let path = dir.path().join("etc/rocworker/config.yaml");
+        let mut state = State::default();
+        for text in ["restart: drain\n", "restart: now\n", "restart: now\n"] {
+            put_configuration(&root, &mut state, text).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, "restart: never\n").unwrap();
+        let error = put_configuration(&root, &mut state, "restart: drain\n").unwrap_err().to_string();
+        assert!(error.contains("was written by hand and is left as it is: move it away"), "{error}");
+        remove(&root, &state, false).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "restart: never\n");
+        fs::remove_file(&path).unwrap();
+        put_configuration(&root, &mut state, "restart: drain\n").unwrap();
+        remove(&root, &state, false).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_configuration_whose_writing_was_killed_is_the_charms_before_and_after() {
+        let (dir, root) = empty();
+        let path = dir.path().join("etc/rocworker/config.yaml");
+        let mut state = State::default();
+        put_configuration(&root, &mut state, "tag: a\n").unwrap();
+        // Killed once the state was written, twice.
+        for next in ["tag: b\n", "tag: c\n"] {
+            state.configuration = around(Some(b"tag: a\n"), next.as_bytes());
+        }
+        state.write(&root).unwrap();
+        let mut state = State::read(&root).unwrap();
+        put_configuration(&root, &mut state, "tag: d\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "tag: d\n");
+    }
+
+    #[test]
+    fn a_program_that_somebody_else_has_put_there_stays_and_a_packages_is_used() {
+        let (dir, root) = empty();
+        let place = dir.path().join("usr/local/bin/rocworker");
+        let running = dir.path().join("charm/bin/rocworker");
+        fs::create_dir_all(running.parent().unwrap()).unwrap();
+        fs::write(&running, "first").unwrap();
+        let mut state = State::default();
+        put_program(&root, &mut state, &running).unwrap();
+        fs::write(&running, "second").unwrap();
+        put_program(&root, &mut state, &running).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "second");
+
+        fs::write(&place, "by hand").unwrap();
+        put_program(&root, &mut state, &running).unwrap();
+        remove(&root, &state, false).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "by hand");
+        put_program(&root, &mut State::default(), &running).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "by hand");
+
+        fs::remove_file(&place).unwrap();
+        fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
+        fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
+        put_program(&root, &mut state, &running).unwrap();
+        assert!(!place.exists());
+    }
+
+    #[test]
+    fn a_program_goes_when_a_package_brings_its_own() {
+        let (dir, root) = empty();
+        let (running, place) = (dir.path().join("running"), dir.path().join("usr/local/bin/rocworker"));
+        fs::write(&running, "program").unwrap();
+        let mut state = State::default();
+        put_program(&root, &mut state, &running).unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(place.exists());
+        fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
+        fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
+        // By somebody else since: it stays.
+        fs::write(&place, "program").unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(place.exists());
+    }
+
+    #[test]
+    fn a_program_that_has_something_to_end_stays() {
+        let (dir, root) = empty();
+        let running = dir.path().join("rocworker");
+        fs::write(&running, "program").unwrap();
+        let mut state = State::default();
+        put_program(&root, &mut state, &running).unwrap();
+        remove(&root, &state, true).unwrap();
+        assert!(dir.path().join("usr/local/bin/rocworker").exists());
+        remove(&root, &state, false).unwrap();
+        assert!(!dir.path().join("usr/local/bin/rocworker").exists());
+    }
+}

@@ -1,0 +1,177 @@
+//! What `juju status` shows of the unit. People and scripts search these texts: `Worker ready (GPU: 1x AMD)`.
+
+use crate::printable::printable;
+
+use super::Role;
+
+/// Juju's words for how a unit's workload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Active,
+    Blocked,
+    Maintenance,
+    Waiting,
+}
+
+/// A workload's status, as `status-set` takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    pub state: State,
+    /// One line.
+    pub text: String,
+}
+
+/// How the unit stands at the end of a hook.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub role: Role,
+    /// The GPUs that containers may be given.
+    pub gpus: usize,
+    /// Whether the options leave AMD's GPUs alone, and by which word.
+    pub off: Option<&'static str>,
+    /// Whether there is a worker to set up where the options say that there should be one.
+    pub lacks_worker: bool,
+    /// Why no GPU can be used, and the one thing to do.
+    pub hindrance: Option<String>,
+    /// The first thing that should be and could not be brought about.
+    pub problem: Option<String>,
+    /// What else somebody should know: `pending: …`, `contested: …`.
+    pub remark: Option<String>,
+}
+
+/// Longer than any command that is shown. Juju has no bound of its own, and a table has.
+const LONGEST: usize = 600;
+
+impl Workload {
+    #[must_use]
+    pub fn new(state: State, text: &str) -> Self {
+        let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let text = match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        };
+        Self { state, text }
+    }
+
+    /// What is to be done first stands first: a problem hides everything else.
+    #[must_use]
+    pub fn of(standing: &Standing) -> Self {
+        if let Some(problem) = &standing.problem {
+            return Self::installation_failed(problem);
+        }
+        let text = match (standing.role, standing.off) {
+            (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
+            (_, Some(word)) => format!("Worker ready (no GPU: compute-runtime is {word})"),
+            (_, None) if standing.gpus == 0 => {
+                let why = standing.hindrance.as_deref().unwrap_or("see rocworker doctor");
+                return Self::new(State::Blocked, &format!("No usable GPU: {why}"));
+            }
+            (_, None) if standing.lacks_worker => {
+                return Self::new(
+                    State::Waiting,
+                    &format!(
+                        "Waiting for concourse-worker.service, which mode=worker says comes (GPU: {}x AMD)",
+                        standing.gpus
+                    ),
+                );
+            }
+            (_, None) => format!("Worker ready (GPU: {}x AMD)", standing.gpus),
+        };
+        let remark = standing.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
+        Self::new(State::Active, &format!("{text}{remark}"))
+    }
+
+    /// The options cannot be followed.
+    #[must_use]
+    pub fn config_failed(problem: &str) -> Self {
+        Self::new(State::Blocked, &format!("Config failed: {problem}"))
+    }
+
+    /// What the options say could not be brought about.
+    #[must_use]
+    pub fn installation_failed(problem: &str) -> Self {
+        Self::new(State::Blocked, &format!("Installation failed: {problem}"))
+    }
+
+    /// The action undo has been run.
+    #[must_use]
+    pub fn taken_back(unit: &str) -> Self {
+        Self::new(
+            State::Blocked,
+            &format!("Taken back by the action undo: juju run {unit} apply sets it up again"),
+        )
+    }
+}
+
+impl State {
+    /// As `status-set` takes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Blocked => "blocked",
+            Self::Maintenance => "maintenance",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(standing: Standing) -> String {
+        let Workload { state, text } = Workload::of(&standing);
+        format!("{}: {text}", state.word())
+    }
+
+    #[test]
+    fn a_status_says_what_people_search_for() {
+        let with = |gpus| Standing { role: Role::Worker, gpus, ..Standing::default() };
+        for (standing, expected) in [
+            (with(1), "active: Worker ready (GPU: 1x AMD)"),
+            (with(2), "active: Worker ready (GPU: 2x AMD)"),
+            (
+                Standing { role: Role::Machine, gpus: 63, ..Standing::default() },
+                "active: Worker ready (GPU: 63x AMD)",
+            ),
+            (
+                Standing { remark: Some("pending: restart x.service".to_owned()), ..with(1) },
+                "active: Worker ready (GPU: 1x AMD); pending: restart x.service",
+            ),
+            (
+                Standing { off: Some("none"), ..with(0) },
+                "active: Worker ready (no GPU: compute-runtime is none)",
+            ),
+            (
+                Standing { role: Role::Web, off: Some("none"), ..Standing::default() },
+                "active: Web node: no GPU is set up here",
+            ),
+            (
+                Standing {
+                    hindrance: Some("the driver is not loaded:\n modprobe amdgpu".to_owned()),
+                    ..with(0)
+                },
+                "blocked: No usable GPU: the driver is not loaded: modprobe amdgpu",
+            ),
+            (
+                Standing { lacks_worker: true, ..with(1) },
+                "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
+            ),
+            (
+                Standing { problem: Some("/etc/cdi/amd.json: is a folder".to_owned()), ..with(1) },
+                "blocked: Installation failed: /etc/cdi/amd.json: is a folder",
+            ),
+        ] {
+            assert_eq!(said(standing), expected);
+        }
+        assert_eq!(Workload::config_failed("tag: a blank").text, "Config failed: tag: a blank");
+    }
+
+    #[test]
+    fn a_text_is_one_line_of_bounded_length_that_steers_no_terminal() {
+        let workload = Workload::new(State::Blocked, &format!("a\u{1b}[31m\n\tb {}", "x".repeat(700)));
+        assert!(workload.text.starts_with("a\\u{1b}[31m b xxx"), "{}", workload.text);
+        assert_eq!(workload.text.chars().count(), 601);
+    }
+}

@@ -1,0 +1,13 @@
+//! LXD and Incus: which commands pass AMD's cards, and only them, into a container, and what is said inside one that
+//! lacks them.
+//!
+//! [`resources`] reads what the host's daemon answers, [`advice`] says what follows from it, and every command that
+//! anybody is told comes from [`command`]. Nothing here runs a command that changes something.
+
+pub mod advice;
+pub mod ask;
+pub mod command;
+pub mod inside;
+mod notes;
+pub mod resources;
+mod way;

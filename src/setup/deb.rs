@@ -1,0 +1,166 @@
+//! What dpkg's maintainer scripts ask before the program goes, and after another version of it has come.
+//!
+//! dpkg holds its lock meanwhile, so that packages can neither come nor go: what rocworker has installed by apt stays as
+//! it is, with the repositories that it came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
+
+use super::recorded::record;
+use super::{Applied, Error, Setup, Undone};
+use crate::engines::{Containerd, Docker, Versions};
+use crate::memory::{self, Memory};
+use crate::program::PACKAGED;
+use crate::worker::concern::Concern;
+use crate::worker::desired::desired;
+
+/// Where engines that rocworker does not configure name a runtime (containers.conf(5), crio.conf.d(5)).
+const OTHERS: [&str; 2] = ["/etc/containers/containers.conf", "/etc/crio/crio.conf"];
+/// Folders of such files, and of drop-ins of units.
+const OTHER_FOLDERS: [&str; 4] = [
+    "/etc/containers/containers.conf.d",
+    "/etc/crio/crio.conf.d",
+    "/etc/systemd/system/containerd.service.d",
+    "/etc/systemd/system/docker.service.d",
+];
+/// More than anybody writes into one.
+const LIMIT: usize = 4 << 20;
+
+/// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version
+/// reads.
+#[must_use]
+pub fn formats() -> Vec<(&'static str, u32)> {
+    reconcile::FORMATS.into_iter().chain([memory::FORMAT]).collect()
+}
+
+impl Setup<'_> {
+    /// What keeps the program from going, before anything of it is taken back. `forever`: the package is purged, so that
+    /// nothing would remember what was changed.
+    ///
+    /// # Errors
+    /// When the receipt cannot be read: nobody knows then what names the program.
+    pub fn keeps_the_program(&self, forever: bool) -> Result<Vec<Finding>, Error> {
+        let receipt = Store::new(self.root).receipt()?;
+        let stay = stays(&receipt);
+        let mut findings = Vec::new();
+        if let Some(first) = stay.first().filter(|_| forever) {
+            let text = format!(
+                "{} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
+                if stay.len() == 1 {
+                    "it came".to_owned()
+                } else {
+                    format!("it and {} more came", stay.len() - 1)
+                }
+            );
+            findings.push(Finding { path: first.clone(), text });
+        }
+        let running = self.way_back().running.into_values().flatten();
+        let by = running.filter_map(|running| running.by(self.root, Path::new(PACKAGED)));
+        findings.extend(by.map(|what| Finding {
+            path: PACKAGED.into(),
+            text: format!("{what} runs by it, and could not be stopped without it: stop it"),
+        }));
+        Ok(findings)
+    }
+
+    /// Takes back all that is ours, but for what came by apt. Where that is whole, nothing of ours names the program any
+    /// more.
+    ///
+    /// # Errors
+    /// When the receipt cannot be read or kept.
+    pub fn leave(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
+        let mut undone = Undone::default();
+        if Store::new(self.root).receipt()?.is_empty() {
+            undone.left = self.naming_files();
+            return Ok(undone);
+        }
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("remove"));
+        let wanted = Desired {
+            undecided: vec![Concern::Packages.as_ref().to_owned()],
+            way_back: self.way_back(),
+            ..Desired::default()
+        };
+        let plan = work.plan(&wanted, None, false, self.now.seconds())?;
+        let ran = work.carry_out(&plan, self.now.seconds(), told);
+        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+        let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
+        let ran = ran.and_then(|carried| {
+            Ok((carried, work.settle_told(self.root, &services, |effect| !of_apt(effect), told)?))
+        });
+        undone.notes.extend(record(&mut work));
+        let (Carried { done, failed, effects }, settled) =
+            ran.map_err(|error| Error::from(error).after(work.made().len()))?;
+        undone.failed = failed;
+        undone.effects = [effects, settled].concat();
+        undone.left = plan.left;
+        undone.left.extend(self.naming_files());
+        undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
+        if work.receipt().is_empty() {
+            Memory::default().write(self.root)?;
+        }
+        Ok(undone)
+    }
+
+    /// Brings the machine to what this version makes of its configuration, where an earlier one was applied and none of it
+    /// was taken back. What has to come by apt is left to the next apply.
+    ///
+    /// # Errors
+    /// As [`Setup::apply`].
+    pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
+        let remembered = Memory::read(self.root)?;
+        if Store::new(self.root).receipt()?.is_empty() {
+            return Ok(Applied { schema_version: 1, ..Applied::default() });
+        }
+        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
+        let premises = self.without_apt(&remembered, work.receipt());
+        let mut memory = self.memory(&remembered, &premises)?;
+        let wanted = without_packages(desired(self.config, &premises)?);
+        if *work.receipt() == Receipt::default() {
+            return Ok(Applied { schema_version: 1, ..Applied::default() });
+        }
+        memory.write(self.root)?;
+        work.restart_by(self.services().restarts);
+        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), false, told);
+        let note = record(&mut work);
+        let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
+        applied.notes.extend(note);
+        Ok(applied)
+    }
+
+    /// The files of engines that name the wrapper's program, whoever wrote that.
+    fn naming_files(&self) -> Vec<Finding> {
+        let mut versions = Versions::new(self.root, None, BTreeMap::new());
+        let containerd = Containerd::unasked(self.root, self.config);
+        let docker = Docker::read(self.root, &self.config.docker.config, &mut versions).installed;
+        let mut paths: Vec<PathBuf> = OTHERS.map(PathBuf::from).into();
+        paths.extend(containerd.iter().flat_map(|it| it.files.iter().map(|file| file.path.clone())));
+        paths.extend(docker.map(|docker| docker.config));
+        for folder in OTHER_FOLDERS {
+            let names = self.root.list(folder).unwrap_or_default();
+            paths.extend(names.into_iter().map(|name| Path::new(folder).join(name)));
+        }
+        paths.sort();
+        paths.dedup();
+        let names = |path: &PathBuf| {
+            let bytes = self.root.read(path, LIMIT).unwrap_or_default();
+            bytes.windows(PACKAGED.len()).any(|part| part == PACKAGED.as_bytes())
+        };
+        let text = format!("it names {PACKAGED}, which is about to go: take that out");
+        paths.into_iter().filter(names).map(|path| Finding { path, text: text.clone() }).collect()
+    }
+}
+
+/// What stays where no package can come or go.
+#[must_use]
+pub fn stays(receipt: &Receipt) -> Vec<PathBuf> {
+    let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
+    of_packages.map(|entry| entry.path.clone()).collect()
+}
+
+fn without_packages(mut wanted: Desired) -> Desired {
+    wanted.actions.retain(|action| action.concern != Concern::Packages.as_ref());
+    wanted.leave(Concern::Packages);
+    wanted
+}

@@ -1,0 +1,50 @@
+//! kill -9 in a hook, at calls of the kernel that change the tree, and the same hook again.
+
+use support::killed::{TREE, calls, killed_at};
+use support::real;
+
+use crate::machines::Laid;
+use crate::unit::Unit;
+
+/// Every so many calls: each kind is made by apply many times, and tests/setup kills apply at each of them.
+const SAMPLE: usize = 13;
+
+#[test]
+fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
+    if !real::require(&["python3", "env", "strace"]) {
+        return;
+    }
+    let (laid, unit) = (Laid::worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.root(), path);
+    let new = laid.all();
+    run("hooks/install").well();
+    let installed = laid.tree();
+    let set_up = laid.all();
+    unit.options(r#"{"compute-runtime":"rocm","gpu-device-ids":"0","tag":"a"}"#);
+    run("hooks/config-changed").well();
+    let changed = laid.tree();
+    run("hooks/remove").well();
+    let removed = laid.tree();
+    let other = r#"{"compute-runtime":"rocm","gpu-device-ids":"0","tag":"a"}"#;
+    let mut kills = 0;
+    for (path, options, from, end) in [
+        ("hooks/install", "{}", &new, &installed),
+        ("hooks/config-changed", other, &set_up, &changed),
+        ("hooks/remove", "{}", &set_up, &removed),
+    ] {
+        unit.options(options);
+        laid.put_back(from);
+        let argv = unit.argv(laid.root(), path, &[]);
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let made = calls(&argv, TREE);
+        for call in made.iter().step_by(SAMPLE).chain(made.last()) {
+            laid.put_back(from);
+            assert!(killed_at(&argv, call), "{path} ended before {call:?}");
+            kills += 1;
+            run(path).well();
+            let off = laid.tree().differences(&[end]);
+            assert!(off.is_empty(), "{path} killed at {}: {off:?}", call.line);
+        }
+    }
+    assert!(kills > 10, "{kills} kills");
+}

@@ -1,0 +1,18 @@
+//! The charm: its hooks and actions with stand-ins for Juju's hook tools, and the charm as charmcraft packs it.
+//!
+//! This is not Juju: nothing here deploys, relates or runs an agent. The stand-ins (hook_tool.py) take what Juju's tools
+//! take and refuse everything else, and what a hook tells counts only when the hook ends with 0.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+mod hooks;
+mod killed;
+mod machines;
+mod packed;
+mod record;
+mod unit;
+mod yaml;

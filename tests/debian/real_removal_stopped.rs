@@ -1,0 +1,156 @@
+//! A removal that would leave something dangling, or forget what came: it stops with a sentence, and goes on once that is
+//! put right.
+
+use lab::key::Key;
+use lab::package::Package;
+use lab::repository::Repository;
+use lab::server::Server;
+
+use crate::worker::{CONFIG, RECEIPT, RULES, WRAPPER, Worker, on, same};
+
+/// What hinders a removal, what takes the hindrance away, and what is said.
+struct Hindrance {
+    name: &'static str,
+    put: fn(&Worker),
+    right: fn(&Worker),
+    said: &'static [&'static str],
+}
+
+const HINDRANCES: [Hindrance; 4] = [
+    Hindrance {
+        name: "an owned file that somebody has changed",
+        put: |worker| worker.machine.put(RULES, "# mine\n"),
+        right: |worker| {
+            worker.rocworker(&["undo", "--force"]).well();
+        },
+        said: &["the package stays", "see what rocworker undo says (--force takes back"],
+    },
+    Hindrance {
+        name: "a file of another's that names the wrapper",
+        put: |worker| {
+            worker.machine.put("/etc/containers/containers.conf", format!("runtimes = \"{WRAPPER}\"\n"))
+        },
+        right: |worker| {
+            worker.machine.call(&["rm", "/etc/containers/containers.conf"]).well();
+        },
+        said: &["the package stays", "see what rocworker undo says"],
+    },
+    Hindrance {
+        name: "a container that runs by the wrapper",
+        put: |worker| worker.machine.put(BUNDLE_FILE, format!("{{\"binary_name\":\"{WRAPPER}\"}}")),
+        right: |worker| {
+            worker.machine.call(&["rm", "-r", BUNDLE]).well();
+        },
+        said: &["the package stays", "container c1 runs by it", "stop it; then remove it again"],
+    },
+    Hindrance {
+        name: "containerd that is not restarted",
+        put: |worker| worker.machine.put(CONFIG, "restart: never\n"),
+        right: |worker| {
+            worker.machine.put(CONFIG, "restart: now\n");
+            worker.rocworker(&["undo"]).well();
+        },
+        said: &["the package stays"],
+    },
+];
+
+const BUNDLE: &str = "/run/containerd/io.containerd.runtime.v2.task/k8s.io/c1";
+const BUNDLE_FILE: &str = "/run/containerd/io.containerd.runtime.v2.task/k8s.io/c1/options.json";
+
+#[test]
+fn real_a_removal_stops_where_something_would_dangle() {
+    let Some(worker) = on("trixie") else { return };
+    for Hindrance { name, put, right, said } in HINDRANCES {
+        worker.machine.call(&["rm", "-f", CONFIG]).well();
+        worker.install();
+        worker.apply();
+        put(&worker);
+        for way in ["--remove", "--purge"] {
+            let words = worker.dpkg(&[way, "rocworker"]).badly();
+            for part in said {
+                let part = if way == "--purge" {
+                    part.replace("then remove it", "then purge it")
+                } else {
+                    (*part).to_owned()
+                };
+                assert!(words.contains(&part), "{name} {way}: {part:?} in {words}");
+            }
+            worker.machine.outside(WRAPPER).metadata().unwrap();
+            worker.names_nothing_that_is_gone(name);
+            worker.dpkg(&["--configure", "-a"]).well();
+            worker.is_whole(name);
+        }
+        right(&worker);
+        worker.dpkg(&["--remove", "rocworker"]).well();
+        worker.names_nothing_that_is_gone(name);
+    }
+}
+
+/// A receipt that the program cannot be asked about any more.
+#[test]
+fn real_without_its_program_the_package_stays_while_a_receipt_stands() {
+    let Some(worker) = on("trixie") else { return };
+    worker.install();
+    worker.apply();
+    worker.machine.call(&["rm", "/usr/bin/rocworker"]).well();
+    let words = worker.dpkg(&["--remove", "rocworker"]).badly();
+    assert!(words.contains("apt-get install --reinstall rocworker, then remove it again"), "{words}");
+    worker.install();
+    worker.dpkg(&["--remove", "rocworker"]).well();
+    worker.names_nothing_that_is_gone("after it was installed again");
+    worker.install();
+    worker.machine.call(&["rm", "/usr/bin/rocworker"]).well();
+    worker.dpkg(&["--purge", "rocworker"]).well();
+}
+
+/// What came by apt cannot go while dpkg is at work: a removal leaves it with its receipt, and a purge does not forget it.
+#[test]
+fn real_what_came_by_apt_outlives_a_removal_and_no_purge_forgets_it() {
+    let Some(worker) = on("trixie") else { return };
+    let key = Key::generate("AMD's stand-in");
+    let packages = vec![Package::new("rocm-smi-lib", "7.8.0.70204-1").file("/opt/rocm-7.2.4/share/it", "it")];
+    let mut repository = Repository::new("repo.radeon.com", "jammy", "main").with(packages);
+    let folder = repository.release(&key);
+    std::fs::write(folder.join("rocm.gpg.key"), key.armored()).unwrap();
+    let server = Server::start(&folder);
+    let (url, fingerprint) = (server.url(), key.fingerprint());
+    worker.machine.put(
+        CONFIG,
+        format!(
+            "packages: {{rocm-smi: install}}\nrepositories:\n  key: {url}/rocm.gpg.key\n  fingerprints: [{fingerprint}]\n  \
+             rocm: {{suite: jammy, url: {url}}}\n"
+        ),
+    );
+    worker.install();
+    let before = worker.written();
+    worker.apply();
+    let has_it = || worker.machine.package("rocm-smi-lib").is_some_and(|it| it.starts_with("install ok"));
+    assert!(has_it());
+
+    // In time: nothing was taken back when it says so.
+    let applied = worker.written();
+    let words = worker.dpkg(&["--purge", "rocworker"]).badly();
+    assert!(words.contains("run rocworker undo; then purge it again"), "{words}");
+    same(&worker.written(), &applied, "a purge that was refused");
+    worker.is_whole("a purge that was refused");
+
+    let said = worker.dpkg(&["--remove", "rocworker"]).well();
+    assert!(said.contains("what came by apt stays"), "{said}");
+    worker.names_nothing_that_is_gone("removed");
+    assert!(has_it());
+    let receipt = worker.machine.text(RECEIPT).unwrap();
+    let words = worker.dpkg(&["--purge", "rocworker"]).badly();
+    assert!(words.contains("install rocworker again, run rocworker undo, then purge it"), "{words}");
+    assert_eq!(worker.machine.text(RECEIPT), Some(receipt));
+    assert!(worker.machine.text(CONFIG).is_some());
+
+    // As it says. What is installed again applies nothing by itself.
+    worker.install();
+    assert!(worker.machine.text(RULES).is_none());
+    worker.rocworker(&["undo"]).well();
+    assert!(!has_it());
+    // dpkg takes an empty /opt with it where no package holds it.
+    same(&worker.written().without(&["var/lib/rocworker", "opt"]), &before, "undone");
+    worker.dpkg(&["--purge", "rocworker"]).well();
+    assert_eq!(worker.machine.text(CONFIG), None);
+}

@@ -1,0 +1,81 @@
+//! What another version has stored: the one before is read, a newer one is refused by every maintainer script, and stays
+//! as it is.
+
+use crate::worker::{CONFIG, RECEIPT, RULES, Worker, on, same};
+
+const MEMORY: &str = "/var/lib/rocworker/memory.json";
+const HISTORY: &str = "/var/lib/rocworker/history.json";
+
+/// A file as a newer version would have it, of which nothing is known but where its number stands.
+fn newer(worker: &Worker, path: &str) -> String {
+    let text = worker.machine.text(path).unwrap();
+    let newer = text.replacen("\"schema_version\": 1", "\"schema_version\": 2", 1);
+    assert_ne!(text, newer, "{path}");
+    worker.machine.put(path, &newer);
+    text
+}
+
+#[test]
+fn real_what_a_newer_version_has_stored_is_refused_and_outlives_every_try() {
+    let Some(worker) = on("trixie") else { return };
+    worker.install();
+    worker.machine.put(CONFIG, "gpu-device-ids: 0\n");
+    worker.apply();
+    for path in [RECEIPT, MEMORY, HISTORY] {
+        let text = newer(&worker, path);
+        let before = worker.written();
+        // A downgrade, an upgrade to a version that reads no more than this one, and the same again.
+        for package in [worker.deb_of("0.0.9-1"), worker.deb_of("9.0-1"), worker.deb()] {
+            let words = worker.dpkg(&["--install", "--force-downgrade", &package]).badly();
+            let part = format!(
+                "rocworker: {path} has schema_version 2, which a newer rocworker wrote; this one reads up to 1"
+            );
+            assert!(words.contains(&part) && words.contains("keep the newer one"), "{words}");
+            same(&worker.written(), &before, path);
+            worker.dpkg(&["--configure", "-a"]).well();
+            worker.is_whole(path);
+        }
+        if path == RECEIPT {
+            for way in ["--remove", "--purge"] {
+                let words = worker.dpkg(&[way, "rocworker"]).badly();
+                assert!(words.contains("install the newer one again, and undo with it"), "{words}");
+                same(&worker.written(), &before, path);
+                worker.is_whole(path);
+            }
+        }
+        worker.machine.put(path, text);
+    }
+
+    // The package is gone, and something of a newer one has come since.
+    worker.dpkg(&["--remove", "rocworker"]).well();
+    worker.machine.put(RECEIPT, "{\n  \"schema_version\": 2,\n  \"wonders\": []\n}\n");
+    let before = worker.written();
+    let words = worker.dpkg(&["--install", &worker.deb()]).badly();
+    assert!(words.contains("has schema_version 2"), "{words}");
+    let words = worker.dpkg(&["--purge", "rocworker"]).badly();
+    assert!(words.contains("install rocworker again, run rocworker undo, then purge it"), "{words}");
+    same(&worker.written(), &before, "removed");
+}
+
+/// The bytes that the first version wrote, on a machine as it left it.
+#[test]
+fn real_what_an_older_version_has_stored_is_gone_on_with() {
+    let Some(worker) = on("trixie") else { return };
+    worker.dpkg(&["--install", &worker.deb_of("0.0.9-1")]).well();
+    let before = worker.written();
+    worker.machine.put(CONFIG, "gpu-device-ids: 0\n");
+    worker.machine.put("/etc/cdi/amd.json", include_str!("stored/receipt-1-cdi.amd.json"));
+    worker.machine.put(RECEIPT, include_str!("stored/receipt-1-cdi.json"));
+    worker.machine.put(MEMORY, include_str!("stored/memory-1.json"));
+    worker.machine.put(HISTORY, include_str!("stored/history-1.json"));
+    worker.dpkg(&["--install", &worker.deb()]).well();
+    worker.is_whole("upgraded");
+    assert!(worker.machine.text(RULES).is_some(), "it was applied again");
+    assert!(worker.machine.text(MEMORY).unwrap().contains("GPU-5ca1ab1e00000001"));
+    let history = worker.rocworker(&["history"]).well();
+    assert!(history.contains("apply") && history.contains("upgrade"), "{history}");
+    worker.dpkg(&["--remove", "rocworker"]).well();
+    worker.dpkg(&["--install", &worker.deb_of("0.0.9-1")]).well();
+    worker.machine.call(&["rm", "-r", "/etc/rocworker"]).well();
+    same(&worker.written().without(&["var/lib/rocworker"]), &before, "all of it is taken back");
+}

@@ -1,0 +1,169 @@
+//! `cargo xtask dist`: what is handed out. A Debian package, a tarball, a bill of materials, and their checksums.
+//!
+//! The same programs and the same moment (`SOURCE_DATE_EPOCH`, else the last commit's) give the same bytes.
+
+mod copyright;
+mod crates;
+mod deb;
+mod files;
+mod parts;
+mod sbom;
+mod sums;
+mod tarball;
+mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::{repository, wrapper_build};
+pub(crate) use deb::Compression;
+use parts::Parts;
+
+/// The variable by which the tests learn where the files are.
+pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
+
+/// The version of the workspace, which all of its packages have.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The two programs, as they are to be handed out: without symbols.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) rocworker: PathBuf,
+    pub(crate) wrapper: PathBuf,
+}
+
+/// What a person or CI asks for; what is not said is built, in full.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    rocworker: Option<PathBuf>,
+    wrapper: Option<PathBuf>,
+    out: Option<PathBuf>,
+    fast: bool,
+}
+
+impl Asked {
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut asked = Self::default();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--rocworker" => asked.rocworker = Some(words.next()?.into()),
+                "--wrapper" => asked.wrapper = Some(words.next()?.into()),
+                "--out" => asked.out = Some(words.next()?.into()),
+                "--fast" => asked.fast = true,
+                _ => return None,
+            }
+        }
+        Some(asked)
+    }
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let usage =
+        "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --out FOLDER and --fast, each or none";
+    let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
+    let programs = Programs {
+        rocworker: asked.rocworker.map_or_else(release, Ok)?,
+        wrapper: asked.wrapper.map_or_else(wrapper_build::build, Ok)?,
+    };
+    let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
+    let compression = if asked.fast { Compression::Fast } else { Compression::Small };
+    for file in make(&programs, &out, compression)? {
+        println!("{}", file.display());
+    }
+    Ok(())
+}
+
+fn release() -> Result<PathBuf> {
+    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker"]).run()?;
+    Ok(repository::target().join("release/rocworker"))
+}
+
+/// What the tests install: of a program that is built without optimization, which takes a fraction of the time. Answers
+/// with the folder.
+pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
+    let folder = repository::target().join("dist-for-tests");
+    let stripped = folder.join("rocworker");
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Command::new(["strip", "--strip-all", "-o"]).arguments([&stripped, &programs.rocworker]).run()?;
+    let programs = Programs { rocworker: stripped, wrapper: programs.wrapper.clone() };
+    make(&programs, &folder, Compression::Fast)?;
+    Ok(folder)
+}
+
+/// Makes everything in a folder, and names it. What an earlier run left there under the same names is replaced.
+///
+/// # Errors
+/// Names the file or the command.
+pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) -> Result<Vec<PathBuf>> {
+    let out = &std::path::absolute(out).with_context(|| format!("finding {}", out.display()))?;
+    fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let moment = moment()?;
+    let work = tempfile::tempdir().context("making a temporary folder")?;
+    let crates = crates::linked()?;
+    let parts = Parts::collect(programs, &crates, work.path())?;
+    let made = [
+        deb::build(&parts, moment, compression, work.path(), out)?,
+        tarball::write(&parts, moment, compression, out)?,
+        sbom::write(&crates, moment, out)?,
+    ];
+    let sums = sums::write(&made, out)?;
+    Ok(made.into_iter().chain([sums]).collect())
+}
+
+/// Seconds since 1970 that every file has (reproducible-builds.org/specs/source-date-epoch).
+fn moment() -> Result<u64> {
+    let (text, of) = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => (text, "SOURCE_DATE_EPOCH"),
+        Err(_) => {
+            let log = Command::new(["git", "log", "-1", "--format=%ct"]);
+            let text = log.read().context("set SOURCE_DATE_EPOCH where there is no git repository")?;
+            (text, "git's last commit")
+        }
+    };
+    let text = text.trim();
+    let moment: u64 =
+        text.parse().with_context(|| format!("{of} says {text:?}, which is no number of seconds"))?;
+    ensure!(moment > 0, "{of} says 0, which tar takes for no time at all");
+    Ok(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_the_same_programs_give_the_same_bytes() {
+        let tools = ["dpkg-deb", "dpkg-shlibdeps"];
+        let Some([made, wrapper]) = support::real::require_made([VARIABLE, "ROCWORKER_WRAPPER"], &tools)
+        else {
+            return;
+        };
+        let programs = Programs { rocworker: made.join("rocworker"), wrapper };
+        // The second begins in a later second than the first, and in another folder.
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [one, other] =
+            folders.each_ref().map(|out| make(&programs, out.path(), Compression::Fast).unwrap());
+        assert_eq!(one.len(), 4);
+        for (one, other) in one.iter().zip(&other) {
+            assert!(fs::read(one).unwrap() == fs::read(other).unwrap(), "{}", one.display());
+        }
+    }
+
+    #[test]
+    fn each_argument_stands_for_itself_and_another_is_refused() {
+        let parse =
+            |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(parse(&[]), Some(Asked::default()));
+        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w"]).unwrap();
+        assert!(asked.fast && asked.rocworker.is_none());
+        assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
+        for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
+            assert_eq!(parse(words), None, "{words:?}");
+        }
+    }
+}
