@@ -18,3 +18,4 @@ mod repairs;
 mod running;
 mod socket;
 mod undone;
+mod unit;

@@ -1,0 +1,72 @@
+//! Which machines get the unit, and what stands in it.
+
+use layout::{Entry, Machine};
+
+use crate::laid::Laid;
+
+const UNIT: &str = "etc/systemd/system/rocworker.service";
+
+fn laid(systemd: bool, program: bool, config: &str) -> Laid {
+    let machine = Machine::demo();
+    let machine = if systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
+    let laid = Laid::out(&machine, config);
+    if program {
+        laid.put("usr/bin/rocworker", "stands for the program\n");
+    }
+    laid
+}
+
+#[test]
+fn there_is_a_unit_where_systemd_starts_the_machine_and_the_program_stays() {
+    for (systemd, program, config, has_unit) in [
+        (true, true, "", true),
+        (true, true, "daemon: {unit: false}", false),
+        (true, true, "compute-runtime: cuda", false),
+        (true, false, "", false),
+        (false, true, "", false),
+    ] {
+        let laid = laid(systemd, program, config);
+        let applied = laid.json(&["apply"]);
+        assert_eq!(laid.path(UNIT).exists(), has_unit, "{systemd} {program} {config}: {applied:#}");
+        let told = applied["notes"].as_array().unwrap().iter().any(|note| note["about"] == "daemon");
+        assert_eq!(told, systemd && !program, "{systemd} {program} {config}: {applied:#}");
+    }
+}
+
+#[test]
+fn it_may_write_where_the_configuration_has_its_files_and_begins_anew_with_no_gpu_that_goes() {
+    let laid = laid(true, true, "cdi: {path: /srv/cdi/amd.json}\n");
+    laid.run(&["apply"]).success();
+    let text = laid.text(UNIT);
+    assert!(text.contains("\nReadWritePaths=-/srv/cdi\n"), "{text}");
+    let recorded = laid.text("capture.json");
+    laid.put("capture.json", &recorded.replace("/dev/dri/renderD", "/dev/dri/renderX"));
+    let planned = laid.json(&["plan"]);
+    let changes = planned["changes"].as_array().unwrap();
+    assert!(changes.iter().any(|it| it["path"] == "/srv/cdi/amd.json"), "{planned:#}");
+    assert!(!changes.iter().any(|it| it["path"] == format!("/{UNIT}")), "{planned:#}");
+}
+
+#[test]
+fn a_template_that_runs_something_else_is_refused() {
+    let laid = laid(true, true, "");
+    laid.put("etc/rocworker/templates/systemd/rocworker.service", "[Service]\nExecStart=/bin/true serve\n");
+    let (code, said) = laid.fails(&["plan"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("does not run `/usr/bin/rocworker serve`: mend the template"), "{said}");
+}
+
+#[test]
+fn times_that_make_no_sense_are_refused_with_their_line() {
+    for (config, problem) in [
+        (
+            "tag: a\ndaemon:\n  interval-s: 5\n",
+            "config.yaml:3: interval-s is not between 10 and 86400 seconds",
+        ),
+        ("daemon:\n  settle-s: 4000\n", "config.yaml:2: settle-s is more than 3600 s"),
+        ("daemon:\n  restart: often\n", "config.yaml:2: "),
+    ] {
+        let (code, said) = laid(false, false, config).fails(&["plan"]);
+        assert!(code == 2 && said.contains(problem), "{config}: {said}");
+    }
+}
