@@ -120,10 +120,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// The first byte of the next value, which is not gone past.
+    #[inline(always)]
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
-        if self.byte().is_none_or(|b| b <= b' ') {
-            self.space();
+        // As a machine writes JSON, there is no space.
+        match self.byte() {
+            Some(b) if b > b' ' => Ok(b),
+            _ => self.peek_behind_space(),
         }
+    }
+
+    #[inline(never)]
+    fn peek_behind_space(&mut self) -> Result<u8, Fault> {
+        self.space();
         match self.byte() {
             Some(b) => Ok(b),
             None => self.fault("a value"),
