@@ -4,7 +4,6 @@ pub(crate) mod charm;
 mod engines;
 mod exporter;
 mod headers;
-mod incus;
 mod install;
 pub(crate) mod kernels;
 mod needs;
@@ -61,9 +60,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
     let kernels = steps.run("kernels", remedy, kernels::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
-    steps.run("releases", remedy, || releases::make(privilege))?;
+    steps.run("releases", remedy, || releases::APT.make(privilege))?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
-    steps.run("Incus", remedy, || incus::make(privilege))?;
+    steps.run("Incus", remedy, || releases::INCUS.make(privilege))?;
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
@@ -188,7 +187,8 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made = [releases::variable(), headers::variable(), incus::variable(), charm::variable()];
+        let made =
+            [releases::APT.variable(), headers::variable(), releases::INCUS.variable(), charm::variable()];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)
