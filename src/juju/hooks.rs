@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use reconcile::{Outcome, Package, Progress, Store};
+use reconcile::{Finding, Outcome, Package, Progress, Store};
 use root::Root;
 
 use super::machine::{Failure, Machine};
@@ -97,16 +97,32 @@ impl Machine<'_> {
         if state.is_taken_back {
             return Ok(Brought { workload: Workload::taken_back(self.unit()), applied: None });
         }
-        let mut steps = Steps::default();
-        let applied = self
-            .with_setup(event, &config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)))
-            .map_err(of_setup)?;
+        let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
         if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
         }
         let standing = standing::standing(self, &options, role, &config, &applied)?;
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
+    }
+
+    /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
+    /// hook remove takes back.
+    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
+        let is_first = !state.has_applied;
+        if is_first {
+            state.has_applied = true;
+            state.write(self.root).map_err(Failure::installation)?;
+        }
+        let mut steps = Steps::default();
+        let applied = self
+            .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
+        // Refused before it changed anything: what stands here is still another's.
+        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
+            state.has_applied = false;
+            state.write(self.root).map_err(Failure::installation)?;
+        }
+        applied.map_err(of_setup)
     }
 
     fn wanted(&self) -> Result<(Options, Role, String), Failure> {
@@ -189,7 +205,8 @@ impl Machine<'_> {
         Ok(Ended { workload: Some(workload), is_well: false })
     }
 
-    /// Takes everything back, unless another unit of a charm is on this machine still.
+    /// Takes back what the charm has applied, unless another unit of a charm is on this machine still. What somebody else
+    /// has set up, before the charm could, stays as it is.
     fn take_away(&self, event: Event) -> Result<(), Failure> {
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
@@ -200,19 +217,12 @@ impl Machine<'_> {
             state.write(self.root).map_err(Failure::installation)?;
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let undone = self.undo(event, false)?;
-        if let Some(finding) = undone.failed.first() {
-            return Err(Failure::Installation(format!("{}: {}", finding.path.display(), finding.text)));
-        }
-        let lines: Vec<(Level, String)> = undone
-            .left
-            .iter()
-            .map(|it| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text)))
-            .chain(undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone())))
-            .collect();
-        self.log_lines(&lines)?;
         // What waits for a worker's builds to end, and starts it again, is this program.
-        let is_needed = undone.effects.iter().any(|it| it.outcome == Outcome::Pending);
+        let is_needed = state.has_applied && self.take_back_whole(event)?;
+        if !state.has_applied && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
+            let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
+            self.tools.log(Level::Info, text)?;
+        }
         own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
         if self.root.exists(REPORTS) {
             self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
@@ -223,6 +233,35 @@ impl Machine<'_> {
         self.root.remove(state::PATH).map_err(Failure::installation)?;
         self.root.sweep(state::PATH);
         Ok(())
+    }
+
+    /// Whether something is still to end, which comes to its end by itself. What stays otherwise fails: only the program
+    /// and charm.json, which are to go next, could take it back.
+    fn take_back_whole(&self, event: Event) -> Result<bool, Failure> {
+        let undone = self.undo(event, false)?;
+        let stays = |it: &Finding| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text));
+        let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
+        let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
+        self.log_lines(&lines)?;
+        // What is no longer in the receipt was told above: no later undo would know of it.
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        let is_ours = |it: &&Finding| receipt.entry(&it.path).is_some();
+        let of_paths = undone.failed.iter().chain(undone.left.iter().filter(is_ours));
+        let mut reasons: Vec<String> =
+            of_paths.map(|it| format!("{}: {}", it.path.display(), it.text)).collect();
+        let not_done = undone.effects.iter().filter(|it| it.outcome == Outcome::Failed);
+        reasons.extend(not_done.map(|it| it.text.clone()));
+        let Some(first) = reasons.first() else {
+            return Ok(undone.effects.iter().any(|it| it.outcome == Outcome::Pending));
+        };
+        let more = match reasons.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more: rocworker status)"),
+        };
+        Err(Failure::Installation(format!(
+            "{first}{more}; put that right on the machine, then juju resolved {} runs this hook again",
+            self.unit()
+        )))
     }
 
     /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
