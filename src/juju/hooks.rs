@@ -1,7 +1,7 @@
 //! What a hook does: the options become the configuration, the machine is brought to it, and Juju is told.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use reconcile::{Finding, Outcome, Package, Progress, Store};
 use root::Root;
@@ -18,7 +18,7 @@ use crate::config::{self, Config};
 use crate::driver::PACKAGE;
 use crate::setup::{self, Applied, Undone};
 use crate::worker::concern::Concern;
-use crate::worker::desired;
+use crate::worker::{daemon, desired};
 
 /// How a hook ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,10 @@ const LINES: usize = 20;
 const AGENTS: &str = "/var/lib/juju/agents";
 /// Where the action report puts its archives.
 pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
+/// Is there where systemd runs the machine (sd_booted(3)).
+const SYSTEMD: &str = "/run/systemd/system";
+/// The daemon ends within a second; systemd itself kills it after 90.
+const RESTART_LIMIT: Duration = Duration::from_secs(100);
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
@@ -90,7 +94,9 @@ impl Machine<'_> {
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         self.join(&mut state)?;
         own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
-        own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)?;
+        if own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)? {
+            self.take_over(event, &mut state)?;
+        }
         if matches!(event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
@@ -131,6 +137,19 @@ impl Machine<'_> {
         let role = self.role(&options);
         let text = options.configuration(role).map_err(of_option)?;
         Ok((options, role, text))
+    }
+
+    /// Has the daemon go on by the program that has come: the one that runs would put right what this build writes.
+    fn take_over(&self, event: Event, state: &mut State) -> Result<(), Failure> {
+        if let Some(programs) = self.programs.filter(|_| self.root.exists(SYSTEMD)) {
+            let argv = ["systemctl", "try-restart", daemon::UNIT];
+            if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
+                let text =
+                    format!("{}: the program before this one may run still: {error}", event.described());
+                return Ok(self.tools.log(Level::Warning, &text)?);
+            }
+        }
+        own_files::taken_over(self.root, state).map_err(of_file)
     }
 
     /// Remembers that this unit's charm is here.
