@@ -141,7 +141,7 @@ impl Machine<'_> {
 
     /// Has the daemon go on by the program that has come: the one that runs would put right what this build writes.
     fn take_over(&self, event: Event, state: &mut State) -> Result<(), Failure> {
-        if let Some(programs) = self.programs.filter(|_| self.root.exists(SYSTEMD)) {
+        if let Some(programs) = self.told_programs().filter(|_| self.root.exists(SYSTEMD)) {
             let argv = ["systemctl", "try-restart", daemon::UNIT];
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
