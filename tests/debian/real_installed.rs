@@ -110,7 +110,7 @@ fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {
     worker.machine.put("/run/lab/inactive", "");
     let asked = upgraded(&worker.deb_of("10.0-1"));
     assert!(
-        !asked.contains("start rocworker.service") && !asked.contains("stop rocworker.service"),
+        !asked.contains(" start rocworker.service") && !asked.contains("stop rocworker.service"),
         "{asked}"
     );
     // An upgrade that was killed had stopped it.

@@ -30,6 +30,7 @@ pub(crate) const SYSTEMCTL_SAID: &str = "/run/lab/systemctl";
 const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >>/run/lab/systemctl
 case " $* " in
+    *" is-enabled "*) echo enabled ;;
     *" is-active "*) [ ! -e /run/lab/inactive ] ;;
     *" show "*) printf 'ActiveState=active\nActiveEnterTimestampMonotonic=1000\nInvocationID=first\nMainPID=1\n' ;;
 esac
