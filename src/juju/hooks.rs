@@ -1,23 +1,20 @@
 //! What a hook does: the options become the configuration, the machine is brought to it, and Juju is told.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use reconcile::{Finding, Outcome, Package, Progress, Store};
+use reconcile::{Outcome, Progress};
 use root::Root;
 
 use super::machine::{Failure, Machine};
 use super::options::{Options, Role};
 use super::own_files;
-use super::state::{self, State};
+use super::state::State;
 use super::steps::Steps;
 use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use super::{Event, standing};
 use crate::config::{self, Config};
-use crate::driver::PACKAGE;
-use crate::setup::{self, Applied, Undone};
-use crate::worker::concern::Concern;
+use crate::setup::{self, Applied};
 use crate::worker::{daemon, desired};
 
 /// How a hook ended.
@@ -39,16 +36,12 @@ pub(super) struct Brought {
 
 /// Lines of the log for one hook; the history on the machine has all.
 const LINES: usize = 20;
-/// Where the agents of a machine's units have their folders.
-const AGENTS: &str = "/var/lib/juju/agents";
 /// Where the action report puts its archives.
 pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
 /// Is there where systemd runs the machine (sd_booted(3)).
 const SYSTEMD: &str = "/run/systemd/system";
 /// The daemon ends within a second; systemd itself kills it after 90.
 const RESTART_LIMIT: Duration = Duration::from_secs(100);
-/// What the configuration's folder would hold, were there anything in it.
-const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
 impl Machine<'_> {
     /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
@@ -101,7 +94,7 @@ impl Machine<'_> {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok(Brought { workload: Workload::taken_back(self.unit()), applied: None });
+            return Ok(Brought { workload: self.held(event)?, applied: None });
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
@@ -211,111 +204,9 @@ impl Machine<'_> {
             _ => Ok(()),
         }
     }
-
-    fn remove(&self, event: Event) -> Result<Ended, tools::Error> {
-        let failure = match self.take_away(event) {
-            Ok(()) => return Ok(Ended { workload: None, is_well: true }),
-            Err(Failure::Tools(error)) => return Err(error),
-            Err(Failure::Config(text) | Failure::Installation(text)) => text,
-        };
-        // Were this the hook's good end, the unit would go, and what is on the machine would stay with nobody to tell.
-        let workload = Workload::new(WorkloadState::Blocked, &format!("Removal failed: {failure}"));
-        self.tell(event, &workload)?;
-        Ok(Ended { workload: Some(workload), is_well: false })
-    }
-
-    /// Takes back what the charm has applied, unless another unit of a charm is on this machine still. What somebody else
-    /// has set up, before the charm could, stays as it is.
-    fn take_away(&self, event: Event) -> Result<(), Failure> {
-        let mut state = State::read(self.root).map_err(Failure::installation)?;
-        let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
-        let left: Vec<String> = left.cloned().collect();
-        if !left.is_empty() {
-            let text = format!("what is set up here stays: {} is on this machine too", left.join(", "));
-            state.units = left;
-            state.write(self.root).map_err(Failure::installation)?;
-            return Ok(self.tools.log(Level::Info, &text)?);
-        }
-        // What waits for a worker's builds to end, and starts it again, is this program.
-        let is_needed = state.has_applied && self.take_back_whole(event)?;
-        if !state.has_applied && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
-            let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
-            self.tools.log(Level::Info, text)?;
-        }
-        own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
-        if self.root.exists(REPORTS) {
-            self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
-        }
-        if self.root.exists(CONFIGURATION_FOLDER) {
-            self.root.remove_empty_folder(CONFIGURATION_FOLDER).map_err(Failure::installation)?;
-        }
-        self.root.remove(state::PATH).map_err(Failure::installation)?;
-        self.root.sweep(state::PATH);
-        Ok(())
-    }
-
-    /// Whether something is still to end, which comes to its end by itself. What stays otherwise fails: only the program
-    /// and charm.json, which are to go next, could take it back.
-    fn take_back_whole(&self, event: Event) -> Result<bool, Failure> {
-        let undone = self.undo(event, false)?;
-        let stays = |it: &Finding| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text));
-        let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
-        let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
-        self.log_lines(&lines)?;
-        // What is no longer in the receipt was told above: no later undo would know of it.
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        let is_ours = |it: &&Finding| receipt.entry(&it.path).is_some();
-        let of_paths = undone.failed.iter().chain(undone.left.iter().filter(is_ours));
-        let mut reasons: Vec<String> =
-            of_paths.map(|it| format!("{}: {}", it.path.display(), it.text)).collect();
-        let not_done = undone.effects.iter().filter(|it| it.outcome == Outcome::Failed);
-        reasons.extend(not_done.map(|it| it.text.clone()));
-        let Some(first) = reasons.first() else {
-            return Ok(undone.effects.iter().any(|it| it.outcome == Outcome::Pending));
-        };
-        let more = match reasons.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more: rocworker status)"),
-        };
-        Err(Failure::Installation(format!(
-            "{first}{more}; put that right on the machine, then juju resolved {} runs this hook again",
-            self.unit()
-        )))
-    }
-
-    /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
-    /// otherwise, and stays in the receipt.
-    pub(super) fn undo(&self, event: Event, force: bool) -> Result<Undone, Failure> {
-        let options = self.tools.options()?;
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        let has_driver = receipt.entry(&Package::present(PACKAGE).path()).is_some();
-        // An option that cannot be read is no wish to lose a driver.
-        let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
-        let stays = (has_driver && !goes).then_some(Concern::Packages);
-        if stays.is_some() {
-            let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
-                        and so does rocworker undo)";
-            self.tools.log(Level::Info, text)?;
-        }
-        let config = Config::read(self.root).or_else(|error| {
-            self.tools
-                .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
-            parsed(self.root, "restart: never\n")
-        })?;
-        let mut steps = Steps::default();
-        let undone = self.with_setup(event, &config, |setup| {
-            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
-        });
-        undone.map_err(of_setup)
-    }
-
-    /// Whether a unit has its agent on this machine.
-    fn is_there(&self, unit: &str) -> bool {
-        self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
-    }
 }
 
-fn level_of(outcome: Outcome) -> Level {
+pub(super) fn level_of(outcome: Outcome) -> Level {
     if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
 }
 
@@ -327,11 +218,11 @@ fn failed(failure: Failure) -> Result<Workload, tools::Error> {
     }
 }
 
-fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
+pub(super) fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
     Config::parse(&root.shown(config::PATH), text).map_err(|error| Failure::Config(error.to_string()))
 }
 
-fn of_file(error: own_files::Error) -> Failure {
+pub(super) fn of_file(error: own_files::Error) -> Failure {
     match error {
         by_hand @ own_files::Error::ByHand(_) => Failure::Config(by_hand.to_string()),
         other => Failure::installation(other),
@@ -339,7 +230,7 @@ fn of_file(error: own_files::Error) -> Failure {
 }
 
 /// What an option means on this machine is the option's fault; everything else is the machine's.
-fn of_setup(error: setup::Error) -> Failure {
+pub(super) fn of_setup(error: setup::Error) -> Failure {
     match error {
         setup::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
             Failure::Config(problem)

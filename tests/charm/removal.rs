@@ -79,3 +79,29 @@ fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
     assert_eq!(laid.tree(), before);
     assert!(!laid.path(STATE).exists());
 }
+
+#[test]
+fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (Laid::worker(), Unit::new());
+    unit.run(laid.root(), "hooks/install").well();
+    let rules = laid.text(RULES);
+    laid.put(RULES, &(rules.clone() + "# mine\n"));
+    for path in ["actions/undo", "hooks/update-status", "hooks/config-changed"] {
+        let told = unit.run(laid.root(), path).status();
+        let begin = "blocked: Taken back by the action undo, but for /etc/udev/rules.d/70-amdgpu.rules: somebody has changed";
+        assert!(told.starts_with(begin), "{path}: {told}");
+        assert!(!laid.path("etc/cdi/amd.json").exists());
+    }
+    laid.put(RULES, &rules);
+    for _ in 0..2 {
+        let told = unit.run(laid.root(), "hooks/update-status").status();
+        assert_eq!(
+            told,
+            "blocked: Taken back by the action undo: juju run rocworker/0 apply sets it up again"
+        );
+        assert!(!laid.path(RULES).exists());
+    }
+}
