@@ -6,6 +6,7 @@ use root::{Attributes, Kind, Root};
 
 use super::state::{self, State, around, is_among};
 use crate::config;
+use crate::worker::{boot, daemon};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
 /// at each start names it, and it is on everybody's PATH.
@@ -81,11 +82,18 @@ pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), Error> {
     Ok(state.write(root)?)
 }
 
-/// Takes the program away once a package has brought its own, which units name by then: on PATH ours would come first, and
-/// no upgrade of the package would reach it.
+/// Takes the program away once a package has brought its own and no unit names ours any more: on PATH ours would come
+/// first, and no upgrade of the package would reach it.
 pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Error> {
     if !is_packaged(root) || state.program.is_empty() {
         return Ok(());
+    }
+    for unit in [boot::UNIT_FILE, daemon::UNIT_FILE] {
+        // Somebody else may keep writing it. Without its program such a unit would start no more, and say nothing.
+        let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
+        if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {
+            return Ok(());
+        }
     }
     if standing(root, PROGRAM, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(&state.program, &bytes)) {
         root.remove(PROGRAM)?;
@@ -215,7 +223,13 @@ mod tests {
         assert!(place.exists());
         fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
         fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
-        yield_to_package(&root, &mut state).unwrap();
+        let unit = dir.path().join("etc/systemd/system/rocworker.service");
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        for (by, stays) in [(PROGRAM, true), (PACKAGED, false)] {
+            fs::write(&unit, format!("[Service]\nExecStart={by} serve\n")).unwrap();
+            yield_to_package(&root, &mut state).unwrap();
+            assert_eq!(place.exists(), stays, "{by}");
+        }
         assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
         // By somebody else since: it stays.
         fs::write(&place, "program").unwrap();
