@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use reconcile::{Digest, Ours, State, Store};
 use root::{Kind, Root};
 
 /// Where the package puts it. It is then used as it stands there.
@@ -29,7 +30,8 @@ pub fn is_ours(path: &str) -> bool {
 }
 
 impl Program {
-    /// The package's; else the one beside this program, to be copied; else the one that was copied earlier.
+    /// The package's; else the one beside this program, to be copied; else the one that was copied earlier, as it was
+    /// copied: what has become of it since is nothing that should be there.
     ///
     /// # Errors
     /// Where there is none, or it may not be believed: engines are then not told of it.
@@ -40,21 +42,87 @@ impl Program {
             root.believe(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
             return Ok(Self { path: PACKAGED.into(), bytes: None });
         }
-        let installed = || {
-            let bytes = root.read_trusted(INSTALLED, LIMIT)?;
-            Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) })
-        };
         let here = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
         match beside.map(|path| here.read_trusted(path, LIMIT)) {
             Some(Ok(bytes)) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
             Some(Err(error)) if !error.is_not_found() => Err(error.to_string()),
-            _ => installed().map_err(|error: root::Error| match error.is_not_found() {
-                true => format!(
-                    "runc-amd-wrapper is neither at {PACKAGED} nor beside the program rocworker: put it there, then \
-                     apply again"
-                ),
-                false => error.to_string(),
-            }),
+            _ => Self::installed(root),
+        }
+    }
+
+    fn installed(root: &Root) -> Result<Self, String> {
+        let bytes = root.read_trusted(INSTALLED, LIMIT).map_err(|error| match error.is_not_found() {
+            true => format!(
+                "runc-amd-wrapper is neither at {PACKAGED} nor beside the program rocworker: put it there, then apply again"
+            ),
+            false => error.to_string(),
+        })?;
+        let receipt = Store::new(root).receipt().map_err(|error| error.to_string())?;
+        let digest = Digest::of(&bytes);
+        let is_it = |state: &State| matches!(state, State::File { sha256, .. } if *sha256 == digest);
+        match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.ours) {
+            Some(Ours::Owned { states }) if !states.iter().any(is_it) => Err(format!(
+                "{} is not what rocworker has put there, and none is beside this program to put it right: apply again by \
+                 one that has it beside it (the charm's next hook does)",
+                root.shown(INSTALLED).display()
+            )),
+            _ => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs;
+
+    use reconcile::{Action, Content, Desired, Kind as Way, Stage, Work};
+    use root::Attributes;
+
+    use super::*;
+
+    fn put(root: &Root, program: &Program) {
+        let attributes = Attributes { mode: 0o755, owner: None };
+        let content = Content::File { bytes: program.bytes.clone().unwrap(), attributes };
+        let mut wanted = Desired::default();
+        wanted.push(Action::new(Stage::Expose, &program.path, Way::Owned(content), "a test's"));
+        let mut work = Work::begin_told(root, &mut |_| ()).unwrap();
+        let plan = work.plan(&wanted, None, false, 1).unwrap();
+        let carried = work.carry_out(&plan, 1, &mut |_| ()).unwrap();
+        assert!(carried.failed.is_empty());
+    }
+
+    #[test]
+    fn a_copy_that_somebody_has_changed_is_not_what_should_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let (beside, copy) = (dir.path().join("bin/runc-amd-wrapper"), dir.path().join(&INSTALLED[1..]));
+        fs::create_dir(dir.path().join("bin")).unwrap();
+        // By hand, and no receipt knows another.
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(&copy, "by hand").unwrap();
+        assert_eq!(Program::find(&root, None).unwrap().bytes.unwrap(), b"by hand");
+        fs::remove_file(&copy).unwrap();
+
+        for build in ["first", "second"] {
+            fs::write(&beside, build).unwrap();
+            let program = Program::find(&root, Some(&beside)).unwrap();
+            put(&root, &program);
+            assert_eq!(Program::find(&root, None).unwrap(), program);
+            assert_eq!(Program::find(&root, Some(&dir.path().join("bin/none"))).unwrap(), program);
+            for changed in ["EVIL", "", "firs"] {
+                fs::write(&copy, changed).unwrap();
+                let why = Program::find(&root, None).unwrap_err();
+                assert!(why.contains("is not what rocworker has put there"), "{why}");
+                // Who has it beside puts it right.
+                let program = Program::find(&root, Some(&beside)).unwrap();
+                assert_eq!(program.bytes.as_deref(), Some(build.as_bytes()));
+            }
+            fs::write(&copy, build).unwrap();
         }
     }
 }

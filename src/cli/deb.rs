@@ -9,6 +9,7 @@ use super::changes::{counted, findings, notes, settled};
 use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
+use crate::memory::Memory;
 use crate::setup::deb;
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +44,12 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     if Store::new(&session.root).receipt()?.is_empty() {
         return Ok(Outcome::Done);
     }
+    if is_taken_back(session) {
+        print_text(
+            "rocworker: what was set up here was taken back, and stays so: rocworker apply sets it up again\n",
+        )?;
+        return Ok(Outcome::Done);
+    }
     let mut shown_so_far = Shown::new(session);
     let applied = session.config().and_then(|config| {
         session.with_setup(&config, |setup| Ok(setup.renew(&mut |progress| shown_so_far.hear(progress))?))
@@ -74,6 +81,10 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+fn is_taken_back(session: &Session) -> bool {
+    Memory::read(&session.root).is_ok_and(|memory| memory.undone)
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {

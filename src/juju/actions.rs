@@ -9,7 +9,6 @@ use super::hooks::{Ended, REPORTS};
 use super::machine::{Failure, Machine};
 use super::state::State;
 use super::tools;
-use super::workload::Workload;
 use super::{Action, Event};
 use crate::config::Config;
 use crate::detection::{Detection, Entry};
@@ -152,7 +151,7 @@ impl Machine<'_> {
             state.write(self.root).map_err(Failure::installation)?;
         }
         let undone = self.undo(event, force)?;
-        self.tools.status(&Workload::taken_back(self.unit()))?;
+        self.tools.status(&self.taken_back(&undone)?)?;
         let failure = undone.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
         let answer = Answer::new("rocworker status")
             .with("changes", undone.changes.len())

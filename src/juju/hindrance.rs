@@ -9,6 +9,8 @@ use crate::facts::Facts;
 
 /// What remedies on the host of a container begin with.
 const ON_THE_HOST: &str = "on the host: ";
+/// What stands between the commands of one.
+const AND: &str = " && ";
 
 /// In a line; `None` where doctor finds nothing wrong. In a container to which nodes were not passed, all of the
 /// commands that pass them: one alone makes no GPU usable.
@@ -28,12 +30,14 @@ fn told(checks: &[Check]) -> Option<String> {
     let remedy = if remedy.starts_with(ON_THE_HOST) {
         let all = checks.iter().filter(|check| check.status == Status::Failed);
         let mut commands: Vec<&str> = Vec::new();
-        for command in all.filter_map(|check| check.remedy.as_deref()?.strip_prefix(ON_THE_HOST)) {
+        let remedies = all.filter_map(|check| check.remedy.as_deref()?.strip_prefix(ON_THE_HOST));
+        // One that passes several nodes has a command for each, of which another has some too.
+        for command in remedies.flat_map(|remedy| remedy.split(AND)) {
             if !commands.contains(&command) {
                 commands.push(command);
             }
         }
-        format!("{ON_THE_HOST}{}", commands.join(" && "))
+        format!("{ON_THE_HOST}{}", commands.join(AND))
     } else {
         remedy.to_owned()
     };
@@ -61,6 +65,7 @@ mod tests {
     fn the_first_thing_that_fails_is_told_and_of_a_container_all_commands() {
         let kfd = "on the host: lxc config device add CONTAINER kfd unix-char source=/dev/kfd";
         let gpu = "on the host: lxc config device add CONTAINER gpu0 gpu pci=0000:64:00.0";
+        let both = format!("{kfd} && {}", gpu.trim_start_matches("on the host: "));
         for (checks, expected) in [
             (vec![check(Status::Ok, None, "fine", None)], None),
             (
@@ -75,7 +80,7 @@ mod tests {
                 vec![
                     check(Status::Failed, Some("passthrough"), "none of them in /dev", Some(gpu)),
                     check(Status::Failed, Some("/dev/kfd"), "is not there", Some(kfd)),
-                    check(Status::Failed, Some("/dev/kfd"), "is not there", Some(kfd)),
+                    check(Status::Failed, None, "both", Some(&both)),
                 ],
                 Some(
                     "none of them in /dev: on the host: lxc config device add CONTAINER gpu0 gpu pci=0000:64:00.0 && lxc \

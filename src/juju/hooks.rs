@@ -1,24 +1,21 @@
 //! What a hook does: the options become the configuration, the machine is brought to it, and Juju is told.
 
-use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use reconcile::{Outcome, Package, Progress, Store};
+use reconcile::{Outcome, Progress};
 use root::Root;
 
 use super::machine::{Failure, Machine};
 use super::options::{Options, Role};
 use super::own_files;
-use super::state::{self, State};
+use super::state::State;
 use super::steps::Steps;
 use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use super::{Event, standing};
 use crate::config::{self, Config};
-use crate::driver::PACKAGE;
-use crate::setup::{self, Applied, Undone};
-use crate::worker::concern::Concern;
-use crate::worker::desired;
+use crate::setup::{self, Applied};
+use crate::worker::{daemon, desired};
 
 /// How a hook ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +36,12 @@ pub(super) struct Brought {
 
 /// Lines of the log for one hook; the history on the machine has all.
 const LINES: usize = 20;
-/// Where the agents of a machine's units have their folders.
-const AGENTS: &str = "/var/lib/juju/agents";
 /// Where the action report puts its archives.
 pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
-/// What the configuration's folder would hold, were there anything in it.
-const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
+/// Is there where systemd runs the machine (sd_booted(3)).
+const SYSTEMD: &str = "/run/systemd/system";
+/// The daemon ends within a second; systemd itself kills it after 90.
+const RESTART_LIMIT: Duration = Duration::from_secs(100);
 
 impl Machine<'_> {
     /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
@@ -90,17 +87,16 @@ impl Machine<'_> {
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         self.join(&mut state)?;
         own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
-        own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)?;
+        if own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)? {
+            self.take_over(event, &mut state)?;
+        }
         if matches!(event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok(Brought { workload: Workload::taken_back(self.unit()), applied: None });
+            return Ok(Brought { workload: self.held(event)?, applied: None });
         }
-        let mut steps = Steps::default();
-        let applied = self
-            .with_setup(event, &config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)))
-            .map_err(of_setup)?;
+        let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
         if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
@@ -109,12 +105,44 @@ impl Machine<'_> {
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
     }
 
+    /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
+    /// hook remove takes back.
+    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
+        let is_first = !state.has_applied;
+        if is_first {
+            state.has_applied = true;
+            state.write(self.root).map_err(Failure::installation)?;
+        }
+        let mut steps = Steps::default();
+        let applied = self
+            .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
+        // Refused before it changed anything: what stands here is still another's.
+        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
+            state.has_applied = false;
+            state.write(self.root).map_err(Failure::installation)?;
+        }
+        applied.map_err(of_setup)
+    }
+
     fn wanted(&self) -> Result<(Options, Role, String), Failure> {
         let of_option = |error: super::WrongOption| Failure::Config(error.to_string());
         let options = Options::read(&self.tools.options()?).map_err(of_option)?;
         let role = self.role(&options);
         let text = options.configuration(role).map_err(of_option)?;
         Ok((options, role, text))
+    }
+
+    /// Has the daemon go on by the program that has come: the one that runs would put right what this build writes.
+    fn take_over(&self, event: Event, state: &mut State) -> Result<(), Failure> {
+        if let Some(programs) = self.told_programs().filter(|_| self.root.exists(SYSTEMD)) {
+            let argv = ["systemctl", "try-restart", daemon::UNIT];
+            if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
+                let text =
+                    format!("{}: the program before this one may run still: {error}", event.described());
+                return Ok(self.tools.log(Level::Warning, &text)?);
+            }
+        }
+        own_files::taken_over(self.root, state).map_err(of_file)
     }
 
     /// Remembers that this unit's charm is here.
@@ -176,88 +204,9 @@ impl Machine<'_> {
             _ => Ok(()),
         }
     }
-
-    fn remove(&self, event: Event) -> Result<Ended, tools::Error> {
-        let failure = match self.take_away(event) {
-            Ok(()) => return Ok(Ended { workload: None, is_well: true }),
-            Err(Failure::Tools(error)) => return Err(error),
-            Err(Failure::Config(text) | Failure::Installation(text)) => text,
-        };
-        // Were this the hook's good end, the unit would go, and what is on the machine would stay with nobody to tell.
-        let workload = Workload::new(WorkloadState::Blocked, &format!("Removal failed: {failure}"));
-        self.tell(event, &workload)?;
-        Ok(Ended { workload: Some(workload), is_well: false })
-    }
-
-    /// Takes everything back, unless another unit of a charm is on this machine still.
-    fn take_away(&self, event: Event) -> Result<(), Failure> {
-        let mut state = State::read(self.root).map_err(Failure::installation)?;
-        let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
-        let left: Vec<String> = left.cloned().collect();
-        if !left.is_empty() {
-            let text = format!("what is set up here stays: {} is on this machine too", left.join(", "));
-            state.units = left;
-            state.write(self.root).map_err(Failure::installation)?;
-            return Ok(self.tools.log(Level::Info, &text)?);
-        }
-        let undone = self.undo(event, false)?;
-        if let Some(finding) = undone.failed.first() {
-            return Err(Failure::Installation(format!("{}: {}", finding.path.display(), finding.text)));
-        }
-        let lines: Vec<(Level, String)> = undone
-            .left
-            .iter()
-            .map(|it| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text)))
-            .chain(undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone())))
-            .collect();
-        self.log_lines(&lines)?;
-        // What waits for a worker's builds to end, and starts it again, is this program.
-        let is_needed = undone.effects.iter().any(|it| it.outcome == Outcome::Pending);
-        own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
-        if self.root.exists(REPORTS) {
-            self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
-        }
-        if self.root.exists(CONFIGURATION_FOLDER) {
-            self.root.remove_empty_folder(CONFIGURATION_FOLDER).map_err(Failure::installation)?;
-        }
-        self.root.remove(state::PATH).map_err(Failure::installation)?;
-        self.root.sweep(state::PATH);
-        Ok(())
-    }
-
-    /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
-    /// otherwise, and stays in the receipt.
-    pub(super) fn undo(&self, event: Event, force: bool) -> Result<Undone, Failure> {
-        let options = self.tools.options()?;
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        let has_driver = receipt.entry(&Package::present(PACKAGE).path()).is_some();
-        // An option that cannot be read is no wish to lose a driver.
-        let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
-        let stays = (has_driver && !goes).then_some(Concern::Packages);
-        if stays.is_some() {
-            let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
-                        and so does rocworker undo)";
-            self.tools.log(Level::Info, text)?;
-        }
-        let config = Config::read(self.root).or_else(|error| {
-            self.tools
-                .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
-            parsed(self.root, "restart: never\n")
-        })?;
-        let mut steps = Steps::default();
-        let undone = self.with_setup(event, &config, |setup| {
-            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
-        });
-        undone.map_err(of_setup)
-    }
-
-    /// Whether a unit has its agent on this machine.
-    fn is_there(&self, unit: &str) -> bool {
-        self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
-    }
 }
 
-fn level_of(outcome: Outcome) -> Level {
+pub(super) fn level_of(outcome: Outcome) -> Level {
     if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
 }
 
@@ -269,11 +218,11 @@ fn failed(failure: Failure) -> Result<Workload, tools::Error> {
     }
 }
 
-fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
+pub(super) fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
     Config::parse(&root.shown(config::PATH), text).map_err(|error| Failure::Config(error.to_string()))
 }
 
-fn of_file(error: own_files::Error) -> Failure {
+pub(super) fn of_file(error: own_files::Error) -> Failure {
     match error {
         by_hand @ own_files::Error::ByHand(_) => Failure::Config(by_hand.to_string()),
         other => Failure::installation(other),
@@ -281,7 +230,7 @@ fn of_file(error: own_files::Error) -> Failure {
 }
 
 /// What an option means on this machine is the option's fault; everything else is the machine's.
-fn of_setup(error: setup::Error) -> Failure {
+pub(super) fn of_setup(error: setup::Error) -> Failure {
     match error {
         setup::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
             Failure::Config(problem)

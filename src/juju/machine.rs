@@ -77,6 +77,13 @@ impl Machine<'_> {
         self.environment.unit.as_deref().unwrap_or("UNIT")
     }
 
+    /// The commands, told of the model's proxies.
+    pub(super) fn told_programs(&self) -> Option<Programs> {
+        let proxies: Vec<(&str, &str)> =
+            self.environment.proxies.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.programs.map(|programs| programs.with_environment(&proxies))
+    }
+
     /// Does something with the machine set up as the configuration says.
     pub(super) fn with_setup<T>(
         &self,
@@ -84,11 +91,7 @@ impl Machine<'_> {
         config: &Config,
         act: impl FnOnce(&Setup<'_>) -> Result<T, setup::Error>,
     ) -> Result<T, setup::Error> {
-        let programs = self.programs.map(|programs| {
-            let proxies: Vec<(&str, &str)> =
-                self.environment.proxies.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            programs.with_environment(&proxies)
-        });
+        let programs = self.told_programs();
         let beside = self.running.parent().map(|folder| folder.join("runc-amd-wrapper"));
         // The charm's folder goes with the charm: what runs later is what stays.
         let stays = [PathBuf::from(PROGRAM), PathBuf::from("/usr/bin/rocworker")];

@@ -12,6 +12,7 @@ mod hooks;
 mod machine;
 mod options;
 mod own_files;
+mod removal;
 mod standing;
 mod state;
 mod steps;

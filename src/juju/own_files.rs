@@ -6,6 +6,7 @@ use root::{Attributes, Kind, Root};
 
 use super::state::{self, State, around, is_among};
 use crate::config;
+use crate::worker::{boot, daemon};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
 /// at each start names it, and it is on everybody's PATH.
@@ -52,33 +53,47 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> R
 }
 
 /// Copies the program that runs to where it stays, unless a package has put one on this machine, or somebody else one
-/// there. `running`: its path on the machine that it runs on.
-pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<(), Error> {
+/// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
+/// until [`taken_over`] is told, also after a kill.
+pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, Error> {
     if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
-        return Ok(());
+        return Ok(false);
     }
     let standing = standing(root, PROGRAM, PROGRAM_LIMIT)?;
     if standing.is_some() && state.program.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let new = Root::open(Path::new("/"))?.read_trusted(running, PROGRAM_LIMIT)?;
     if standing.as_ref() == Some(&new) {
-        return Ok(());
+        return Ok(state.program.len() > 1);
     }
     if standing.as_deref().is_some_and(|bytes| !is_among(&state.program, bytes)) {
-        return Ok(());
+        return Ok(false);
     }
     state.program = around(standing.as_deref(), &new);
     state.write(root)?;
     root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
-    Ok(())
+    Ok(state.program.len() > 1)
 }
 
-/// Takes the program away once a package has brought its own, which units name by then: on PATH ours would come first, and
-/// no upgrade of the package would reach it.
+/// What stands there is what runs, or will at its next start.
+pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), Error> {
+    state.program.drain(..state.program.len().saturating_sub(1));
+    Ok(state.write(root)?)
+}
+
+/// Takes the program away once a package has brought its own and no unit names ours any more: on PATH ours would come
+/// first, and no upgrade of the package would reach it.
 pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Error> {
     if !is_packaged(root) || state.program.is_empty() {
         return Ok(());
+    }
+    for unit in [boot::UNIT_FILE, daemon::UNIT_FILE] {
+        // Somebody else may keep writing it. Without its program such a unit would start no more, and say nothing.
+        let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
+        if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {
+            return Ok(());
+        }
     }
     if standing(root, PROGRAM, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(&state.program, &bytes)) {
         root.remove(PROGRAM)?;
@@ -208,12 +223,35 @@ mod tests {
         assert!(place.exists());
         fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
         fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
-        yield_to_package(&root, &mut state).unwrap();
+        let unit = dir.path().join("etc/systemd/system/rocworker.service");
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        for (by, stays) in [(PROGRAM, true), (PACKAGED, false)] {
+            fs::write(&unit, format!("[Service]\nExecStart={by} serve\n")).unwrap();
+            yield_to_package(&root, &mut state).unwrap();
+            assert_eq!(place.exists(), stays, "{by}");
+        }
         assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
         // By somebody else since: it stays.
         fs::write(&place, "program").unwrap();
         yield_to_package(&root, &mut state).unwrap();
         assert!(place.exists());
+    }
+
+    #[test]
+    fn a_program_in_anothers_place_is_told_of_until_it_runs() {
+        let (dir, root) = empty();
+        let running = dir.path().join("rocworker");
+        let mut state = State::default();
+        for (build, is_another) in [("first", false), ("second", true), ("second", true)] {
+            fs::write(&running, build).unwrap();
+            assert_eq!(put_program(&root, &mut state, &running).unwrap(), is_another, "{build}");
+            // As after a kill.
+            state = State::read(&root).unwrap();
+        }
+        taken_over(&root, &mut state).unwrap();
+        assert!(!put_program(&root, &mut State::read(&root).unwrap(), &running).unwrap());
+        remove(&root, &state, false).unwrap();
+        assert!(!dir.path().join("usr/local/bin/rocworker").exists());
     }
 
     #[test]

@@ -19,12 +19,20 @@ pub(super) struct State {
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
     pub(super) is_taken_back: bool,
+    /// Whether a hook or an action has applied here: only then is it the charm's to take back what is set up. A file without it was
+    /// written by a version that applied at once.
+    #[serde(default = "at_once")]
+    pub(super) has_applied: bool,
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub(super) configuration: Vec<String>,
     /// The same of the program.
     #[serde(default)]
     pub(super) program: Vec<String>,
+}
+
+fn at_once() -> bool {
+    true
 }
 
 /// Why it cannot be told what a charm has put here.
@@ -48,6 +56,7 @@ impl Default for State {
             schema_version: VERSION,
             units: Vec::new(),
             is_taken_back: false,
+            has_applied: false,
             configuration: Vec::new(),
             program: Vec::new(),
         }

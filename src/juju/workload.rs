@@ -93,13 +93,12 @@ impl Workload {
         Self::new(State::Blocked, &format!("Installation failed: {problem}"))
     }
 
-    /// The action undo has been run.
+    /// The action undo has been run; `but_for`: what it has not taken back.
     #[must_use]
-    pub fn taken_back(unit: &str) -> Self {
-        Self::new(
-            State::Blocked,
-            &format!("Taken back by the action undo: juju run {unit} apply sets it up again"),
-        )
+    pub fn taken_back(unit: &str, but_for: Option<&str>) -> Self {
+        let but_for = but_for.map_or_else(String::new, |what| format!(", but for {what}"));
+        let text = format!("Taken back by the action undo{but_for}: juju run {unit} apply sets it up again");
+        Self::new(State::Blocked, &text)
     }
 }
 

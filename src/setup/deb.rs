@@ -118,12 +118,14 @@ impl Setup<'_> {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
+        // Whoever was waited for may have taken it back.
+        let remembered = Memory::read(self.root)?;
+        if remembered.undone || *work.receipt() == Receipt::default() {
+            return Ok(Applied { schema_version: 1, ..Applied::default() });
+        }
         let premises = self.without_apt(&remembered, work.receipt());
         let mut memory = self.memory(&remembered, &premises)?;
         let wanted = without_packages(desired(self.config, &premises)?);
-        if *work.receipt() == Receipt::default() {
-            return Ok(Applied { schema_version: 1, ..Applied::default() });
-        }
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
         let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), false, told);

@@ -48,3 +48,30 @@ fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
     }
     assert!(kills > 10, "{kills} kills");
 }
+
+#[test]
+fn real_an_undo_by_action_that_was_killed_is_ended_by_the_next_hook() {
+    if !real::require(&["python3", "env", "strace"]) {
+        return;
+    }
+    let (laid, unit) = (Laid::worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.root(), path);
+    run("hooks/install").well();
+    let (set_up, set_up_tree) = (laid.all(), laid.tree());
+    run("actions/undo").well();
+    let undone = laid.tree();
+    let argv = unit.argv(laid.root(), "actions/undo", &[]);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    laid.put_back(&set_up);
+    let made = calls(&argv, TREE);
+    assert!(made.len() > SAMPLE, "{made:?}");
+    for call in made.iter().step_by(SAMPLE).chain(made.last()) {
+        laid.put_back(&set_up);
+        assert!(killed_at(&argv, call), "it ended before {call:?}");
+        let is_begun = laid.text("var/lib/rocworker/charm.json").contains("\"is_taken_back\": true");
+        let status = run("hooks/update-status").status();
+        let off = laid.tree().differences(&[if is_begun { &undone } else { &set_up_tree }]);
+        assert!(off.is_empty(), "killed at {}: {off:?}", call.line);
+        assert_eq!(status.starts_with("blocked: Taken back by the action undo: "), is_begun, "{status}");
+    }
+}

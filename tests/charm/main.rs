@@ -14,5 +14,6 @@ mod killed;
 mod machines;
 mod packed;
 mod record;
+mod removal;
 mod unit;
 mod yaml;

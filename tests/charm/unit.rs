@@ -151,6 +151,11 @@ impl Unit {
         Ran { said, calls: self.pending() }
     }
 
+    /// The program as somebody calls it on the machine.
+    pub(crate) fn by_hand(root: &Path, arguments: &[&str]) -> Said {
+        Said::from(Command::new(PROGRAM).arg("--root").arg(root).args(arguments).output().unwrap())
+    }
+
     /// What was told since the last run began.
     pub(crate) fn pending(&self) -> Vec<Call> {
         calls(&fs::read_to_string(self.dir.path().join("pending")).unwrap_or_default())

@@ -1,6 +1,6 @@
 //! Installed, upgraded, downgraded, removed and purged, with apply on and off.
 
-use crate::worker::{CONFIG, RECEIPT, RULES, SYSTEMCTL_SAID, Worker, on_both, same};
+use crate::worker::{CONFIG, RECEIPT, RULES, SYSTEMCTL_SAID, Worker, on, on_both, same};
 
 /// Where `systemctl enable` puts links.
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
@@ -78,6 +78,44 @@ fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
         said.well();
         same(&worker.written(), &now, system);
     }
+}
+
+/// The program that runs would take back what the new one writes.
+#[test]
+fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {
+    const STOPPED: &str = "/run/rocworker.stopped";
+    let Some(worker) = on("trixie") else { return };
+    worker.install();
+    worker.machine.put(CONFIG, "restart: now\n");
+    worker.apply();
+    let upgraded = |package: &str| {
+        worker.machine.call(&["rm", "-f", SYSTEMCTL_SAID]).well();
+        worker.dpkg(&["--install", "--force-downgrade", package]).well();
+        worker.is_whole(package);
+        assert!(worker.machine.text(STOPPED).is_none());
+        worker.machine.text(SYSTEMCTL_SAID).unwrap()
+    };
+    let place = |asked: &str, call: &str| {
+        asked.lines().position(|line| line.ends_with(call)).unwrap_or_else(|| panic!("no {call}: {asked}"))
+    };
+    // What this version makes of the configuration is another thing: containerd is told nothing any more.
+    worker.machine.put(CONFIG, "restart: now\ncontainerd: {configure: never}\n");
+    let asked = upgraded(&worker.deb_of("9.0-1"));
+    let [stopped, renewed, started] =
+        ["stop rocworker.service", "restart containerd.service", " start rocworker.service"]
+            .map(|call| place(&asked, call));
+    assert!(stopped < renewed && renewed < started, "{asked}");
+
+    // It did not run: nobody starts it.
+    worker.machine.put("/run/lab/inactive", "");
+    let asked = upgraded(&worker.deb_of("10.0-1"));
+    assert!(
+        !asked.contains(" start rocworker.service") && !asked.contains("stop rocworker.service"),
+        "{asked}"
+    );
+    // An upgrade that was killed had stopped it.
+    worker.machine.put(STOPPED, "rocworker.service\n");
+    place(&upgraded(&worker.deb_of("11.0-1")), " start rocworker.service");
 }
 
 #[test]

@@ -86,6 +86,25 @@ fn real_a_removal_stops_where_something_would_dangle() {
     }
 }
 
+/// The package's other versions, and the daemon, take nothing of it up again.
+#[test]
+fn real_what_a_stopped_removal_has_taken_back_stays_so() {
+    let Some(worker) = on("trixie") else { return };
+    worker.install();
+    worker.apply();
+    worker.machine.put(RULES, "# mine\n");
+    worker.dpkg(&["--remove", "rocworker"]).badly();
+    let left = worker.written();
+    assert!(left.get("etc/cdi/amd.json").is_none() && left.get(&RULES[1..]).is_some());
+    for package in [worker.deb_of("9.0-1"), worker.deb()] {
+        let said = worker.dpkg(&["--install", "--force-downgrade", &package]).well();
+        assert!(said.contains("was taken back, and stays so: rocworker apply sets it up again"), "{said}");
+        same(&worker.written(), &left, &package);
+    }
+    worker.apply();
+    worker.rocworker(&["undo", "--force"]).well();
+}
+
 /// A receipt that the program cannot be asked about any more.
 #[test]
 fn real_without_its_program_the_package_stays_while_a_receipt_stands() {

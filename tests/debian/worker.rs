@@ -25,10 +25,13 @@ const DOCKER_SAYS: &str = "{\n    \"log-driver\": \"journald\"\n}\n";
 /// What systemctl was asked for.
 pub(crate) const SYSTEMCTL_SAID: &str = "/run/lab/systemctl";
 
-/// Stands in for systemd, which does not run there: each unit runs, and what is asked is written down.
+/// Stands in for systemd, which does not run there: each unit runs, unless a test says otherwise, and what is
+/// asked is written down.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >>/run/lab/systemctl
 case " $* " in
+    *" is-enabled "*) echo enabled ;;
+    *" is-active "*) [ ! -e /run/lab/inactive ] ;;
     *" show "*) printf 'ActiveState=active\nActiveEnterTimestampMonotonic=1000\nInvocationID=first\nMainPID=1\n' ;;
 esac
 "#;

@@ -1,0 +1,158 @@
+//! What of the machine is taken back when a unit goes, and by the action undo; the rest is another's, or still to end.
+
+use std::path::Path;
+
+use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
+
+use super::Event;
+use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup, parsed};
+use super::machine::{Failure, Machine};
+use super::options::Options;
+use super::own_files;
+use super::state::{self, State};
+use super::steps::Steps;
+use super::tools::{self, Level};
+use super::workload::{State as WorkloadState, Workload};
+use crate::config::Config;
+use crate::driver::PACKAGE;
+use crate::setup::Undone;
+use crate::worker::concern::Concern;
+
+/// Where the agents of a machine's units have their folders.
+const AGENTS: &str = "/var/lib/juju/agents";
+/// What the configuration's folder would hold, were there anything in it.
+const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
+
+impl Machine<'_> {
+    pub(super) fn remove(&self, event: Event) -> Result<Ended, tools::Error> {
+        let failure = match self.take_away(event) {
+            Ok(()) => return Ok(Ended { workload: None, is_well: true }),
+            Err(Failure::Tools(error)) => return Err(error),
+            Err(Failure::Config(text) | Failure::Installation(text)) => text,
+        };
+        // Were this the hook's good end, the unit would go, and what is on the machine would stay with nobody to tell.
+        let workload = Workload::new(WorkloadState::Blocked, &format!("Removal failed: {failure}"));
+        self.tell(event, &workload)?;
+        Ok(Ended { workload: Some(workload), is_well: false })
+    }
+
+    /// Takes back what the charm has applied, unless another unit of a charm is on this machine still. What somebody else
+    /// has set up, before the charm could, stays as it is.
+    fn take_away(&self, event: Event) -> Result<(), Failure> {
+        let mut state = State::read(self.root).map_err(Failure::installation)?;
+        let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
+        let left: Vec<String> = left.cloned().collect();
+        if !left.is_empty() {
+            let text = format!("what is set up here stays: {} is on this machine too", left.join(", "));
+            state.units = left;
+            state.write(self.root).map_err(Failure::installation)?;
+            return Ok(self.tools.log(Level::Info, &text)?);
+        }
+        // What waits for a worker's builds to end, and starts it again, is this program.
+        let is_needed = state.has_applied && self.take_back_whole(event)?;
+        if !state.has_applied && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
+            let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
+            self.tools.log(Level::Info, text)?;
+        }
+        own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
+        if self.root.exists(REPORTS) {
+            self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
+        }
+        if self.root.exists(CONFIGURATION_FOLDER) {
+            self.root.remove_empty_folder(CONFIGURATION_FOLDER).map_err(Failure::installation)?;
+        }
+        self.root.remove(state::PATH).map_err(Failure::installation)?;
+        self.root.sweep(state::PATH);
+        Ok(())
+    }
+
+    /// Whether something is still to end, which comes to its end by itself. What stays otherwise fails: only the program
+    /// and charm.json, which are to go next, could take it back.
+    fn take_back_whole(&self, event: Event) -> Result<bool, Failure> {
+        let undone = self.undo(event, false)?;
+        self.log_undone(&undone)?;
+        match self.open(&undone)? {
+            None => Ok(undone.effects.iter().any(|it| it.outcome == Outcome::Pending)),
+            Some(why) => Err(Failure::Installation(format!(
+                "{why}; put that right on the machine, then juju resolved {} runs this hook again",
+                self.unit()
+            ))),
+        }
+    }
+
+    /// After the action undo nothing is set up. One that was killed, or could not begin, is ended by the next hook.
+    pub(super) fn held(&self, event: Event) -> Result<Workload, Failure> {
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        let has_driver = has_driver(&receipt);
+        let stays = |entry: &Entry| has_driver && entry.concern == Concern::Packages.as_ref();
+        if receipt.entries.iter().all(stays) {
+            return Ok(Workload::taken_back(self.unit(), None));
+        }
+        let undone = self.undo(event, false)?;
+        self.log_undone(&undone)?;
+        self.taken_back(&undone)
+    }
+
+    /// How the unit stands after an undo.
+    pub(super) fn taken_back(&self, undone: &Undone) -> Result<Workload, Failure> {
+        Ok(Workload::taken_back(self.unit(), self.open(undone)?.as_deref()))
+    }
+
+    fn log_undone(&self, undone: &Undone) -> Result<(), tools::Error> {
+        let stays = |it: &Finding| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text));
+        let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
+        let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
+        self.log_lines(&lines)
+    }
+
+    /// What an undo has not taken back, the first of it.
+    fn open(&self, undone: &Undone) -> Result<Option<String>, Failure> {
+        // What is no longer in the receipt is told as left: no later undo would know of it.
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        let is_ours = |it: &&Finding| receipt.entry(&it.path).is_some();
+        let of_paths = undone.failed.iter().chain(undone.left.iter().filter(is_ours));
+        let of_paths = of_paths.map(|it| format!("{}: {}", it.path.display(), it.text));
+        let not_done = undone.effects.iter().filter(|it| it.outcome == Outcome::Failed);
+        let mut all = of_paths.chain(not_done.map(|it| it.text.clone()));
+        let Some(first) = all.next() else { return Ok(None) };
+        Ok(Some(match all.count() {
+            0 => first,
+            more => format!("{first} (and {more} more: rocworker status)"),
+        }))
+    }
+
+    /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
+    /// otherwise, and stays in the receipt.
+    pub(super) fn undo(&self, event: Event, force: bool) -> Result<Undone, Failure> {
+        let options = self.tools.options()?;
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        // An option that cannot be read is no wish to lose a driver.
+        let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
+        let stays = (has_driver(&receipt) && !goes).then_some(Concern::Packages);
+        if stays.is_some() {
+            let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
+                        and so does rocworker undo)";
+            self.tools.log(Level::Info, text)?;
+        }
+        let config = Config::read(self.root).or_else(|error| {
+            self.tools
+                .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
+            parsed(self.root, "restart: never\n")
+        })?;
+        let mut steps = Steps::default();
+        let undone = self.with_setup(event, &config, |setup| {
+            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
+        });
+        undone.map_err(of_setup)
+    }
+
+    /// Whether a unit has its agent on this machine.
+    fn is_there(&self, unit: &str) -> bool {
+        self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
+    }
+}
+
+/// Whether a driver of AMD's came, with which everything stays that came from AMD's repositories.
+fn has_driver(receipt: &Receipt) -> bool {
+    receipt.entry(&Package::present(PACKAGE).path()).is_some()
+}
