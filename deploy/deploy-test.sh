@@ -145,17 +145,24 @@ concourse() {
 
 place_program() {
     step "The check" "Every folder of the worker's /srv is in each of its containers: tasks find the program there."
-    local unit
+    local unit folder
     for unit in "${units[@]}"; do
-        juju_ scp "$program" "$unit:/tmp/rocworker-task-check"
+        # What root installs is in every container: it comes through a folder that nobody else can write to.
+        juju_ ssh "$unit" mktemp -d
+        expect '^/[A-Za-z0-9._/-]+[[:space:]]*$' "is $unit reached? juju status tells" "${words[@]}"
+        folder=FOLDER
+        $dry_run || folder=$(grep -oE '^/[A-Za-z0-9._/-]+' <<<"$said" | tail -n 1)
+        juju_ scp "$program" "$unit:$folder/rocworker"
         run "is $unit reached? juju status tells" "${words[@]}"
-        juju_ ssh "$unit" sudo install -D -m 0755 /tmp/rocworker-task-check /srv/rocworker/rocworker
+        juju_ ssh "$unit" sudo install -D -m 0755 "$folder/rocworker" /srv/rocworker/rocworker
+        run "is $unit reached? juju status tells" "${words[@]}"
+        juju_ ssh "$unit" rm -r "$folder"
         run "is $unit reached? juju status tells" "${words[@]}"
     done
 }
 
 deploy() {
-    step "The charm" "A subordinate: it has no machine of its own and joins the worker's. A second run refreshes it."
+    step "The charm" "A subordinate: it joins the worker's machine. A second run refreshes it, and relates it if need be."
     local is_there=false
     if ! $dry_run; then
         juju_ show-application rocworker
@@ -167,7 +174,12 @@ deploy() {
     else
         juju_ deploy "$charm" rocworker --config compute-runtime=rocm
         run "juju debug-log tells why" "${words[@]}"
-        juju_ integrate "rocworker:juju-info" "$worker:juju-info"
+    fi
+    # A run that ended between the two has left the application without its relation.
+    juju_ status rocworker --relations
+    expect '' "juju status rocworker tells why" "${words[@]}"
+    if ! grep -qE "(^|[[:space:]])$worker:juju-info[[:space:]]+rocworker:host([[:space:]]|$)" <<<"$said"; then
+        juju_ integrate "rocworker:host" "$worker:juju-info"
         run "Juju before 3.0 calls it 'juju relate'" "${words[@]}"
     fi
 }
