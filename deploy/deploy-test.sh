@@ -25,7 +25,8 @@ Usage: deploy-test.sh --program FILE --url URL [OPTION]...
 Sets rocworker up on a Concourse worker that Juju runs, and has Concourse check that tasks can use AMD's GPUs.
 It needs juju with a controller, fly, and a Concourse whose worker is an application of the model.
 
-  --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker
+  --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker: of what \`cargo xtask dist\` makes,
+                   rocworker-VERSION-x86_64-linux-static
   --url URL        where Concourse's web answers
   --charm FILE     the packed charm (default: charm/rocworker.charm)
   --model NAME     the Juju model (default: the current one)
@@ -129,7 +130,7 @@ tools() {
         command -v "$tool" >/dev/null || fail "$tool is in no folder of PATH: install it"
     done
     [[ -f $charm ]] || fail "there is no $charm: pack the charm, or name one with --charm"
-    [[ -x $program ]] || fail "there is no program $program that can be run: build one for x86_64-unknown-linux-musl"
+    [[ -x $program ]] || fail "there is no program $program that can be run: \`cargo xtask dist\` makes one"
     # A program with an interpreter looks for it in the task's image.
     if readelf --program-headers --wide "$program" 2>/dev/null | grep -q 'INTERP'; then
         fail "$program is linked dynamically, and would not start in most images"
