@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::engines::concourse::UNIT;
 use crate::engines::unit::FOLDERS;
 use crate::moment::Moment;
+use crate::own_program::PACKAGED;
 use crate::setup::{self, Setup};
 
 /// The unit of Concourse's web node, as the Concourse charm has it.
@@ -91,7 +92,7 @@ impl Machine<'_> {
         });
         let beside = self.running.parent().map(|folder| folder.join("runc-amd-wrapper"));
         // The charm's folder goes with the charm: what runs later is what stays.
-        let stays = [PathBuf::from(PROGRAM), PathBuf::from("/usr/bin/rocworker")];
+        let stays = [PathBuf::from(PROGRAM), PathBuf::from(PACKAGED)];
         let stays = stays.into_iter().rev().find(|path| self.root.exists(path));
         let program = stays.unwrap_or_else(|| self.running.clone());
         act(&Setup {

@@ -16,7 +16,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Restarts, Services};
+use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -30,7 +30,7 @@ pub use single::Refused;
 pub use status::{ChosenNow, Status};
 pub use undo::Undone;
 
-use crate::config::{self, Config, Restart};
+use crate::config::{self, Config};
 use crate::engines::Versions;
 use crate::facts::Facts;
 use crate::memory::{self, Memory};
@@ -147,14 +147,9 @@ impl Setup<'_> {
     }
 
     fn services(&self) -> Services<'_> {
-        let restarts = match self.config.restart {
-            Restart::Never => Restarts::Never,
-            Restart::Drain => Restarts::Drain,
-            Restart::Now => Restarts::Now,
-        };
         Services {
             programs: self.programs,
-            restarts,
+            restarts: self.config.restart.into(),
             drain: reconcile::DRAIN,
             waiter: self.waiter.as_deref(),
             proxy: self.config.packages.proxy.as_deref(),
