@@ -6,6 +6,7 @@ mod caller;
 pub mod deb;
 mod driver;
 mod keep;
+mod own;
 mod planned;
 mod recorded;
 mod settle;
@@ -24,6 +25,7 @@ pub use boot::Booted;
 pub(crate) use boot::named;
 pub use caller::caller;
 pub use keep::{Differs, Keeping, Kept, Why};
+pub use own::{Own, running};
 pub use planned::{Planned, Saved};
 pub use settle::settle;
 pub use single::Refused;
@@ -155,22 +157,4 @@ impl Setup<'_> {
             proxy: self.config.packages.proxy.as_deref(),
         }
     }
-}
-
-/// This program, as it is called to wait for a unit.
-#[must_use]
-pub fn waiter() -> Option<Vec<String>> {
-    Some(vec![std::env::current_exe().ok()?.to_str()?.to_owned(), "settle".to_owned()])
-}
-
-/// Where the program is that runs.
-#[must_use]
-pub fn running() -> Option<PathBuf> {
-    std::env::current_exe().ok()
-}
-
-/// Where the wrapper's program is of the build that runs: beside it.
-#[must_use]
-pub fn beside() -> Option<PathBuf> {
-    Some(std::env::current_exe().ok()?.parent()?.join("runc-amd-wrapper"))
 }
