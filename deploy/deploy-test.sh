@@ -25,7 +25,8 @@ Usage: deploy-test.sh --program FILE --url URL [OPTION]...
 Sets rocworker up on a Concourse worker that Juju runs, and has Concourse check that tasks can use AMD's GPUs.
 It needs juju with a controller, fly, and a Concourse whose worker is an application of the model.
 
-  --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker
+  --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker: of what \`cargo xtask dist\` makes,
+                   rocworker-VERSION-x86_64-linux-static
   --url URL        where Concourse's web answers
   --charm FILE     the packed charm (default: charm/rocworker.charm)
   --model NAME     the Juju model (default: the current one)
@@ -129,7 +130,7 @@ tools() {
         command -v "$tool" >/dev/null || fail "$tool is in no folder of PATH: install it"
     done
     [[ -f $charm ]] || fail "there is no $charm: pack the charm, or name one with --charm"
-    [[ -x $program ]] || fail "there is no program $program that can be run: build one for x86_64-unknown-linux-musl"
+    [[ -x $program ]] || fail "there is no program $program that can be run: \`cargo xtask dist\` makes one"
     # A program with an interpreter looks for it in the task's image.
     if readelf --program-headers --wide "$program" 2>/dev/null | grep -q 'INTERP'; then
         fail "$program is linked dynamically, and would not start in most images"
@@ -145,17 +146,24 @@ concourse() {
 
 place_program() {
     step "The check" "Every folder of the worker's /srv is in each of its containers: tasks find the program there."
-    local unit
+    local unit folder
     for unit in "${units[@]}"; do
-        juju_ scp "$program" "$unit:/tmp/rocworker-task-check"
+        # What root installs is in every container: it comes through a folder that nobody else can write to.
+        juju_ ssh "$unit" mktemp -d
+        expect '^/[A-Za-z0-9._/-]+[[:space:]]*$' "is $unit reached? juju status tells" "${words[@]}"
+        folder=FOLDER
+        $dry_run || folder=$(grep -oE '^/[A-Za-z0-9._/-]+' <<<"$said" | tail -n 1)
+        juju_ scp "$program" "$unit:$folder/rocworker"
         run "is $unit reached? juju status tells" "${words[@]}"
-        juju_ ssh "$unit" sudo install -D -m 0755 /tmp/rocworker-task-check /srv/rocworker/rocworker
+        juju_ ssh "$unit" sudo install -D -m 0755 "$folder/rocworker" /srv/rocworker/rocworker
+        run "is $unit reached? juju status tells" "${words[@]}"
+        juju_ ssh "$unit" rm -r "$folder"
         run "is $unit reached? juju status tells" "${words[@]}"
     done
 }
 
 deploy() {
-    step "The charm" "A subordinate: it has no machine of its own and joins the worker's. A second run refreshes it."
+    step "The charm" "A subordinate: it joins the worker's machine. A second run refreshes it, and relates it if need be."
     local is_there=false
     if ! $dry_run; then
         juju_ show-application rocworker
@@ -167,7 +175,12 @@ deploy() {
     else
         juju_ deploy "$charm" rocworker --config compute-runtime=rocm
         run "juju debug-log tells why" "${words[@]}"
-        juju_ integrate "rocworker:juju-info" "$worker:juju-info"
+    fi
+    # A run that ended between the two has left the application without its relation.
+    juju_ status rocworker --relations
+    expect '' "juju status rocworker tells why" "${words[@]}"
+    if ! grep -qE "(^|[[:space:]])$worker:juju-info[[:space:]]+rocworker:host([[:space:]]|$)" <<<"$said"; then
+        juju_ integrate "rocworker:host" "$worker:juju-info"
         run "Juju before 3.0 calls it 'juju relate'" "${words[@]}"
     fi
 }

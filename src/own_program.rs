@@ -4,8 +4,12 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+/// Where the Debian package has it.
+pub const PACKAGED: &str = "/usr/bin/rocworker";
+/// Where an administrator puts it, and the charm.
+pub const LOCAL: &str = "/usr/local/bin/rocworker";
 /// Where it is when somebody has installed it: the package's first.
-const INSTALLED: [&str; 2] = ["/usr/bin/rocworker", "/usr/local/bin/rocworker"];
+const INSTALLED: [&str; 2] = [PACKAGED, LOCAL];
 
 /// Folders that are emptied, or stand empty at the next start (file-hierarchy(7)).
 const FLEETING: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/dev", "/proc"];

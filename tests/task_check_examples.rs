@@ -146,6 +146,10 @@ impl Desk {
         );
         desk.put("juju-status-rocworker", "rocworker/0*  active  idle  Worker ready (GPU: 2x AMD)\n");
         desk.put("juju-show-application.fails", "");
+        for (unit, folder) in [("0", "/tmp/tmp.aA0"), ("3", "/tmp/tmp.bB3")] {
+            // A terminal ends its lines like this.
+            desk.put(&format!("juju-ssh-worker/{unit}-mktemp"), &format!("{folder}\r\n"));
+        }
         desk.put("fly---target-ci-status.fails", "");
         desk.put("fly---target-ci-workers", "w1  2  linux  gpu,compute-runtime=rocm  none\n");
         desk.put(
@@ -160,7 +164,9 @@ impl Desk {
     }
 
     fn put(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 
     fn called(&self) -> String {
@@ -226,12 +232,51 @@ fn the_steps_run_in_their_order_and_a_second_run_refreshes_the_charm_and_asks_fo
     for fails in ["juju-show-application.fails", "fly---target-ci-status.fails"] {
         fs::remove_file(again.path(fails)).unwrap();
     }
+    let relations = "Integration provider  Requirer        Interface  Type         Message\nworker:juju-info      \
+                     rocworker:host  juju-info  subordinate\n";
+    again.put("juju-status-rocworker---relations", relations);
     assert!(again.run_all(&[]).status.success());
     let called = again.called();
     assert!(called.contains("juju refresh rocworker --path ./rocworker.charm\n"), "{called}");
     for word in ["deploy", "integrate", "login"] {
         assert!(!called.contains(&format!(" {word} ")), "{word}: {called}");
     }
+}
+
+#[test]
+fn a_second_run_relates_the_charm_where_the_first_ended_before_it() {
+    let others = "Integration provider  Requirer        Interface  Type         Message\nworker-2:juju-info    \
+                  rocworker:host  juju-info  subordinate\nworker:juju-info  another:host  juju-info  subordinate\n";
+    let desk = Desk::set();
+    fs::remove_file(desk.path("juju-show-application.fails")).unwrap();
+    desk.put("juju-status-rocworker---relations", others);
+    assert!(desk.run_all(&[]).status.success());
+    let called = desk.called();
+    assert!(called.contains("juju refresh rocworker "), "{called}");
+    assert!(called.contains("juju integrate rocworker:host worker:juju-info\n"), "{called}");
+}
+
+/// Juju relates an endpoint that is required with one that is provided: `juju-info` is what every application provides.
+#[test]
+fn the_relation_is_one_that_the_charm_requires() {
+    let charm: serde_yaml::Value =
+        serde_yaml::from_str(&fs::read_to_string(top().join("charm/charmcraft.yaml")).unwrap()).unwrap();
+    let desk = Desk::set();
+    assert!(desk.run_all(&[]).status.success());
+    let called = desk.called();
+    let (_, related) = called.split_once("juju integrate rocworker:").unwrap();
+    let (endpoint, other) = related.lines().next().unwrap().split_once(' ').unwrap();
+    let required = &charm["requires"][endpoint];
+    assert_eq!(required["interface"].as_str().map(|it| format!("worker:{it}")).as_deref(), Some(other));
+}
+
+#[test]
+fn what_is_no_folder_is_not_taken_for_one() {
+    let desk = Desk::set();
+    desk.put("juju-ssh-worker/0-mktemp", "/tmp/a;reboot\n");
+    let output = desk.run_all(&[]);
+    assert!(text(&output.stderr).contains("step 3 failed: nothing in its output is like"), "{output:?}");
+    assert!(!desk.called().contains("scp"), "{}", desk.called());
 }
 
 #[test]

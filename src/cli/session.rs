@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::render::Templates;
-use crate::setup::Setup;
+use crate::setup::{Own, Setup};
 use crate::worker::selection::Selection;
 
 /// What every command works with: the machine, and how to answer.
@@ -59,17 +59,9 @@ impl Session {
         act: impl FnOnce(&Setup<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let programs = Programs::of(&self.root);
-        let beside = crate::setup::beside();
-        act(&Setup {
-            root: &self.root,
-            config,
-            programs: programs.as_ref(),
-            beside: beside.as_deref(),
-            running: crate::setup::running(),
-            now: Moment::of(SystemTime::now()),
-            caller: crate::setup::caller(&caller()?),
-            waiter: crate::setup::waiter(),
-        })
+        let caller = crate::setup::caller(&caller()?);
+        let now = Moment::of(SystemTime::now());
+        act(&Own::find().setup(&self.root, config, programs.as_ref(), now, caller))
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reconcile::Restarts;
 use serde::Deserialize;
 
 use super::{Error, Source};
@@ -26,6 +27,16 @@ pub enum Restart {
     #[default]
     Drain,
     Now,
+}
+
+impl From<Restart> for Restarts {
+    fn from(restart: Restart) -> Self {
+        match restart {
+            Restart::Never => Self::Never,
+            Restart::Drain => Self::Drain,
+            Restart::Now => Self::Now,
+        }
+    }
 }
 
 /// Parameters of the kernel module, by name.

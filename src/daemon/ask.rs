@@ -39,7 +39,8 @@ pub fn ask(root: &Root) -> Option<Answer> {
         |problem: String| Some(Answer::Silent { problem: format!("{}: {problem}", shown.display()) });
     let stream = match open(root) {
         Ok(stream) => stream,
-        Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR) => return None,
+        // A path that is too long for a socket is so for a daemon's own too, which then does not begin.
+        Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return None,
         Err(Errno::EACCES) => return silent("only root may ask it".to_owned()),
         // So many wait already that one more would have to.
         Err(Errno::EAGAIN) => return silent("it does not take calls".to_owned()),

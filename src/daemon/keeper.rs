@@ -18,7 +18,7 @@ use super::places::{places, receipt};
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::setup::{self, Keeping, Kept, Setup};
+use crate::setup::{Keeping, Kept, Own};
 
 /// One look that is to be made.
 #[derive(Debug)]
@@ -156,17 +156,9 @@ impl Ground {
         say: &Sender<Said>,
     ) -> Result<Kept, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
-        let beside = setup::beside();
-        let setup = Setup {
-            root,
-            config,
-            programs: programs.as_ref(),
-            beside: beside.as_deref(),
-            running: setup::running(),
-            now: Moment::of(SystemTime::now()),
-            caller: self.caller.clone(),
-            waiter: setup::waiter(),
-        };
+        let own = Own::find();
+        let now = Moment::of(SystemTime::now());
+        let setup = own.setup(root, config, programs.as_ref(), now, self.caller.clone());
         let mut told = |progress: Progress<'_>| {
             if self.ends.load(Ordering::Relaxed) {
                 self.stand(say);

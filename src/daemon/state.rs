@@ -262,11 +262,7 @@ impl State {
             pid: std::process::id(),
             since: self.since,
             enforce: daemon.is_some_and(|it| it.enforce),
-            restart: match daemon.map(|it| it.restart) {
-                None | Some(Restart::Never) => Restarts::Never,
-                Some(Restart::Drain) => Restarts::Drain,
-                Some(Restart::Now) => Restarts::Now,
-            },
+            restart: daemon.map_or(Restarts::Never, |it| it.restart.into()),
             set_up: kept.filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up),
             config: ConfigReport {
                 path: self.path.clone(),

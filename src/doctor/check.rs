@@ -1,5 +1,7 @@
 use serde::Serialize;
 
+use crate::lxd::command::{Command, on_the_host};
+
 /// One thing that was looked at, from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
@@ -12,6 +14,35 @@ pub struct Check {
     pub evidence: String,
     /// What to do; always there when something is wrong.
     pub remedy: Option<String>,
+    /// The remedy where it is commands on the host of this container, and nothing else.
+    #[serde(skip)]
+    pub(crate) on_host: Vec<Command>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remedy {
+    text: String,
+    on_host: Vec<Command>,
+}
+
+impl From<String> for Remedy {
+    fn from(text: String) -> Self {
+        Self { text, on_host: Vec::new() }
+    }
+}
+
+impl From<&str> for Remedy {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// On the host of this container.
+impl From<Vec<Command>> for Remedy {
+    fn from(commands: Vec<Command>) -> Self {
+        Self { text: on_the_host(&commands), on_host: commands }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -50,15 +81,17 @@ impl About {
         self.check(Status::Skipped, why.into(), None)
     }
 
-    pub(crate) fn warning(self, evidence: impl Into<String>, remedy: impl Into<String>) -> Check {
+    pub(crate) fn warning(self, evidence: impl Into<String>, remedy: impl Into<Remedy>) -> Check {
         self.check(Status::Warning, evidence.into(), Some(remedy.into()))
     }
 
-    pub(crate) fn failed(self, evidence: impl Into<String>, remedy: impl Into<String>) -> Check {
+    pub(crate) fn failed(self, evidence: impl Into<String>, remedy: impl Into<Remedy>) -> Check {
         self.check(Status::Failed, evidence.into(), Some(remedy.into()))
     }
 
-    fn check(self, status: Status, evidence: String, remedy: Option<String>) -> Check {
-        Check { name: self.name, subject: self.subject, status, evidence, remedy }
+    fn check(self, status: Status, evidence: String, remedy: Option<Remedy>) -> Check {
+        let (remedy, on_host) = remedy.map(|remedy| (remedy.text, remedy.on_host)).unzip();
+        let on_host = on_host.unwrap_or_default();
+        Check { name: self.name, subject: self.subject, status, evidence, remedy, on_host }
     }
 }

@@ -3,7 +3,7 @@
 use amdgpu::{DeviceNode, NodeFault};
 use root::Meta;
 
-use super::check::{About, Check};
+use super::check::{About, Check, Remedy};
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject, name_of};
 use super::passthrough;
@@ -47,18 +47,18 @@ fn said(fault: &NodeFault) -> String {
     }
 }
 
-fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFault) -> String {
+fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFault) -> Remedy {
     match fault {
         NodeFault::Missing(_) if subject.in_container() => passthrough::of_node(subject, &node.path),
         NodeFault::NumberUnknown { .. } => {
-            "see to the driver first: without sysfs nobody knows what the node is".to_owned()
+            "see to the driver first: without sysfs nobody knows what the node is".into()
         }
-        NodeFault::Unreadable(_) => "run rocworker as root".to_owned(),
+        NodeFault::Unreadable(_) => "run rocworker as root".into(),
         fault => {
             let first =
                 if matches!(fault, NodeFault::Missing(_)) { "" } else { "remove what stands there, then " };
             let subsystem = if role == Role::Kfd { "kfd" } else { "drm" };
-            format!("{first}udevadm trigger --action=add --subsystem-match={subsystem}")
+            format!("{first}udevadm trigger --action=add --subsystem-match={subsystem}").into()
         }
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use amdgpu::{Gpu, NodeFault};
 
-use super::check::{About, Check};
+use super::check::{About, Check, Remedy};
 use super::machine::{Subject, gpus};
 use crate::host::Around;
-use crate::lxd::command::{Client, Command, Container, PLACEHOLDER};
+use crate::lxd::command::{Client, Container, PLACEHOLDER, on_the_host};
 
 /// Tells a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
 /// the concern that it is a check of.
@@ -40,11 +40,11 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
 
 /// The commands on the host, for LXD and Incus with the container's own gid of render: without `gid=` the node
 /// would be root's, which nobody in a nested user namespace can open.
-fn of_gpu(subject: &Subject<'_>, gpu: &Gpu, with_kfd: bool) -> String {
+fn of_gpu(subject: &Subject<'_>, gpu: &Gpu, with_kfd: bool) -> Remedy {
     let kfd = &subject.facts.machine.kfd.node.path;
     let Some(container) = container(subject) else {
         let render = gpu.render.as_ref().map_or(Path::new("/dev/dri/renderD…"), |node| &node.path);
-        return format!("start it with --device {} --device {}", kfd.display(), render.display());
+        return format!("start it with --device {} --device {}", kfd.display(), render.display()).into();
     };
     let further_partition = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
     let of_gpu = match (&gpu.render, gpu.pci) {
@@ -53,17 +53,18 @@ fn of_gpu(subject: &Subject<'_>, gpu: &Gpu, with_kfd: bool) -> String {
         (None, _) => None,
     };
     let Some(of_gpu) = of_gpu else {
-        return format!("rocworker lxd advise on the host names the {} commands", container.client.program());
+        return format!("rocworker lxd advise on the host names the {} commands", container.client.program())
+            .into();
     };
     let of_kfd = with_kfd.then(|| container.add_node(kfd));
-    on_the_host(&of_kfd.into_iter().chain([of_gpu]).collect::<Vec<_>>())
+    of_kfd.into_iter().chain([of_gpu]).collect::<Vec<_>>().into()
 }
 
 /// One node by its path.
-pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> String {
+pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
     match container(subject) {
-        Some(container) => on_the_host(&[container.add_node(path)]),
-        None => format!("start the container with --device {}", path.display()),
+        Some(container) => vec![container.add_node(path)].into(),
+        None => format!("start the container with --device {}", path.display()).into(),
     }
 }
 
@@ -76,11 +77,6 @@ pub(super) fn of_rights(subject: &Subject<'_>) -> String {
         None => "give the node group render and mode 0660 on the host: a container shows it as it is there"
             .to_owned(),
     }
-}
-
-fn on_the_host(commands: &[Command]) -> String {
-    let shown: Vec<String> = commands.iter().map(ToString::to_string).collect();
-    format!("on the host: {}", shown.join(" && "))
 }
 
 fn container(subject: &Subject<'_>) -> Option<Container<'static>> {

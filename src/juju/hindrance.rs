@@ -6,11 +6,7 @@ use root::Root;
 use crate::config::Config;
 use crate::doctor::{self, Check, Status};
 use crate::facts::Facts;
-
-/// What remedies on the host of a container begin with.
-const ON_THE_HOST: &str = "on the host: ";
-/// What stands between the commands of one.
-const AND: &str = " && ";
+use crate::lxd::command::{Command, on_the_host};
 
 /// In a line; `None` where doctor finds nothing wrong. In a container to which nodes were not passed, all of the
 /// commands that pass them: one alone makes no GPU usable.
@@ -26,20 +22,17 @@ pub(super) fn hindrance(
 fn told(checks: &[Check]) -> Option<String> {
     let of = |status| checks.iter().find(|check| check.status == status && check.remedy.is_some());
     let first = of(Status::Failed).or_else(|| of(Status::Warning))?;
-    let remedy = first.remedy.as_deref()?;
-    let remedy = if remedy.starts_with(ON_THE_HOST) {
-        let all = checks.iter().filter(|check| check.status == Status::Failed);
-        let mut commands: Vec<&str> = Vec::new();
-        let remedies = all.filter_map(|check| check.remedy.as_deref()?.strip_prefix(ON_THE_HOST));
-        // One that passes several nodes has a command for each, of which another has some too.
-        for command in remedies.flat_map(|remedy| remedy.split(AND)) {
-            if !commands.contains(&command) {
-                commands.push(command);
+    let remedy = if first.on_host.is_empty() {
+        first.remedy.clone()?
+    } else {
+        let mut commands: Vec<Command> = Vec::new();
+        for command in checks.iter().filter(|check| check.status == Status::Failed).flat_map(|it| &it.on_host)
+        {
+            if !commands.contains(command) {
+                commands.push(command.clone());
             }
         }
-        format!("{ON_THE_HOST}{}", commands.join(AND))
-    } else {
-        remedy.to_owned()
+        on_the_host(&commands)
     };
     // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
     let thing = first.subject.as_ref().filter(|subject| subject.contains(['/', ':']));
@@ -49,44 +42,43 @@ fn told(checks: &[Check]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
 
-    fn check(status: Status, subject: Option<&str>, evidence: &str, remedy: Option<&str>) -> Check {
-        Check {
-            name: "nodes",
-            subject: subject.map(str::to_owned),
-            status,
-            evidence: evidence.to_owned(),
-            remedy: remedy.map(str::to_owned),
-        }
-    }
+    use super::*;
+    use crate::doctor::About;
+    use crate::lxd::command::{Client, Container, PLACEHOLDER};
 
     #[test]
-    fn the_first_thing_that_fails_is_told_and_of_a_container_all_commands() {
-        let kfd = "on the host: lxc config device add CONTAINER kfd unix-char source=/dev/kfd";
-        let gpu = "on the host: lxc config device add CONTAINER gpu0 gpu pci=0000:64:00.0";
-        let both = format!("{kfd} && {}", gpu.trim_start_matches("on the host: "));
+    fn the_first_thing_that_fails_is_told_and_of_a_container_each_command_once() {
+        let lxd = Container { client: Client::Lxc, name: PLACEHOLDER, gid: Some(992) };
+        let kfd = lxd.add_node(Path::new("/dev/kfd"));
+        let gpu = lxd.add_node(Path::new("/dev/dri/renderD128"));
+        let about = |subject: &str| About::one("nodes", subject);
         for (checks, expected) in [
-            (vec![check(Status::Ok, None, "fine", None)], None),
+            (vec![about("/dev/kfd").ok("fine")], None),
             (
                 vec![
-                    check(Status::Warning, None, "a warning", Some("look")),
-                    check(Status::Failed, Some("/dev/kfd"), "is not there", Some("modprobe amdgpu")),
-                    check(Status::Failed, None, "another", Some("another")),
+                    About::all("nodes").warning("a warning", "look"),
+                    about("/dev/kfd").failed("is not there", "modprobe amdgpu"),
+                    About::all("nodes").failed("another", "another"),
                 ],
                 Some("/dev/kfd is not there: modprobe amdgpu".to_owned()),
             ),
             (
                 vec![
-                    check(Status::Failed, Some("passthrough"), "none of them in /dev", Some(gpu)),
-                    check(Status::Failed, Some("/dev/kfd"), "is not there", Some(kfd)),
-                    check(Status::Failed, None, "both", Some(&both)),
+                    about("passthrough").failed("none of them in /dev", vec![kfd.clone(), gpu.clone()]),
+                    about("/dev/kfd").failed("is not there", vec![kfd.clone()]),
+                    about("/dev/dri/renderD129").warning("is not there", "look"),
                 ],
-                Some(
-                    "none of them in /dev: on the host: lxc config device add CONTAINER gpu0 gpu pci=0000:64:00.0 && lxc \
-                     config device add CONTAINER kfd unix-char source=/dev/kfd"
-                        .to_owned(),
-                ),
+                Some(format!("none of them in /dev: on the host: {kfd} && {gpu}")),
+            ),
+            (
+                vec![
+                    about("/dev/kfd").failed("is not there", vec![kfd.clone()]),
+                    about("passthrough").failed("none of them in /dev", vec![gpu.clone()]),
+                    about("GPU 1").failed("cannot be opened", "on the host: see to its group"),
+                ],
+                Some(format!("/dev/kfd is not there: on the host: {kfd} && {gpu}")),
             ),
         ] {
             assert_eq!(told(&checks), expected);

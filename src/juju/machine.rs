@@ -13,7 +13,8 @@ use crate::config::Config;
 use crate::engines::concourse::UNIT;
 use crate::engines::unit::FOLDERS;
 use crate::moment::Moment;
-use crate::setup::{self, Setup};
+use crate::own_program::PACKAGED;
+use crate::setup::{self, Own, Setup};
 
 /// The unit of Concourse's web node, as the Concourse charm has it.
 const WEB_UNIT: &str = "concourse-server.service";
@@ -92,20 +93,12 @@ impl Machine<'_> {
         act: impl FnOnce(&Setup<'_>) -> Result<T, setup::Error>,
     ) -> Result<T, setup::Error> {
         let programs = self.told_programs();
-        let beside = self.running.parent().map(|folder| folder.join("runc-amd-wrapper"));
         // The charm's folder goes with the charm: what runs later is what stays.
-        let stays = [PathBuf::from(PROGRAM), PathBuf::from("/usr/bin/rocworker")];
+        let stays = [PathBuf::from(PROGRAM), PathBuf::from(PACKAGED)];
         let stays = stays.into_iter().rev().find(|path| self.root.exists(path));
         let program = stays.unwrap_or_else(|| self.running.clone());
-        act(&Setup {
-            root: self.root,
-            config,
-            programs: programs.as_ref(),
-            beside: beside.as_deref(),
-            waiter: program.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]),
-            running: Some(program),
-            now: self.now,
-            caller: format!("{}, for {}'s {}", self.caller, self.unit(), event.described()),
-        })
+        let own = Own::at(&self.running, program);
+        let caller = format!("{}, for {}'s {}", self.caller, self.unit(), event.described());
+        act(&own.setup(self.root, config, programs.as_ref(), self.now, caller))
     }
 }

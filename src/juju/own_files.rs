@@ -6,13 +6,12 @@ use root::{Attributes, Kind, Root};
 
 use super::state::{self, State, around, is_among};
 use crate::config;
+use crate::own_program::{LOCAL, PACKAGED};
 use crate::worker::{boot, daemon};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
 /// at each start names it, and it is on everybody's PATH.
-pub(super) const PROGRAM: &str = "/usr/local/bin/rocworker";
-/// Where the Debian package has it. It is then used as it stands there.
-const PACKAGED: &str = "/usr/bin/rocworker";
+pub(super) const PROGRAM: &str = LOCAL;
 
 /// As much as a configuration may have.
 const TEXT_LIMIT: usize = 64 << 10;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use reconcile::command::{self, KEPT, Programs};
+use reconcile::command::{self, Programs};
 use serde::Deserialize;
 
 use super::advice::Cdi;
 use super::command::Client;
+use super::resources::LIMIT;
 use crate::groups;
 
 /// It looks at every CPU, disk and card of the host before it answers.
@@ -25,9 +26,7 @@ pub enum Error {
     NoClient,
     #[error(transparent)]
     Command(#[from] command::Error),
-    #[error(
-        "{0} query /1.0/resources answers more than 1 MiB: write it to a file, and give that with --json FILE"
-    )]
+    #[error("{0} query /1.0/resources answers more than {limit} MiB, which no machine has", limit = LIMIT >> 20)]
     TooLong(&'static str),
 }
 
@@ -44,10 +43,11 @@ pub fn client(programs: &Programs, wanted: Option<Client>) -> Result<Client, Err
 /// The host's resources, as the daemon tells them.
 ///
 /// # Errors
-/// When the client fails, or its answer is longer than what is kept of one.
+/// When the client fails, or its answer is longer than [`LIMIT`].
 pub fn resources(programs: &Programs, client: Client) -> Result<Vec<u8>, Error> {
+    let programs = programs.keeping(LIMIT + 1);
     let output = programs.run(&[client.program(), "query", "/1.0/resources"], PATIENCE)?;
-    if output.stdout.len() >= KEPT {
+    if output.stdout.len() > LIMIT {
         return Err(Error::TooLong(client.program()));
     }
     Ok(output.stdout)

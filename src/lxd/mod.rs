@@ -1,5 +1,4 @@
-//! LXD and Incus: which commands pass AMD's cards, and only them, into a container, and what is said inside one that
-//! lacks them.
+//! LXD and Incus: which commands pass AMD's cards, and only them, into a container.
 //!
 //! [`resources`] reads what the host's daemon answers, [`advice`] says what follows from it, and every command that
 //! anybody is told comes from [`command`]. Nothing here runs a command that changes something.
@@ -7,7 +6,6 @@
 pub mod advice;
 pub mod ask;
 pub mod command;
-pub mod inside;
 mod notes;
 pub mod resources;
 mod way;

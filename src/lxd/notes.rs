@@ -23,7 +23,7 @@ pub(super) fn notes(cards: &[Card], considered: &[Considered], question: &Questi
     let others: Vec<_> = considered
         .iter()
         .zip(cards)
-        .filter(|(_, card)| !is_amd(card) && !is_bare(card) && !is_bare(card))
+        .filter(|(_, card)| !is_amd(card) && !is_bare(card))
         .map(|(card, _)| card.called())
         .collect();
     if !others.is_empty() {

@@ -6,6 +6,7 @@ mod caller;
 pub mod deb;
 mod driver;
 mod keep;
+mod own;
 mod planned;
 mod recorded;
 mod settle;
@@ -16,7 +17,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Restarts, Services};
+use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -24,13 +25,14 @@ pub use boot::Booted;
 pub(crate) use boot::named;
 pub use caller::caller;
 pub use keep::{Differs, Keeping, Kept, Why};
+pub use own::{Own, running};
 pub use planned::{Planned, Saved};
 pub use settle::settle;
 pub use single::Refused;
 pub use status::{ChosenNow, Status};
 pub use undo::Undone;
 
-use crate::config::{self, Config, Restart};
+use crate::config::{self, Config};
 use crate::engines::Versions;
 use crate::facts::Facts;
 use crate::memory::{self, Memory};
@@ -147,35 +149,12 @@ impl Setup<'_> {
     }
 
     fn services(&self) -> Services<'_> {
-        let restarts = match self.config.restart {
-            Restart::Never => Restarts::Never,
-            Restart::Drain => Restarts::Drain,
-            Restart::Now => Restarts::Now,
-        };
         Services {
             programs: self.programs,
-            restarts,
+            restarts: self.config.restart.into(),
             drain: reconcile::DRAIN,
             waiter: self.waiter.as_deref(),
             proxy: self.config.packages.proxy.as_deref(),
         }
     }
-}
-
-/// This program, as it is called to wait for a unit.
-#[must_use]
-pub fn waiter() -> Option<Vec<String>> {
-    Some(vec![std::env::current_exe().ok()?.to_str()?.to_owned(), "settle".to_owned()])
-}
-
-/// Where the program is that runs.
-#[must_use]
-pub fn running() -> Option<PathBuf> {
-    std::env::current_exe().ok()
-}
-
-/// Where the wrapper's program is of the build that runs: beside it.
-#[must_use]
-pub fn beside() -> Option<PathBuf> {
-    Some(std::env::current_exe().ok()?.parent()?.join("runc-amd-wrapper"))
 }

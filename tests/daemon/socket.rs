@@ -54,3 +54,14 @@ fn status_does_not_wait_for_one_that_does_not_answer() {
     drop(listener);
     assert_eq!(laid.json(&["status"])["daemon"], Value::Null, "the socket leads to nobody");
 }
+
+/// A socket's path has at most 107 bytes (unix(7)).
+#[test]
+fn beneath_a_root_whose_path_is_too_long_for_a_socket_no_daemon_runs_and_status_says_so() {
+    let above = tempfile::tempdir().unwrap();
+    let top = above.path().join("a".repeat(110));
+    std::fs::create_dir(&top).unwrap();
+    let root = root::Root::open(&top).unwrap();
+    assert!(rocworker::daemon::socket::Server::bind(&root).is_err());
+    assert_eq!(rocworker::daemon::ask::ask(&root), None);
+}

@@ -173,12 +173,26 @@ fn a_daemon_is_asked_for_cards_for_the_group_and_for_what_it_can() {
     assert!(text.contains(form), "{text}");
 }
 
+/// Of a server with some hundred threads, nearly all of it is about them, and stands before the cards.
+#[test]
+fn the_answer_of_a_large_server_is_read_whole() {
+    let mut large = answer();
+    let flags = vec!["avx512_vpopcntdq"; 64];
+    let threads: Vec<Value> = (0..2048).map(|id| json!({"id": id, "flags": flags})).collect();
+    large["cpu"]["sockets"] = json!([{"cores": [{"threads": threads}]}]);
+    let large = large.to_string();
+    assert!(large.len() > 2_000_000, "{}", large.len());
+    let output = asked(&client(&large, "{}"), &["lxd", "advise"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && stdout.contains("gpu0 gpu pci=0000:03:00.0"), "{stdout}");
+}
+
 #[test]
 fn a_client_that_fails_or_answers_without_end_is_an_error_that_says_what_to_do() {
-    let endless = " ".repeat(1 << 20);
+    let endless = " ".repeat((16 << 20) + 1);
     for (answer, said) in [
         ("", "cannot use lxc query /1.0/resources: it is no JSON"),
-        (endless.as_str(), "answers more than 1 MiB: write it to a file, and give that with --json FILE"),
+        (endless.as_str(), "lxc query /1.0/resources answers more than 16 MiB, which no machine has"),
     ] {
         let output = asked(&client(answer, "{}"), &["lxd", "advise"]);
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -13,6 +13,7 @@ mod pci_ids;
 mod picture;
 mod refusal;
 mod repository;
+mod static_program;
 mod test;
 mod wrapper_build;
 
@@ -27,8 +28,9 @@ usage: cargo xtask test [--yes]
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it
-       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--out FOLDER] [--fast]
-           makes the Debian package, the tarball, the bill of materials and their checksums in target/dist.
+       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--static FILE] [--out FOLDER] [--fast]
+           makes the Debian package, the tarball, the static program for tasks, the bill of materials and their
+           checksums in target/dist.
            FILE: pack these programs instead of building them. --fast: larger files in less time
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check

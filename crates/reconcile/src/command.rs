@@ -14,8 +14,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use root::Root;
 
-/// What is kept of each stream. The rest is read and dropped, so that the command can end.
-pub const KEPT: usize = 1 << 20;
+/// What is kept of each stream, where nothing else is said. The rest is read and dropped, so that the command can end.
+const KEPT: usize = 1 << 20;
 
 /// How long the streams may stay open after the command has ended: a child of its own may hold them.
 const LINGER: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ pub struct Programs {
     path: OsString,
     interrupt: Option<Arc<AtomicBool>>,
     environment: Vec<(String, String)>,
+    /// Bytes of each stream.
+    kept: usize,
 }
 
 /// Where a line came out.
@@ -44,7 +46,7 @@ pub enum Stream {
 /// Who is told each line as it comes.
 type Hear<'a> = &'a mut dyn FnMut(Stream, &str);
 
-/// What a command that ended with 0 wrote, the first mebibyte of each stream.
+/// What a command that ended with 0 wrote: of each stream the first mebibyte, or as much as [`Programs::keeping`] says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub stdout: Vec<u8>,
@@ -86,7 +88,7 @@ impl Programs {
     /// The commands in these folders, given as PATH gives them.
     #[must_use]
     pub fn in_folders(path: impl Into<OsString>) -> Self {
-        Self { path: path.into(), interrupt: None, environment: Vec::new() }
+        Self { path: path.into(), interrupt: None, environment: Vec::new(), kept: KEPT }
     }
 
     /// The same commands, each of them killed with its children once `interrupt` is true.
@@ -107,6 +109,12 @@ impl Programs {
         let mut same = self.clone();
         same.environment.extend(variables);
         same
+    }
+
+    /// The same commands, and of each stream so many bytes are kept.
+    #[must_use]
+    pub fn keeping(&self, bytes: usize) -> Self {
+        Self { kept: bytes, ..self.clone() }
     }
 
     /// Where a command is.
@@ -200,7 +208,8 @@ fn run(
     let (send, heard) = channel();
     let is_heard = hear.is_some();
     let lines = |stream| is_heard.then(|| Lines { stream, to: send.clone() });
-    let (stdout, stderr) = (kept(stdout, lines(Stream::Stdout)), kept(stderr, lines(Stream::Stderr)));
+    let stdout = kept(stdout, programs.kept, lines(Stream::Stdout));
+    let stderr = kept(stderr, programs.kept, lines(Stream::Stderr));
     let mut nobody = |_: Stream, _: &str| {};
     let hear = hear.unwrap_or(&mut nobody);
     let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
@@ -248,14 +257,14 @@ fn wait<'a>(
 }
 
 /// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
-fn kept(mut stream: PipeReader, mut lines: Option<Lines>) -> Receiver<Vec<u8>> {
+fn kept(mut stream: PipeReader, most: usize, mut lines: Option<Lines>) -> Receiver<Vec<u8>> {
     let (send, receive) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0_u8; 8192];
         let mut begun = Vec::new();
         while let Ok(count @ 1..) = stream.read(&mut chunk) {
-            let room = KEPT - bytes.len();
+            let room = most - bytes.len();
             bytes.extend(chunk.iter().take(count.min(room)));
             if let Some(lines) = &mut lines {
                 lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
@@ -381,6 +390,8 @@ mod tests {
     fn of_an_endless_answer_the_start_is_kept() {
         let output = here().run(&["head", "-c", "5000000", "/dev/zero"], LONG).unwrap();
         assert_eq!(output.stdout.len(), KEPT);
+        let output = here().keeping(5).run(&["head", "-c", "5000000", "/dev/zero"], LONG).unwrap();
+        assert_eq!(output.stdout.len(), 5);
     }
 
     #[test]

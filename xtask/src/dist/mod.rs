@@ -8,6 +8,7 @@ mod deb;
 mod files;
 mod parts;
 mod sbom;
+mod static_program;
 mod sums;
 mod tarball;
 mod units;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{repository, wrapper_build};
+use crate::{repository, static_program as built, wrapper_build};
 pub(crate) use deb::Compression;
 use parts::Parts;
 
@@ -29,11 +30,13 @@ pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
 /// The version of the workspace, which all of its packages have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The two programs, as they are to be handed out: without symbols.
+/// The programs, as they are to be handed out: without symbols.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) rocworker: PathBuf,
     pub(crate) wrapper: PathBuf,
+    /// rocworker again, without a library: what tasks run in any image.
+    pub(crate) without_libraries: PathBuf,
 }
 
 /// What a person or CI asks for; what is not said is built, in full.
@@ -41,6 +44,7 @@ pub(crate) struct Programs {
 struct Asked {
     rocworker: Option<PathBuf>,
     wrapper: Option<PathBuf>,
+    without_libraries: Option<PathBuf>,
     out: Option<PathBuf>,
     fast: bool,
 }
@@ -53,6 +57,7 @@ impl Asked {
             match word.as_str() {
                 "--rocworker" => asked.rocworker = Some(words.next()?.into()),
                 "--wrapper" => asked.wrapper = Some(words.next()?.into()),
+                "--static" => asked.without_libraries = Some(words.next()?.into()),
                 "--out" => asked.out = Some(words.next()?.into()),
                 "--fast" => asked.fast = true,
                 _ => return None,
@@ -63,12 +68,13 @@ impl Asked {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let usage =
-        "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --out FOLDER and --fast, each or none";
+    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --static FILE, --out FOLDER and --fast, each \
+                 or none";
     let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
     let programs = Programs {
         rocworker: asked.rocworker.map_or_else(release, Ok)?,
         wrapper: asked.wrapper.map_or_else(wrapper_build::build, Ok)?,
+        without_libraries: asked.without_libraries.map_or_else(built::release, Ok)?,
     };
     let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
     let compression = if asked.fast { Compression::Fast } else { Compression::Small };
@@ -87,10 +93,17 @@ fn release() -> Result<PathBuf> {
 /// with the folder.
 pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
     let folder = repository::target().join("dist-for-tests");
-    let stripped = folder.join("rocworker");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    Command::new(["strip", "--strip-all", "-o"]).arguments([&stripped, &programs.rocworker]).run()?;
-    let programs = Programs { rocworker: stripped, wrapper: programs.wrapper.clone() };
+    let stripped = |name: &str, program: &PathBuf| {
+        let stripped = folder.join(name);
+        Command::new(["strip", "--strip-all", "-o"]).arguments([&stripped, program]).run()?;
+        Ok::<_, anyhow::Error>(stripped)
+    };
+    let programs = Programs {
+        rocworker: stripped("rocworker", &programs.rocworker)?,
+        wrapper: programs.wrapper.clone(),
+        without_libraries: stripped("without-libraries", &programs.without_libraries)?,
+    };
     make(&programs, &folder, Compression::Fast)?;
     Ok(folder)
 }
@@ -109,6 +122,7 @@ pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) ->
     let made = [
         deb::build(&parts, moment, compression, work.path(), out)?,
         tarball::write(&parts, moment, compression, out)?,
+        static_program::write(&programs.without_libraries, out)?,
         sbom::write(&crates, moment, out)?,
     ];
     let sums = sums::write(&made, out)?;
@@ -143,12 +157,13 @@ mod tests {
         else {
             return;
         };
-        let programs = Programs { rocworker: made.join("rocworker"), wrapper };
+        let (rocworker, without_libraries) = (made.join("rocworker"), made.join("without-libraries"));
+        let programs = Programs { rocworker, wrapper, without_libraries };
         // The second begins in a later second than the first, and in another folder.
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [one, other] =
             folders.each_ref().map(|out| make(&programs, out.path(), Compression::Fast).unwrap());
-        assert_eq!(one.len(), 4);
+        assert_eq!(one.len(), 5);
         for (one, other) in one.iter().zip(&other) {
             assert!(fs::read(one).unwrap() == fs::read(other).unwrap(), "{}", one.display());
         }
@@ -159,9 +174,10 @@ mod tests {
         let parse =
             |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(parse(&[]), Some(Asked::default()));
-        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w"]).unwrap();
+        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w", "--static", "s"]).unwrap();
         assert!(asked.fast && asked.rocworker.is_none());
         assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
+        assert_eq!(asked.without_libraries, Some("s".into()));
         for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
             assert_eq!(parse(words), None, "{words:?}");
         }

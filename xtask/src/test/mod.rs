@@ -10,7 +10,6 @@ mod needs;
 mod privilege;
 mod real;
 mod releases;
-mod static_program;
 mod step;
 
 use std::ffi::OsString;
@@ -21,7 +20,7 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{dist, fuzz, repository, wrapper_build};
+use crate::{dist, fuzz, repository, static_program, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
@@ -54,7 +53,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let program = steps.run("program", "make rocworker build", program)?;
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
-    let programs = dist::Programs { rocworker: program.clone(), wrapper: wrapper.clone() };
+    let programs = dist::Programs {
+        rocworker: program.clone(),
+        wrapper: wrapper.clone(),
+        without_libraries: static_program.clone(),
+    };
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";

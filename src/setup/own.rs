@@ -1,0 +1,63 @@
+//! The program that sets a machine up: where it stands, and what is beside it.
+
+use std::path::{Path, PathBuf};
+
+use reconcile::command::Programs;
+use root::Root;
+
+use super::Setup;
+use crate::config::Config;
+use crate::moment::Moment;
+
+/// What of a program a [`Setup`] is told.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Where it stands and stays: what is begun later is begun by this path.
+    program: Option<PathBuf>,
+    /// Where the wrapper's program is of its build.
+    beside: Option<PathBuf>,
+}
+
+impl Own {
+    /// The one that runs, with the wrapper beside it; neither is known where the kernel does not say.
+    #[must_use]
+    pub fn find() -> Self {
+        running().map_or_else(Self::default, |running| Self::at(&running, running.clone()))
+    }
+
+    /// One that runs at a place which may go: `stays` is where the same is later.
+    #[must_use]
+    pub fn at(running: &Path, stays: PathBuf) -> Self {
+        let beside = running.parent().map(|folder| folder.join("runc-amd-wrapper"));
+        Self { program: Some(stays), beside }
+    }
+
+    /// One run on one machine. `caller`: who called, for the history.
+    #[must_use]
+    pub fn setup<'a>(
+        &'a self,
+        root: &'a Root,
+        config: &'a Config,
+        programs: Option<&'a Programs>,
+        now: Moment,
+        caller: String,
+    ) -> Setup<'a> {
+        let waiter = self.program.as_deref().and_then(Path::to_str);
+        Setup {
+            root,
+            config,
+            programs,
+            beside: self.beside.as_deref(),
+            running: self.program.clone(),
+            now,
+            caller,
+            waiter: waiter.map(|program| vec![program.to_owned(), "settle".to_owned()]),
+        }
+    }
+}
+
+/// Where the program is that runs.
+#[must_use]
+pub fn running() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
