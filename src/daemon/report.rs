@@ -43,7 +43,8 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReport {
     pub path: PathBuf,
-    /// Why what stands there now is not in force: the last good one is, or none.
+    /// Why what stands there now is not in force: the last good one is, or none. It is wrong, by itself or on this machine,
+    /// or the last apply was by another.
     pub problem: Option<String>,
     pub in_force: bool,
 }

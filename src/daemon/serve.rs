@@ -110,11 +110,12 @@ impl Daemon {
     fn new(given: Given) -> Result<Self, Error> {
         let Given { root, config, manager, caller } = given;
         let root = Arc::new(root);
+        let source = Arc::new(config);
         let began = Instant::now();
         let notifier = Notifier::to(manager.socket.as_deref()).map_err(kernel("reach systemd"))?;
         let ends = on(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
         let reloads = on(&[signal_hook::consts::SIGHUP])?;
-        let mut state = State::new(config, Moment::of(SystemTime::now()).seconds());
+        let mut state = State::new(Arc::clone(&source), Moment::of(SystemTime::now()).seconds());
         // Beneath another Root the kernel's devices are another machine's.
         let netlink = if root.is_host() {
             Netlink::open()
@@ -134,7 +135,7 @@ impl Daemon {
             .ok();
         let (wake, woken) = pair()?;
         let is_ending = Arc::new(AtomicBool::new(false));
-        let ground = Ground { root: Arc::clone(&root), ends: Arc::clone(&is_ending), wake, caller };
+        let ground = Ground { root: Arc::clone(&root), source, ends: Arc::clone(&is_ending), wake, caller };
         let keeper = Keeper::start(ground).map_err(kernel("start a thread"))?;
         let agenda = Agenda::new(began.elapsed(), LIMITS, state.interval());
         Ok(Self {
@@ -281,7 +282,7 @@ impl Daemon {
                     self.watch = done.watch.take();
                     self.looks = None;
                     self.receipt = Some(done.receipt);
-                    if done.watches_more {
+                    if done.again {
                         self.agenda.heard(now, Cause::Files);
                     }
                     let ended = self.state.looked(&self.root, now, *done);

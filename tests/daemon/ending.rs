@@ -59,6 +59,36 @@ fn it_answers_while_another_run_is_at_work_and_goes_on_afterwards() {
 }
 
 #[test]
+fn what_was_to_be_done_before_another_run_is_not_done_after_it_by_a_configuration_that_is_no_more() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    eventually("it waits for the lock", || running.has_open("var/lib/rocworker/lock"));
+    laid.put("etc/rocworker/config.yaml", "daemon: {enforce: false}\n");
+    drop(lock);
+    let said = running.until("it follows the new one", |daemon| daemon["enforce"] == false);
+    assert_eq!((laid.text(SPEC).as_str(), &said["counts"]["changes"]), ("{}", &0.into()), "{said:#}");
+    let said = running.until("it says what differs", |daemon| daemon["differs"][0].is_object());
+    assert_eq!(said["differs"][0]["why"], "reported", "{said:#}");
+}
+
+#[test]
+fn what_an_undo_decided_meanwhile_counts_though_the_receipt_is_the_same() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    eventually("it waits for the lock", || running.has_open("var/lib/rocworker/lock"));
+    laid.put("var/lib/rocworker/memory.json", "{\"schema_version\": 1, \"undone\": true}");
+    drop(lock);
+    running.until("it has seen that", |daemon| daemon["set_up"] == false);
+    assert_eq!(laid.text(SPEC), "{}");
+}
+
+#[test]
 fn one_that_was_killed_hinders_no_next_one() {
     let laid = Laid::demo("");
     drop(applied(&laid));

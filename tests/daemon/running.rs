@@ -82,9 +82,23 @@ impl<'a> Running<'a> {
         let began = Instant::now();
         eventually("it has ended", || self.child.try_wait().unwrap().is_some());
         let took = began.elapsed();
+        let (status, said) = self.ends_by_itself();
+        (status, took, said)
+    }
+
+    /// How it ends, and what it has said.
+    pub(crate) fn ends_by_itself(mut self) -> (ExitStatus, String) {
+        eventually("it has ended", || self.child.try_wait().unwrap().is_some());
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap(), took, said)
+        (self.child.wait().unwrap(), said)
+    }
+
+    /// Whether it has a file of the machine open.
+    pub(crate) fn has_open(&self, path: &str) -> bool {
+        let path = self.laid.path(path).canonicalize().unwrap();
+        let mut open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        open.any(|entry| fs::read_link(entry.unwrap().path()).is_ok_and(|link| link == path))
     }
 
     /// A number of kilobytes from /proc/PID/status.
