@@ -13,6 +13,7 @@ use reconcile::command::Programs;
 use reconcile::{Progress, Restarts};
 use root::{Identity, Root};
 
+use super::build::Build;
 use super::interests::Interests;
 use super::places::{places, receipt};
 use super::state;
@@ -80,6 +81,7 @@ pub struct Keeper {
 pub struct Ground {
     pub root: Arc<Root>,
     pub source: Arc<state::Config>,
+    pub build: Option<Build>,
     /// Told to end: no further change is begun, and no program waited for.
     pub ends: Arc<AtomicBool>,
     /// Gets a byte with each thing that is said.
@@ -137,7 +139,10 @@ impl Ground {
             let known = std::mem::take(interests);
             let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
             unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
-            let is_current = || self.source.read(&root).map(Arc::new) == read;
+            let is_current = || {
+                let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
+                !is_replaced && self.source.read(&root).map(Arc::new) == read
+            };
             let keep = |by: &By| {
                 let By { config, restarts, tags_may_go } = by;
                 let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);

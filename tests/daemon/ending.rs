@@ -1,5 +1,6 @@
 //! The end of a daemon.
 
+use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -86,6 +87,25 @@ fn what_an_undo_decided_meanwhile_counts_though_the_receipt_is_the_same() {
     drop(lock);
     running.until("it has seen that", |daemon| daemon["set_up"] == false);
     assert_eq!(laid.text(SPEC), "{}");
+}
+
+#[test]
+fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    // On one file system with the program, which is some hundred megabytes.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (program, new) = (dir.path().join("rocworker"), dir.path().join("new"));
+    fs::hard_link(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
+    let running = Running::by(&program, &laid);
+    fs::write(&new, "stands for another build").unwrap();
+    fs::rename(&new, &program).unwrap();
+    laid.put(SPEC, "{}");
+    let (status, said) = running.ends_by_itself();
+    assert_eq!((status.code(), laid.text(SPEC).as_str()), (Some(1), "{}"), "{said}");
+    let expected = format!("{} is another build of this program by now", program.display());
+    assert!(said.contains(&expected), "{said}");
+    assert!(!laid.path("run/rocworker/daemon.sock").exists());
 }
 
 #[test]
