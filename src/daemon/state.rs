@@ -12,7 +12,7 @@ use super::agenda::{Agenda, Cause, Ended};
 use super::hold::Hold;
 use super::keeper::{By, Done, Order};
 use super::nodes::Nodes;
-use super::report::{ConfigReport, Counts, Failing, Last, Report, Said, Sources};
+use super::report::{ConfigReport, Counts, Failing, Last, Problem, Report, Said, Sources};
 use super::watch::Watch;
 use crate::config::{self, ClusterBloom, Restart};
 use crate::moment::Moment;
@@ -287,6 +287,7 @@ impl State {
             _ => None,
         });
         let problem = self.config_problem.as_ref().or(self.unfit.as_ref()).or(other);
+        let problems = kept.iter().flat_map(|kept| &kept.notes).filter(|note| note.problem);
         let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
         let said =
             |findings: &[reconcile::Finding]| findings.iter().cloned().map(Said::from).collect::<Vec<_>>();
@@ -321,6 +322,9 @@ impl State {
             differs: kept.map(|kept| kept.differs.clone()).unwrap_or_default(),
             tags_held_until: self.hold.ends().map(clock),
             pending: kept.map(|kept| kept.pending.clone()).unwrap_or_default(),
+            problems: problems
+                .map(|note| Problem { about: note.about.clone(), text: note.text.clone() })
+                .collect(),
         }
     }
 

@@ -76,6 +76,21 @@ fn a_gpu_that_goes_is_offered_no_more_at_once_and_is_again_when_it_comes_back() 
 }
 
 #[test]
+fn a_chosen_gpu_that_is_left_out_is_a_problem_that_is_told() {
+    let laid = Laid::demo("gpu-device-ids: [0, 1]\n");
+    let running = applied(&laid);
+    assert_eq!(running.says()["problems"], serde_json::json!([]));
+    node(&laid, false);
+    let said = running.until("it is told", |daemon| daemon["problems"][0].is_object());
+    assert_eq!((&said["problems"][0]["about"], &said["failing"]), (&"gpu".into(), &serde_json::Value::Null));
+    let (code, told) = laid.fails(&["status"]);
+    let sentence = "! the daemon keeps this machine so: 1 problem: gpu: GPU 0 is configured and left out: ";
+    assert!(code == 3 && told.contains(sentence), "{told}");
+    node(&laid, true);
+    running.until("it is none any more", |daemon| daemon["problems"] == serde_json::json!([]));
+}
+
+#[test]
 fn a_chosen_gpu_that_has_gone_from_the_bus_is_offered_no_more() {
     let laid = Laid::demo("gpu-device-ids: 0\n");
     let running = applied(&laid);
