@@ -44,6 +44,19 @@ pub struct Memory {
     /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
+    /// By which configuration the machine was last set up. `None`: by its own, which said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Followed>,
+}
+
+/// A configuration that was followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Followed {
+    /// Where it was, when it was not the machine's own (`--config`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<PathBuf>,
+    /// Of its text, as in the history.
+    pub sha256: String,
 }
 
 /// Why what is remembered cannot be read.
@@ -72,6 +85,7 @@ impl Default for Memory {
             driver: None,
             unverified: false,
             undone: false,
+            config: None,
         }
     }
 }

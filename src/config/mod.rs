@@ -161,6 +161,12 @@ impl Config {
         Ok((self, unused))
     }
 
+    /// Where it was read, as it is shown: with the Root that it was read beneath.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
     /// The text that it was read from; empty where there was no file.
     #[must_use]
     pub fn text(&self) -> &str {

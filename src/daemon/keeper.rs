@@ -13,23 +13,35 @@ use reconcile::command::Programs;
 use reconcile::{Progress, Restarts};
 use root::{Identity, Root};
 
+use super::build::Build;
 use super::interests::Interests;
 use super::places::{places, receipt};
+use super::state;
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::setup::{Keeping, Kept, Own};
+use crate::setup::{Keeping, Kept, Own, Stopped};
 
 /// One look that is to be made.
 #[derive(Debug)]
 pub struct Order {
+    /// The configuration as it was read for this look, or why it is wrong.
+    pub read: Result<Arc<Config>, String>,
     /// `None`: none is in force, and nothing is done but to watch for one.
-    pub config: Option<Arc<Config>>,
+    pub by: Option<By>,
+    /// The last one that was followed, when that is another: in force where the first turns out to be wrong on this machine.
+    pub last_good: Option<By>,
     pub watch: Option<Watch>,
-    pub restarts: Restarts,
     pub closely: bool,
-    pub tags_may_go: bool,
     pub given_up: BTreeSet<PathBuf>,
+}
+
+/// A configuration, and what may be done by it now.
+#[derive(Debug)]
+pub struct By {
+    pub config: Arc<Config>,
+    pub restarts: Restarts,
+    pub tags_may_go: bool,
 }
 
 /// What came of it.
@@ -38,11 +50,14 @@ pub struct Done {
     pub watch: Option<Watch>,
     /// Why something cannot be watched.
     pub unwatched: Option<String>,
-    /// Whether something else is watched than before the look: what changed there meanwhile was not heard.
-    pub watches_more: bool,
+    /// Whether something else is watched than before the look, so that what changed there meanwhile was not heard, or
+    /// something else is to be done: it is to be looked at once more.
+    pub again: bool,
     /// Which receipt it has left.
     pub receipt: Option<Identity>,
     pub kept: Result<Kept, String>,
+    /// Why the configuration cannot be followed on this machine.
+    pub unfit: Option<String>,
     pub took: Duration,
 }
 
@@ -65,6 +80,8 @@ pub struct Keeper {
 #[derive(Debug)]
 pub struct Ground {
     pub root: Arc<Root>,
+    pub source: Arc<state::Config>,
+    pub build: Option<Build>,
     /// Told to end: no further change is begun, and no program waited for.
     pub ends: Arc<AtomicBool>,
     /// Gets a byte with each thing that is said.
@@ -111,33 +128,45 @@ impl Ground {
 
     fn carry_out(&self, order: Order, interests: &mut Interests, say: &Sender<Said>) -> Done {
         let began = Instant::now();
-        let Order { config, mut watch, restarts, closely, tags_may_go, given_up } = order;
+        let Order { read, by, last_good, mut watch, closely, given_up } = order;
+        let config = by.as_ref().map(|by| Arc::clone(&by.config));
+        let mut unfit = None;
         let mut unwatched = None;
-        let mut watches_more = false;
+        let mut again = false;
         let mut left = None;
         let kept = self.now().and_then(|root| {
             // What was watched for until now: what else matters is found after the look, which has it to be made again.
             let known = std::mem::take(interests);
             let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
             unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
-            let kept = config.as_ref().map_or_else(
-                || Ok(Kept::default()),
-                |config| {
-                    let enforce = config.daemon.enforce;
-                    let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
-                    self.keep(&root, config, &how, say)
-                },
-            );
+            let is_current = || {
+                let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
+                !is_replaced && self.source.read(&root).map(Arc::new) == read
+            };
+            let keep = |by: &By| {
+                let By { config, restarts, tags_may_go } = by;
+                let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);
+                let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
+                self.keep(&root, config, &how, &is_current, say)
+            };
+            let mut kept = by.as_ref().map_or_else(|| Ok(Kept::default()), keep);
+            if let Ok(Kept { stopped: Some(Stopped::Unfit(why)), .. }) = &kept {
+                unfit = Some(why.clone());
+                kept = last_good.as_ref().map_or(kept, keep);
+            }
+            // What is to be done is another thing by now.
+            let is_superseded = |kept: &Kept| kept.stopped == Some(Stopped::Superseded);
+            again = kept.as_ref().is_ok_and(is_superseded);
             // Before it is read for what is watched: one that is written later is another one.
             left = receipt(&root);
             *interests = places(&root, config.as_deref());
             if *interests != known {
-                watches_more = true;
+                again = true;
                 unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, interests).err());
             }
             kept
         });
-        Done { watch, unwatched, watches_more, receipt: left, kept, took: began.elapsed() }
+        Done { watch, unwatched, again, receipt: left, kept, unfit, took: began.elapsed() }
     }
 
     /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.
@@ -153,6 +182,7 @@ impl Ground {
         root: &Root,
         config: &Config,
         how: &Keeping<'_>,
+        is_current: &dyn Fn() -> bool,
         say: &Sender<Said>,
     ) -> Result<Kept, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
@@ -170,7 +200,7 @@ impl Ground {
                 Progress::Comes(..) => {}
             }
         };
-        setup.keep(how, &mut told).map_err(|error| error.to_string())
+        setup.keep(how, is_current, &mut told).map_err(|error| error.to_string())
     }
 
     /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.

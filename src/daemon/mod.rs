@@ -8,6 +8,7 @@
 pub mod agenda;
 pub mod ask;
 pub mod backoff;
+pub mod build;
 pub mod debounce;
 pub mod hold;
 pub mod interests;

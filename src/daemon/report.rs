@@ -37,13 +37,24 @@ pub struct Report {
     pub tags_held_until: Option<u64>,
     /// Restarts and the like that are owed.
     pub pending: Vec<Pending>,
+    /// What was configured and is not brought about: an engine that is left alone, a GPU that is left out.
+    #[serde(default)]
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// `containerd`, `gpu`, `wrapper`.
+    pub about: String,
+    pub text: String,
 }
 
 /// The configuration that is in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReport {
     pub path: PathBuf,
-    /// Why what stands there now is not in force: the last good one is, or none.
+    /// Why what stands there now is not in force: the last good one is, or none. It is wrong, by itself or on this machine,
+    /// or the last apply was by another.
     pub problem: Option<String>,
     pub in_force: bool,
 }
@@ -103,7 +114,10 @@ impl Report {
     /// Whether something is not as it should be.
     #[must_use]
     pub fn is_off(&self) -> bool {
-        self.config.problem.is_some() || self.failing.is_some() || !self.contested.is_empty()
+        self.config.problem.is_some()
+            || self.failing.is_some()
+            || !self.contested.is_empty()
+            || !self.problems.is_empty()
     }
 
     /// In a sentence, for systemd and for people.
@@ -137,8 +151,13 @@ impl Report {
             (self.differs.len(), "difference"),
             (self.pending.len(), "pending restart"),
         ];
-        let said: Vec<String> =
+        let mut said: Vec<String> =
             parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, one)| of(count, one)).collect();
+        said.extend(self.problems.first().map(|first| {
+            let count = of(self.problems.len(), "problem");
+            let which = if self.problems.len() == 1 { "" } else { ", the first" };
+            format!("{count}{which}: {}: {}", first.about, first.text)
+        }));
         if said.is_empty() { "all as it should be".to_owned() } else { said.join(", ") }
     }
 }

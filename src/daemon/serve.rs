@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use root::{Identity, Lock, Root};
 
 use super::agenda::{Agenda, Cause};
+use super::build::Build;
 use super::debounce::Limits;
 use super::keeper::{Ground, Keeper, Said};
 use super::netlink::Netlink;
@@ -49,6 +50,11 @@ pub enum Error {
     Second { path: std::path::PathBuf },
     #[error(transparent)]
     Root(root::Error),
+    #[error(
+        "{} is another build of this program by now: this one changes nothing more and ends, so that the new one begins",
+        path.display()
+    )]
+    Replaced { path: std::path::PathBuf },
     #[error("cannot {what}: {cause}")]
     Kernel { what: &'static str, cause: io::Error },
 }
@@ -95,6 +101,7 @@ struct Daemon {
     watch: Option<Watch>,
     server: Option<Server>,
     keeper: Keeper,
+    build: Option<Build>,
     woken: UnixStream,
     is_ending: Arc<AtomicBool>,
     agenda: Agenda,
@@ -110,11 +117,13 @@ impl Daemon {
     fn new(given: Given) -> Result<Self, Error> {
         let Given { root, config, manager, caller } = given;
         let root = Arc::new(root);
+        let build = Build::running();
+        let source = Arc::new(config);
         let began = Instant::now();
         let notifier = Notifier::to(manager.socket.as_deref()).map_err(kernel("reach systemd"))?;
         let ends = on(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
         let reloads = on(&[signal_hook::consts::SIGHUP])?;
-        let mut state = State::new(config, Moment::of(SystemTime::now()).seconds());
+        let mut state = State::new(Arc::clone(&source), Moment::of(SystemTime::now()).seconds());
         // Beneath another Root the kernel's devices are another machine's.
         let netlink = if root.is_host() {
             Netlink::open()
@@ -134,7 +143,9 @@ impl Daemon {
             .ok();
         let (wake, woken) = pair()?;
         let is_ending = Arc::new(AtomicBool::new(false));
-        let ground = Ground { root: Arc::clone(&root), ends: Arc::clone(&is_ending), wake, caller };
+        let (ends_too, of_build) = (Arc::clone(&is_ending), build.clone());
+        let ground =
+            Ground { root: Arc::clone(&root), source, build: of_build, ends: ends_too, wake, caller };
         let keeper = Keeper::start(ground).map_err(kernel("start a thread"))?;
         let agenda = Agenda::new(began.elapsed(), LIMITS, state.interval());
         Ok(Self {
@@ -149,6 +160,7 @@ impl Daemon {
             watch,
             server,
             keeper,
+            build,
             woken,
             is_ending,
             agenda,
@@ -195,6 +207,11 @@ impl Daemon {
     fn look_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
         let Some(causes) = self.agenda.begin(now) else { return Ok(()) };
+        if let Some(path) = self.build.as_ref().and_then(Build::replaced) {
+            let replaced = Error::Replaced { path: path.to_owned() };
+            self.notifier.tell(&Message::Status(&replaced.to_string()));
+            return Err(replaced);
+        }
         self.state.read_config(&self.root);
         self.agenda.every(now, self.state.interval());
         let order = self.state.order(&self.root, now, causes, self.watch.take());
@@ -281,7 +298,7 @@ impl Daemon {
                     self.watch = done.watch.take();
                     self.looks = None;
                     self.receipt = Some(done.receipt);
-                    if done.watches_more {
+                    if done.again {
                         self.agenda.heard(now, Cause::Files);
                     }
                     let ended = self.state.looked(&self.root, now, *done);

@@ -10,13 +10,13 @@ use root::Root;
 
 use super::agenda::{Agenda, Cause, Ended};
 use super::hold::Hold;
-use super::keeper::{Done, Order};
+use super::keeper::{By, Done, Order};
 use super::nodes::Nodes;
-use super::report::{ConfigReport, Counts, Failing, Last, Report, Said, Sources};
+use super::report::{ConfigReport, Counts, Failing, Last, Problem, Report, Said, Sources};
 use super::watch::Watch;
 use crate::config::{self, ClusterBloom, Restart};
 use crate::moment::Moment;
-use crate::setup::Kept;
+use crate::setup::{Kept, Stopped};
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);
@@ -30,7 +30,9 @@ pub struct Config {
 }
 
 impl Config {
-    fn read(&self, root: &Root) -> Result<config::Config, String> {
+    /// # Errors
+    /// In a sentence, when it cannot be read or is wrong.
+    pub fn read(&self, root: &Root) -> Result<config::Config, String> {
         let read = match &self.file {
             None => config::Config::read(root),
             Some((caller, path)) => config::Config::read_file(caller, path),
@@ -46,11 +48,17 @@ impl Config {
 
 #[derive(Debug)]
 pub struct State {
-    config: Config,
+    config: Arc<Config>,
     path: PathBuf,
     since: u64,
+    /// The last one that says nothing wrong by itself.
     in_force: Option<Arc<config::Config>>,
+    /// Why what stands there says something wrong.
     config_problem: Option<String>,
+    /// The last one that was followed.
+    last_good: Option<Arc<config::Config>>,
+    /// Why the first cannot be followed on this machine: the second is in force then.
+    unfit: Option<String>,
     /// Whether a look by the configuration that is in force has come to its end.
     is_followed: bool,
     sources: Sources,
@@ -73,13 +81,15 @@ fn wall() -> u64 {
 impl State {
     /// `since`: seconds since 1970.
     #[must_use]
-    pub fn new(config: Config, since: u64) -> Self {
+    pub fn new(config: Arc<Config>, since: u64) -> Self {
         Self {
             config,
             path: PathBuf::new(),
             since,
             in_force: None,
             config_problem: None,
+            last_good: None,
+            unfit: None,
             is_followed: false,
             sources: Sources::default(),
             counts: Counts::default(),
@@ -115,7 +125,12 @@ impl State {
     /// How often it looks though nothing was heard.
     #[must_use]
     pub fn interval(&self) -> Duration {
-        self.in_force.as_ref().map_or(INTERVAL, |config| config.daemon.interval)
+        self.effective().map_or(INTERVAL, |config| config.daemon.interval)
+    }
+
+    /// The configuration that is in force.
+    fn effective(&self) -> Option<&Arc<config::Config>> {
+        if self.unfit.is_some() { self.last_good.as_ref() } else { self.in_force.as_ref() }
     }
 
     /// Takes what stands there as new, whatever was read of it before.
@@ -162,36 +177,47 @@ impl State {
         let inode = |path: &std::path::Path| root.identity(path).ok().map(|it| it.inode);
         let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));
         self.causes = causes;
+        let by = |config: &Arc<config::Config>, tags_may_go: bool| By {
+            config: Arc::clone(config),
+            restarts: self.restarts(config, now),
+            tags_may_go,
+        };
+        let may_go = self.hold.may_go(now);
+        let read = match (&self.config_problem, &self.in_force) {
+            (None, Some(config)) => Ok(Arc::clone(config)),
+            (problem, _) => Err(problem.clone().unwrap_or_default()),
+        };
+        let last_good = self.last_good.as_ref().filter(|good| self.in_force.as_ref() != Some(good));
         Order {
-            config: self.in_force.clone(),
-            watch,
-            restarts: self.restarts(now),
-            closely,
+            read,
             // What a person has configured does not wait.
-            tags_may_go: !self.is_followed || self.hold.may_go(now),
+            by: self.in_force.as_ref().map(|config| by(config, !self.is_followed || may_go)),
+            last_good: last_good.map(|config| by(config, may_go)),
+            watch,
+            closely,
             given_up: self.nodes.given_up(now, inode),
         }
     }
 
     /// What may be done with units now: one that is to be restarted waits until what it reads has stopped changing.
-    fn restarts(&self, now: Duration) -> Restarts {
-        let may = match self.in_force.as_ref().map(|config| config.daemon.restart) {
-            None | Some(Restart::Never) => return Restarts::Never,
-            Some(Restart::Drain) => Restarts::Drain,
-            Some(Restart::Now) => Restarts::Now,
+    fn restarts(&self, config: &config::Config, now: Duration) -> Restarts {
+        let may = match config.daemon.restart {
+            Restart::Never => return Restarts::Never,
+            Restart::Drain => Restarts::Drain,
+            Restart::Now => Restarts::Now,
         };
         if self.quiet_from().is_some_and(|from| from > now) { Restarts::Never } else { may }
     }
 
     /// From when on nothing that units read has changed for long enough.
     fn quiet_from(&self) -> Option<Duration> {
-        let settle = self.in_force.as_ref()?.daemon.settle;
+        let settle = self.effective()?.daemon.settle;
         Some(self.changed? + settle)
     }
 
     /// A look has come to its end.
     pub fn looked(&mut self, root: &Root, now: Duration, done: Done) -> Ended {
-        let Done { watch, unwatched, watches_more: _, receipt: _, kept, took } = done;
+        let Done { watch, unwatched, again: _, receipt: _, kept, unfit, took } = done;
         if let Some(problem) = unwatched {
             self.is_blind(problem);
         } else if watch.is_some() {
@@ -200,8 +226,15 @@ impl State {
         self.counts.looks += 1;
         let mut changed = Vec::new();
         match kept {
+            // Nothing was done, and how it stands is what was known before.
+            Ok(Kept { stopped: Some(Stopped::Superseded), .. }) => {}
             Ok(kept) => {
-                self.is_followed = self.in_force.is_some();
+                if unfit.is_none() {
+                    self.is_followed = self.in_force.is_some();
+                    let is_good = kept.is_set_up && kept.stopped.is_none() && kept.problem.is_none();
+                    self.last_good = self.in_force.clone().filter(|_| is_good).or(self.last_good.take());
+                }
+                self.unfit = unfit;
                 self.hold.saw(now, kept.is_held);
                 for change in &kept.changes {
                     if change.change == Verb::Permissions
@@ -238,7 +271,7 @@ impl State {
 
     /// When something is due that waits for quiet.
     fn settles(&self, now: Duration) -> Option<Duration> {
-        let restarts = self.in_force.as_ref().is_some_and(|config| config.daemon.restart != Restart::Never);
+        let restarts = self.effective().is_some_and(|config| config.daemon.restart != Restart::Never);
         let is_owed = restarts && self.kept.as_ref().is_some_and(|kept| !kept.pending.is_empty());
         let quiet = self.quiet_from().filter(|from| is_owed && *from > now);
         [self.hold.ends(), quiet].into_iter().flatten().min()
@@ -248,7 +281,13 @@ impl State {
     #[must_use]
     pub fn report(&self, now: Duration, agenda: &Agenda) -> Report {
         let kept = self.kept.as_ref();
-        let daemon = self.in_force.as_ref().map(|config| config.daemon);
+        let daemon = self.effective().map(|config| config.daemon);
+        let other = kept.and_then(|kept| match &kept.stopped {
+            Some(Stopped::Other(why)) => Some(why),
+            _ => None,
+        });
+        let problem = self.config_problem.as_ref().or(self.unfit.as_ref()).or(other);
+        let problems = kept.iter().flat_map(|kept| &kept.notes).filter(|note| note.problem);
         let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
         let said =
             |findings: &[reconcile::Finding]| findings.iter().cloned().map(Said::from).collect::<Vec<_>>();
@@ -266,8 +305,8 @@ impl State {
             set_up: kept.filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up),
             config: ConfigReport {
                 path: self.path.clone(),
-                problem: self.config_problem.clone(),
-                in_force: self.in_force.is_some(),
+                problem: problem.cloned(),
+                in_force: self.effective().is_some() && other.is_none(),
             },
             sources: self.sources.clone(),
             counts: self.counts,
@@ -279,6 +318,9 @@ impl State {
             differs: kept.map(|kept| kept.differs.clone()).unwrap_or_default(),
             tags_held_until: self.hold.ends().map(clock),
             pending: kept.map(|kept| kept.pending.clone()).unwrap_or_default(),
+            problems: problems
+                .map(|note| Problem { about: note.about.clone(), text: note.text.clone() })
+                .collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the daemon does at each look: an apply's plan, as far as it may carry it out by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use reconcile::{
@@ -12,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::planned::told_of;
 use super::recorded::record;
 use super::{Error, Setup};
+use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::concern::Concern;
-use crate::worker::desired::desired;
+use crate::worker::desired::{self, desired};
 use crate::worker::lost_tags::loses;
 use crate::worker::selection::is_off;
 use crate::worker::{concourse, policy};
@@ -42,6 +44,8 @@ pub struct Keeping<'a> {
 pub struct Kept {
     /// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done.
     pub is_set_up: bool,
+    /// Why nothing was looked at any further, or changed.
+    pub stopped: Option<Stopped>,
     /// Why it cannot be said what should be.
     pub problem: Option<String>,
     pub changes: Vec<Change>,
@@ -57,6 +61,17 @@ pub struct Kept {
     pub is_held: bool,
     pub pending: Vec<Pending>,
     pub notes: Vec<Note>,
+}
+
+/// Why the configuration is not brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was never followed on this machine, and cannot be: it names a GPU that is not there.
+    Unfit(String),
+    /// The last apply was by the configuration of another place.
+    Other(String),
+    /// It is another one by now, or another build of this program stands in its place.
+    Superseded,
 }
 
 /// Something that is not as it should be.
@@ -91,7 +106,7 @@ impl Kept {
 /// What should be, as far as that can be told.
 struct Wanted {
     desired: Desired,
-    /// Why it cannot be told: then engines are told of no GPU.
+    /// Why it cannot be told. Where a card has gone that was chosen, engines are told of no GPU; else all stays as it is.
     problem: Option<String>,
     /// Whether the configuration wants AMD's GPUs and there is no card.
     has_lost_all: bool,
@@ -109,13 +124,22 @@ struct Parted {
 
 impl Setup<'_> {
     /// Brings what engines are told, nodes, and files of ours to what they should be. It installs nothing, and restarts
-    /// nothing unless it may. `told` hears of each change before it is made.
+    /// nothing unless it may. `is_current`: asked once nobody else is at work, whether it is still to be done. `told`
+    /// hears of each change before it is made.
     ///
     /// # Errors
     /// When the receipt or what is remembered cannot be read or kept.
-    pub fn keep(&self, how: &Keeping<'_>, told: &mut dyn FnMut(Progress<'_>)) -> Result<Kept, Error> {
+    pub fn keep(
+        &self,
+        how: &Keeping<'_>,
+        is_current: &dyn Fn() -> bool,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Kept, Error> {
         let receipt = Store::new(self.root).receipt()?;
-        let Some(wanted) = self.wanted(&receipt)? else { return Ok(Kept::default()) };
+        let wanted = match self.wanted(&receipt, None)? {
+            ControlFlow::Continue(wanted) => wanted,
+            ControlFlow::Break(kept) => return Ok(kept),
+        };
         let looked = self.parted(how, &wanted, &receipt, None)?;
         let is_due = |pending: &Pending| self.may_settle(how, &[], looked.is_held, &pending.effect);
         let is_idle = looked.plan.changes.is_empty()
@@ -126,44 +150,46 @@ impl Setup<'_> {
             return Ok(self.reported(wanted, looked, &receipt));
         }
         let mut kept = Kept::default();
-        if !self.act(how, (&receipt, wanted), &mut kept, told)? {
-            return Ok(Kept::default());
+        if let ControlFlow::Break(stopped) =
+            self.act(how, is_current, wanted.memory.versions, &mut kept, told)?
+        {
+            return Ok(stopped);
         }
         // How it stands after all that.
         let receipt = Store::new(self.root).receipt()?;
-        let Some(wanted) = self.wanted(&receipt)? else { return Ok(kept) };
+        let ControlFlow::Continue(wanted) = self.wanted(&receipt, None)? else { return Ok(kept) };
         let looked = self.parted(how, &wanted, &receipt, None)?;
         let after = self.reported(wanted, looked, &receipt);
         let Kept { changes, failed, effects, .. } = kept;
         Ok(Kept { changes, failed, effects, ..after })
     }
 
-    /// Carries out what it may, under the lock. False where there is nothing of ours by then. `looked`: the receipt as it
-    /// was before the lock, and what should be by then.
+    /// Carries out what it may, under the lock, or says why nothing is to be done by then. `versions`: what programs have
+    /// told a moment ago. One that does not answer must not be waited for twice.
     fn act(
         &self,
         how: &Keeping<'_>,
-        looked: (&Receipt, Wanted),
+        is_current: &dyn Fn() -> bool,
+        versions: BTreeMap<PathBuf, Known>,
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<bool, Error> {
-        let (receipt, mut wanted) = looked;
+    ) -> Result<ControlFlow<Kept>, Error> {
         let work = Work::begin_told(self.root, told)?;
-        let is_as_before = work.receipt() == receipt;
+        // Somebody may have had the lock until now: an apply, an undo, which need not have changed the receipt.
+        if !is_current() {
+            return Ok(ControlFlow::Break(Kept { stopped: Some(Stopped::Superseded), ..Kept::default() }));
+        }
+        let wanted = match self.wanted(work.receipt(), Some(versions))? {
+            ControlFlow::Continue(wanted) => wanted,
+            ControlFlow::Break(stopped) => return Ok(ControlFlow::Break(stopped)),
+        };
         let mut work = work.recorded(self.event("serve"));
-        if !is_as_before {
-            // Somebody had the lock until now.
-            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
-            wanted = now;
-        }
-        if wanted.memory != wanted.remembered {
-            wanted.memory.write(self.root)?;
-        }
+        wanted.memory.write(self.root)?;
         let ran = self.act_in_stages(how, wanted, &mut work, kept, told);
         if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
-        ran
+        ran.map(ControlFlow::Continue)
     }
 
     fn act_in_stages(
@@ -173,13 +199,13 @@ impl Setup<'_> {
         work: &mut Work<'_>,
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         if self.act_on(how, Stage::Shape, &wanted, work, kept, told)? {
-            let Some(now) = self.wanted(work.receipt())? else { return Ok(false) };
+            let ControlFlow::Continue(now) = self.wanted(work.receipt(), None)? else { return Ok(()) };
             wanted = now;
         }
         self.act_on(how, Stage::Expose, &wanted, work, kept, told)?;
-        Ok(true)
+        Ok(())
     }
 
     /// One stage. Whether anything was changed or done.
@@ -215,19 +241,30 @@ impl Setup<'_> {
         Ok(has_acted)
     }
 
-    /// `None` where nothing is to be kept as it is.
-    fn wanted(&self, receipt: &Receipt) -> Result<Option<Wanted>, Error> {
-        let remembered = Memory::read(self.root)?;
+    /// What should be; else how it stands where nothing is to be kept as it is. `versions`: those that are known better
+    /// than they are remembered.
+    fn wanted(
+        &self,
+        receipt: &Receipt,
+        versions: Option<BTreeMap<PathBuf, Known>>,
+    ) -> Result<ControlFlow<Kept, Wanted>, Error> {
+        let mut remembered = Memory::read(self.root)?;
+        remembered.versions = versions.unwrap_or(remembered.versions);
         // By which rule units are restarted is kept by an apply alone.
         let is_set_up = !receipt.entries.is_empty() && receipt.restart.is_some() && !remembered.undone;
         if !is_set_up {
-            return Ok(None);
+            return Ok(ControlFlow::Break(Kept::default()));
+        }
+        let stopped =
+            |why| Ok(ControlFlow::Break(Kept { is_set_up: true, stopped: Some(why), ..Kept::default() }));
+        if let Some(why) = self.other_was_applied(&remembered) {
+            return stopped(Stopped::Other(why));
         }
         let premises: Premises = self.without_apt(&remembered, receipt);
         let has_lost_all = !is_off(self.config) && premises.facts.amd().next().is_none();
-        let told = self.memory(&remembered, &premises).map_err(crate::worker::desired::Error::from);
+        let told = self.memory(&remembered, &premises).map_err(desired::Error::from);
         let told = told.and_then(|memory| Ok((memory, desired(self.config, &premises)?)));
-        Ok(Some(match told {
+        Ok(ControlFlow::Continue(match told {
             Ok((mut memory, mut desired)) => {
                 // Whether a driver that was installed runs is for an apply to see.
                 memory.driver.clone_from(&remembered.driver);
@@ -235,8 +272,16 @@ impl Setup<'_> {
                 desired.notes.extend(self.stale(&remembered, &premises));
                 Wanted { desired, problem: None, has_lost_all, remembered, memory }
             }
+            // What was never followed here is a mistake of who wrote it. A card that goes is the machine's doing.
+            Err(desired::Error::Config(error)) if self.followed() != remembered.config => {
+                return stopped(Stopped::Unfit(error.to_string()));
+            }
             Err(error) => Wanted {
-                desired: Desired::default(),
+                // A template that is half written says nothing of cards.
+                desired: Desired {
+                    is_undecided: !matches!(error, desired::Error::Config(_)),
+                    ..Desired::default()
+                },
                 problem: Some(error.to_string()),
                 has_lost_all,
                 memory: remembered.clone(),

@@ -24,7 +24,7 @@ pub use apply::{Applied, Moved};
 pub use boot::Booted;
 pub(crate) use boot::named;
 pub use caller::caller;
-pub use keep::{Differs, Keeping, Kept, Why};
+pub use keep::{Differs, Keeping, Kept, Stopped, Why};
 pub use own::{Own, running};
 pub use planned::{Planned, Saved};
 pub use settle::settle;
@@ -40,8 +40,8 @@ use crate::moment::Moment;
 use crate::premises::Premises;
 use crate::render::judge;
 use crate::worker::concourse::{out_of_date, written_by};
-use crate::worker::desired;
 use crate::worker::selection::choose;
+use crate::worker::{daemon, desired};
 
 /// One run on one machine.
 #[derive(Debug)]
@@ -122,6 +122,7 @@ impl Setup<'_> {
         memory.concourse = written_by(&premises.concourse, memory.concourse);
         self.forget_driver(&mut memory);
         memory.undone = false;
+        memory.config = self.followed();
         Ok(memory)
     }
 
@@ -139,7 +140,20 @@ impl Setup<'_> {
         };
         let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
         let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
-        stale.names.iter().map(note).chain(out_of_date.map(of_concourse)).collect()
+        let is_kept = daemon::is_wanted(self.config, &premises.facts);
+        let other = self.followed().and_then(|followed| followed.other).filter(|_| is_kept);
+        let of_daemon = |other: PathBuf| Note {
+            about: daemon::ABOUT.to_owned(),
+            text: format!(
+                "{} does not follow {}: it changes nothing until {} says the same",
+                daemon::UNIT,
+                other.display(),
+                self.root.shown(config::PATH).display()
+            ),
+            problem: false,
+        };
+        let notes = stale.names.iter().map(note).chain(out_of_date.map(of_concourse));
+        notes.chain(other.map(of_daemon)).collect()
     }
 
     /// Who installs packages, where somebody may.

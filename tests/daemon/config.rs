@@ -43,6 +43,91 @@ fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
 }
 
 #[test]
+fn one_that_names_a_gpu_that_was_never_there_leaves_the_last_good_one_in_force() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    laid.put(FILE, "gpu-device-ids: 0\n");
+    eventually("one GPU is told of", || !laid.text(SPEC).contains("renderD130"));
+    running.until("it is followed", |daemon| daemon["differs"] == serde_json::json!([]));
+
+    laid.put(FILE, "\ngpu-device-ids: 77\n");
+    let said = running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
+    let problem = said["config"]["problem"].as_str().unwrap();
+    assert!(problem.contains("config.yaml:2: gpu-device-ids names \"77\""), "{said:#}");
+    assert_eq!((&said["config"]["in_force"], &said["failing"]), (&true.into(), &serde_json::Value::Null));
+    assert!(laid.text(SPEC).contains("renderD129"), "nothing is taken away");
+    laid.put(SPEC, "{}");
+    eventually("the spec is by the last good one", || laid.text(SPEC).contains("renderD129"));
+    assert!(!laid.text(SPEC).contains("renderD130"));
+
+    // One that starts by it has no last good one.
+    drop(running);
+    laid.put(SPEC, "{}");
+    let running = Running::begin(&laid);
+    let said = running.says();
+    assert_eq!((said["config"]["in_force"].as_bool(), laid.text(SPEC).as_str()), (Some(false), "{}"));
+    laid.put(FILE, "");
+    eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
+    running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
+}
+
+#[test]
+fn one_that_was_applied_from_another_place_is_not_taken_back_by_the_machines_own() {
+    let laid = Laid::demo("");
+    laid.put("root/other.yaml", "gpu-device-ids: 0\n");
+    let other = laid.path("root/other.yaml");
+    let applied = laid.json(&["--config", other.to_str().unwrap(), "apply"]);
+    assert!(applied["changes"][0].is_object(), "{applied:#}");
+    let running = Running::begin(&laid);
+    let said = running.look();
+    let problem = said["config"]["problem"].as_str().unwrap();
+    let expected =
+        format!("the last apply was by {}, and not by {}", other.display(), laid.path(FILE).display());
+    assert!(problem.starts_with(&expected), "{said:#}");
+    assert_eq!((&said["config"]["in_force"], &said["failing"]), (&false.into(), &serde_json::Value::Null));
+    // An edit of the machine's own is no apply.
+    laid.put(FILE, "gpu-device-ids: 1\n");
+    running.look();
+    assert!(laid.text(SPEC).contains("renderD129") && !laid.text(SPEC).contains("renderD130"));
+    // Where both say the same, it is followed from then on.
+    laid.put(FILE, "gpu-device-ids: 0\n");
+    running.until("it follows it", |daemon| daemon["config"]["in_force"] == true);
+    laid.put(FILE, "");
+    eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn an_apply_by_the_machines_own_configuration_ends_the_waiting_for_it() {
+    let laid = Laid::demo("");
+    laid.put("root/other.yaml", "gpu-device-ids: 0\n");
+    laid.run(&["--config", laid.path("root/other.yaml").to_str().unwrap(), "apply"]).success();
+    let running = Running::begin(&laid);
+    assert_eq!(running.says()["config"]["in_force"], false);
+    laid.run(&["apply"]).success();
+    running.until("it keeps what was applied", |daemon| daemon["config"]["in_force"] == true);
+    laid.put(SPEC, "{}");
+    eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn a_template_that_is_half_written_takes_nothing_away() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let spec = laid.text(SPEC);
+    for template in ["cdi/amd.json", "udev/70-amdgpu.rules", "wrapper.json"] {
+        let path = format!("etc/rocworker/templates/{template}");
+        laid.put(&path, "{% if broken");
+        let said = running.until("it says so", |daemon| daemon["failing"].is_object());
+        let what = said["failing"]["what"][0]["text"].as_str().unwrap();
+        assert!(what.contains(template), "{said:#}");
+        assert_eq!((laid.text(SPEC), &said["differs"]), (spec.clone(), &serde_json::json!([])));
+        std::fs::remove_file(laid.path(&path)).unwrap();
+        running.until("nothing fails", |daemon| daemon["failing"].is_null());
+    }
+    assert_eq!((laid.text(SPEC), &running.says()["counts"]["changes"]), (spec, &0.into()));
+}
+
+#[test]
 fn templates_of_the_operators_come_through() {
     let laid = Laid::demo("wrapper: {requests: count}\n");
     let _running = applied(&laid);

@@ -1,5 +1,6 @@
 //! The end of a daemon.
 
+use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -56,6 +57,55 @@ fn it_answers_while_another_run_is_at_work_and_goes_on_afterwards() {
     assert_eq!(laid.text(SPEC), "{}");
     drop(lock);
     eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn what_was_to_be_done_before_another_run_is_not_done_after_it_by_a_configuration_that_is_no_more() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    eventually("it waits for the lock", || running.has_open("var/lib/rocworker/lock"));
+    laid.put("etc/rocworker/config.yaml", "daemon: {enforce: false}\n");
+    drop(lock);
+    let said = running.until("it follows the new one", |daemon| daemon["enforce"] == false);
+    assert_eq!((laid.text(SPEC).as_str(), &said["counts"]["changes"]), ("{}", &0.into()), "{said:#}");
+    let said = running.until("it says what differs", |daemon| daemon["differs"][0].is_object());
+    assert_eq!(said["differs"][0]["why"], "reported", "{said:#}");
+}
+
+#[test]
+fn what_an_undo_decided_meanwhile_counts_though_the_receipt_is_the_same() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let root = Root::open(laid.top()).unwrap();
+    let lock = root.lock("/var/lib/rocworker/lock", Duration::ZERO).unwrap();
+    laid.put(SPEC, "{}");
+    eventually("it waits for the lock", || running.has_open("var/lib/rocworker/lock"));
+    laid.put("var/lib/rocworker/memory.json", "{\"schema_version\": 1, \"undone\": true}");
+    drop(lock);
+    running.until("it has seen that", |daemon| daemon["set_up"] == false);
+    assert_eq!(laid.text(SPEC), "{}");
+}
+
+#[test]
+fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    // On one file system with the program, which is some hundred megabytes.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (program, new) = (dir.path().join("rocworker"), dir.path().join("new"));
+    fs::hard_link(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
+    let running = Running::by(&program, &laid);
+    fs::write(&new, "stands for another build").unwrap();
+    fs::rename(&new, &program).unwrap();
+    laid.put(SPEC, "{}");
+    let (status, said) = running.ends_by_itself();
+    assert_eq!((status.code(), laid.text(SPEC).as_str()), (Some(1), "{}"), "{said}");
+    let expected = format!("{} is another build of this program by now", program.display());
+    assert!(said.contains(&expected), "{said}");
+    assert!(!laid.path("run/rocworker/daemon.sock").exists());
 }
 
 #[test]

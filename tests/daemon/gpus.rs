@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::laid::Laid;
-use crate::running::{applied, eventually};
+use crate::running::{Running, applied, eventually};
 
 const SPEC: &str = "etc/cdi/amd.json";
 const TAGS: &str = "etc/rocworker/concourse.env";
@@ -49,6 +49,19 @@ fn node(laid: &Laid, is_there: bool) {
     laid.put("capture.json", &recorded.replace(from, to));
 }
 
+/// Every card of AMD's falls off its bus.
+fn lose_cards(laid: &Laid) {
+    let cards = fs::read_dir(laid.path("sys/bus/pci/devices")).unwrap().map(|entry| entry.unwrap().path());
+    let is_amds = |path: &PathBuf| {
+        fs::read_to_string(path.join("vendor")).is_ok_and(|vendor| vendor.trim() == "0x1002")
+    };
+    for card in cards.filter(is_amds).collect::<Vec<_>>() {
+        fs::remove_file(card).unwrap();
+    }
+    fs::remove_dir_all(laid.path("sys/class/kfd")).unwrap();
+    fs::remove_dir_all(laid.path("sys/class/drm")).unwrap();
+}
+
 #[test]
 fn a_gpu_that_goes_is_offered_no_more_at_once_and_is_again_when_it_comes_back() {
     let laid = Laid::demo("");
@@ -60,6 +73,37 @@ fn a_gpu_that_goes_is_offered_no_more_at_once_and_is_again_when_it_comes_back() 
         let back = eventually("it is offered again", || laid.text(SPEC).contains("renderD129"));
         eprintln!("gone after {gone:?}, back after {back:?}");
     }
+}
+
+#[test]
+fn a_chosen_gpu_that_is_left_out_is_a_problem_that_is_told() {
+    let laid = Laid::demo("gpu-device-ids: [0, 1]\n");
+    let running = applied(&laid);
+    assert_eq!(running.says()["problems"], serde_json::json!([]));
+    node(&laid, false);
+    let said = running.until("it is told", |daemon| daemon["problems"][0].is_object());
+    assert_eq!((&said["problems"][0]["about"], &said["failing"]), (&"gpu".into(), &serde_json::Value::Null));
+    let (code, told) = laid.fails(&["status"]);
+    let sentence = "! the daemon keeps this machine so: 1 problem: gpu: GPU 0 is configured and left out: ";
+    assert!(code == 3 && told.contains(sentence), "{told}");
+    node(&laid, true);
+    running.until("it is none any more", |daemon| daemon["problems"] == serde_json::json!([]));
+}
+
+#[test]
+fn a_chosen_gpu_that_has_gone_from_the_bus_is_offered_no_more() {
+    let laid = Laid::demo("gpu-device-ids: 0\n");
+    let running = applied(&laid);
+    lose_cards(&laid);
+    let said = running.look();
+    assert!(!laid.path(SPEC).exists(), "{said:#}");
+    let what = said["failing"]["what"][0]["text"].as_str().unwrap();
+    assert!(what.contains("gpu-device-ids") && said["config"]["problem"].is_null(), "{said:#}");
+    // One that begins then knows that it was followed.
+    drop(running);
+    laid.put(SPEC, "{}");
+    let said = Running::begin(&laid).says();
+    assert!(said["config"]["problem"].is_null() && said["failing"].is_object(), "{said:#}");
 }
 
 #[test]
@@ -117,15 +161,7 @@ fn a_machine_that_has_lost_every_card_stays_set_up_and_offers_none() {
     let running = applied(&laid);
     let shim = "usr/local/lib/rocworker/shim/runc";
     assert!(fs::symlink_metadata(laid.path(shim)).is_ok());
-    let cards = fs::read_dir(laid.path("sys/bus/pci/devices")).unwrap().map(|entry| entry.unwrap().path());
-    let is_amds = |path: &PathBuf| {
-        fs::read_to_string(path.join("vendor")).is_ok_and(|vendor| vendor.trim() == "0x1002")
-    };
-    for card in cards.filter(is_amds).collect::<Vec<_>>() {
-        fs::remove_file(card).unwrap();
-    }
-    fs::remove_dir_all(laid.path("sys/class/kfd")).unwrap();
-    fs::remove_dir_all(laid.path("sys/class/drm")).unwrap();
+    lose_cards(&laid);
     let said = running.look();
     assert_eq!(
         laid.json(&["detect"])["gpus"].as_array().unwrap().iter().filter(|it| it["vendor"] == "amd").count(),

@@ -105,7 +105,7 @@ Seccomp:\t2
 Read-only file system
 Read-only file system
 Read-only file system
-TasksMax=64
+TasksMax=256
 0
 ";
     assert_eq!(out, expected);
@@ -138,6 +138,33 @@ rocworker status | grep -c daemon || true
         return;
     };
     assert_eq!(out, "the same process\nwithin a second\nsuccess\n0\n");
+}
+
+#[test]
+fn real_in_its_sandbox_a_go_engine_tells_its_version() {
+    // Debian 12's, unpacked by `cargo xtask test`: of a Go whose runtime calls setrlimit(2) at its start.
+    let Some(containerd) = real::require_root_and_built("ROCWORKER_CONTAINERD_BOOKWORM", &["unshare"]) else {
+        return;
+    };
+    let script = format!(
+        r#"
+cp {} /usr/bin/containerd
+sed -i 's/containerd: .configure: never./containerd: {{configure: auto}}/' /etc/rocworker/config.yaml
+rocworker apply >> /run/applied 2>&1 || true
+grep -c '"version"' /var/lib/rocworker/memory.json
+# Another program by its identity, as an upgrade leaves one: what is remembered of the first does not count.
+cp /usr/bin/containerd /usr/bin/containerd.new
+mv /usr/bin/containerd.new /usr/bin/containerd
+inode=$(stat -c %i /usr/bin/containerd)
+grep -c "inode.: $inode," /var/lib/rocworker/memory.json || true
+systemctl reload rocworker
+until_true 'grep -q "inode.: $inode," /var/lib/rocworker/memory.json'
+sed -n '/"versions"/,/^  }}/p' /var/lib/rocworker/memory.json >&2
+"#,
+        containerd.display()
+    );
+    let Some(out) = boot(false, &script) else { return };
+    assert_eq!(out, "1\n0\n");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,12 @@ pub(crate) fn applied(laid: &Laid) -> Running<'_> {
 
 impl<'a> Running<'a> {
     pub(crate) fn begin(laid: &'a Laid) -> Self {
-        let running = Self { laid, child: command(laid).spawn().unwrap() };
+        Self::by(Path::new(env!("CARGO_BIN_EXE_rocworker")), laid)
+    }
+
+    /// The same by the program at this path.
+    pub(crate) fn by(program: &Path, laid: &'a Laid) -> Self {
+        let running = Self { laid, child: of(program, laid).spawn().unwrap() };
         running.until("it has looked", |daemon| daemon["counts"]["looks"].as_u64() > Some(0));
         running
     }
@@ -82,9 +88,23 @@ impl<'a> Running<'a> {
         let began = Instant::now();
         eventually("it has ended", || self.child.try_wait().unwrap().is_some());
         let took = began.elapsed();
+        let (status, said) = self.ends_by_itself();
+        (status, took, said)
+    }
+
+    /// How it ends, and what it has said.
+    pub(crate) fn ends_by_itself(mut self) -> (ExitStatus, String) {
+        eventually("it has ended", || self.child.try_wait().unwrap().is_some());
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap(), took, said)
+        (self.child.wait().unwrap(), said)
+    }
+
+    /// Whether it has a file of the machine open.
+    pub(crate) fn has_open(&self, path: &str) -> bool {
+        let path = self.laid.path(path).canonicalize().unwrap();
+        let mut open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        open.any(|entry| fs::read_link(entry.unwrap().path()).is_ok_and(|link| link == path))
     }
 
     /// A number of kilobytes from /proc/PID/status.
@@ -108,7 +128,11 @@ pub(crate) fn answer(laid: &Laid, request: &[u8]) -> String {
 }
 
 pub(crate) fn command(laid: &Laid) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+    of(Path::new(env!("CARGO_BIN_EXE_rocworker")), laid)
+}
+
+fn of(program: &Path, laid: &Laid) -> Command {
+    let mut command = Command::new(program);
     command.arg("--root").arg(laid.top()).arg("serve");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command

@@ -1,0 +1,71 @@
+//! Which build of this program runs, and whether another stands in its place by now: after an upgrade that is the one which
+//! is to keep the machine.
+
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::stat;
+
+/// What the kernel says behind the path of a program whose file was removed (proc(5)).
+const GONE: &str = " (deleted)";
+
+#[derive(Debug, Clone)]
+pub struct Build {
+    path: PathBuf,
+    /// Device and inode; `None`: the program's file had gone when it was asked for.
+    identity: Option<(u64, u64)>,
+}
+
+impl Build {
+    /// The one that runs; `None` where the kernel does not say which that is.
+    #[must_use]
+    pub fn running() -> Option<Self> {
+        std::env::current_exe().ok().map(|path| Self::at(&path))
+    }
+
+    fn at(path: &Path) -> Self {
+        let before = path.to_str().and_then(|path| path.strip_suffix(GONE));
+        match before {
+            Some(before) => Self { path: before.into(), identity: None },
+            None => Self { path: path.to_owned(), identity: identity(path) },
+        }
+    }
+
+    /// The path at which another build stands now. One that is gone has no successor: this one goes on.
+    #[must_use]
+    pub fn replaced(&self) -> Option<&Path> {
+        let now = identity(&self.path)?;
+        (self.identity != Some(now)).then_some(self.path.as_path())
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    stat(path).ok().map(|found| (found.st_dev, found.st_ino))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_put_in_its_place_is_another_build_and_a_missing_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, new) = (dir.path().join("rocworker"), dir.path().join("new"));
+        fs::write(&path, "one").unwrap();
+        let build = Build::at(&path);
+        assert_eq!(build.replaced(), None);
+        fs::write(&new, "other").unwrap();
+        fs::rename(&new, &path).unwrap();
+        assert_eq!(build.replaced(), Some(path.as_path()));
+        let late = Build::at(Path::new(&format!("{}{GONE}", path.display())));
+        assert_eq!(late.replaced(), Some(path.as_path()), "it had gone before it was asked for");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(build.replaced(), None);
+    }
+}
