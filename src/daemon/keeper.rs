@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use reconcile::command::Programs;
@@ -69,6 +69,10 @@ pub enum Said {
     Stands,
 }
 
+/// The thread has ended, which it does by a panic alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended;
+
 /// The thread, as the other side sees it.
 #[derive(Debug)]
 pub struct Keeper {
@@ -112,9 +116,15 @@ impl Keeper {
     }
 
     /// What it has said since.
-    #[must_use]
-    pub fn heard(&self) -> Option<Said> {
-        self.said.try_recv().ok()
+    ///
+    /// # Errors
+    /// When the thread has ended: it says nothing more.
+    pub fn heard(&self) -> Result<Option<Said>, Ended> {
+        match self.said.try_recv() {
+            Ok(said) => Ok(Some(said)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(Ended),
+        }
     }
 }
 
@@ -209,5 +219,23 @@ impl Ground {
         loop {
             std::thread::park();
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_told_once_all_that_it_said_is_heard() {
+        let (orders, _to_do) = channel();
+        let (say, said) = channel();
+        let keeper = Keeper { orders, said };
+        assert!(keeper.heard().unwrap().is_none(), "it is at work");
+        say.send(Said::Stands).unwrap();
+        drop(say);
+        assert!(matches!(keeper.heard(), Ok(Some(Said::Stands))));
+        assert!(matches!(keeper.heard(), Err(Ended)));
     }
 }

@@ -186,7 +186,7 @@ impl Daemon {
             self.ping();
             self.wait(until)?;
             self.hear()?;
-            if self.hear_keeper() {
+            if self.hear_keeper()? {
                 return Ok(());
             }
             self.answer();
@@ -287,12 +287,12 @@ impl Daemon {
     }
 
     /// Whether the keeper has stopped for good, which it does when it is told to end.
-    fn hear_keeper(&mut self) -> bool {
+    fn hear_keeper(&mut self) -> Result<bool, Error> {
         let mut bytes = [0; 16];
         while self.woken.read(&mut bytes).is_ok_and(|count| count > 0) {}
-        while let Some(said) = self.keeper.heard() {
+        while let Some(said) = self.keeper.heard().map_err(|_| lost_keeper())? {
             match said {
-                Said::Stands => return true,
+                Said::Stands => return Ok(true),
                 Said::Done(mut done) => {
                     let now = self.now();
                     self.watch = done.watch.take();
@@ -306,7 +306,7 @@ impl Daemon {
                 }
             }
         }
-        false
+        Ok(false)
     }
 
     fn answer(&mut self) {

@@ -12,6 +12,9 @@ use root::{Kind, Root};
 
 use text::{Setting, settings, words};
 
+/// What `systemctl enable` links for a start of the whole machine.
+pub const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
+
 /// Where units of the system are, the first first (systemd.unit(5)).
 pub const FOLDERS: [&str; 5] = [
     "/etc/systemd/system",

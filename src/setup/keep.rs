@@ -16,6 +16,7 @@ use super::{Error, Setup};
 use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
+use crate::engines::unit::WANTS;
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::concern::Concern;
@@ -332,7 +333,9 @@ impl Setup<'_> {
     fn is_for_daemon(&self, wanted: &Wanted, change: &Change, concern: &str, goes: bool) -> bool {
         let is_file = matches!(change.kind, "owned" | "edited" | "node");
         let tells_engines = self.tells_engines(&change.path);
-        if !is_file || concern == Concern::Packages.as_ref() {
+        // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
+        let is_enabling = change.path.starts_with(WANTS);
+        if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
         } else if wanted.problem.is_some() {
             // What it says may be another card's by now.

@@ -1,8 +1,11 @@
 //! Which machines get the unit, and what stands in it.
 
+use std::fs;
+
 use layout::{Entry, Machine};
 
 use crate::laid::Laid;
+use crate::running::applied;
 
 const UNIT: &str = "etc/systemd/system/rocworker.service";
 
@@ -45,6 +48,24 @@ fn it_may_write_where_the_configuration_has_its_files_and_begins_anew_with_no_gp
     let changes = planned["changes"].as_array().unwrap();
     assert!(changes.iter().any(|it| it["path"] == "/srv/cdi/amd.json"), "{planned:#}");
     assert!(!changes.iter().any(|it| it["path"] == format!("/{UNIT}")), "{planned:#}");
+}
+
+#[test]
+fn a_unit_that_its_owner_has_disabled_is_an_applys_to_enable_again() {
+    let laid = laid(true, true, "");
+    let running = applied(&laid);
+    let links = ["rocworker.service", "rocworker-boot.service"]
+        .map(|unit| format!("etc/systemd/system/multi-user.target.wants/{unit}"));
+    for link in &links {
+        fs::remove_file(laid.path(link)).unwrap();
+    }
+    let said = running.until("it says so", |daemon| daemon["differs"][1].is_object());
+    assert!(said["differs"].as_array().unwrap().iter().all(|it| it["why"] == "apply"), "{said:#}");
+    let said = running.look();
+    assert_eq!((&said["counts"]["changes"], &said["contested"]), (&0.into(), &serde_json::json!([])));
+    assert!(links.iter().all(|link| fs::symlink_metadata(laid.path(link)).is_err()));
+    laid.run(&["apply"]).success();
+    assert!(links.iter().all(|link| fs::symlink_metadata(laid.path(link)).is_ok()));
 }
 
 #[test]
