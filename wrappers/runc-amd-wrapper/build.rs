@@ -26,7 +26,9 @@ fn main() {
     // rustc calls a C compiler to link, which hands on what stands behind -Wl, or a linker as it is.
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
     let before = if linker.ends_with("lld") { "" } else { "-Wl," };
-    for flag in ["--entry=rocworker_begin", "-znoseparate-code", "-znorelro", "--build-id=none", &script] {
+    let flags =
+        ["--entry=rocworker_begin", "-znoseparate-code", "-znorelro", "--build-id=none", "--no-eh-frame-hdr"];
+    for flag in flags.into_iter().chain([&*script]) {
         println!("cargo::rustc-link-arg-bins={before}{flag}");
     }
 }
