@@ -7,7 +7,7 @@ use crate::printable::printable;
 use crate::setup::{Booted, named};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = session.config()?;
+    let config = session.config_of_last_apply()?;
     let wait_s = config.boot.wait_s;
     let mut shown_so_far = Shown::new(session);
     let booted =

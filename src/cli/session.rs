@@ -38,7 +38,17 @@ impl Session {
 
     /// The configuration: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        let config = match &self.config {
+        self.config_at(self.config.as_deref())
+    }
+
+    /// The same; without `--config` the one that the last apply was by, which may withhold what the machine's own gives.
+    pub(crate) fn config_of_last_apply(&self) -> anyhow::Result<Config> {
+        let last = Memory::read(&self.root)?.config.and_then(|followed| followed.other);
+        self.config_at(self.config.as_deref().or(last.as_deref()))
+    }
+
+    fn config_at(&self, path: Option<&Path>) -> anyhow::Result<Config> {
+        let config = match path {
             None => Config::read(&self.root)?,
             Some(path) => Config::read_file(&caller()?, &absolute(path)?)?,
         };

@@ -201,11 +201,7 @@ impl State {
 
     /// What may be done with units now: one that is to be restarted waits until what it reads has stopped changing.
     fn restarts(&self, config: &config::Config, now: Duration) -> Restarts {
-        let may = match config.daemon.restart {
-            Restart::Never => return Restarts::Never,
-            Restart::Drain => Restarts::Drain,
-            Restart::Now => Restarts::Now,
-        };
+        let may = config.daemon.restart.into();
         if self.quiet_from().is_some_and(|from| from > now) { Restarts::Never } else { may }
     }
 

@@ -43,6 +43,23 @@ fn engines_are_told_of_what_is_there_and_the_rest_is_applys() {
     assert_eq!(laid.times(), times, "where nothing is to be changed, nothing is written");
 }
 
+/// The unit names no configuration: what another one withholds is not given at the next start.
+#[test]
+fn a_start_goes_by_the_configuration_of_the_last_apply() {
+    let laid = Laid::demo(WITHOUT_WAIT);
+    let other = laid.path("other.yaml");
+    laid.put("other.yaml", &format!("{WITHOUT_WAIT}gpu-device-ids: 0000:03:00.0\n"));
+    laid.run(&["--config", other.to_str().unwrap(), "apply"]).success();
+    let spec = laid.text(SPEC);
+    assert!(!spec.contains("renderD130"), "{spec}");
+    laid.run(&["boot"]).success();
+    assert_eq!(laid.text(SPEC), spec);
+    std::fs::remove_file(&other).unwrap();
+    let (code, said) = laid.fails(&["boot"]);
+    assert!(code == 2 && said.contains("other.yaml"), "{said}");
+    assert_eq!(laid.text(SPEC), spec);
+}
+
 #[test]
 fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
     let laid = Laid::demo(&format!("{WITHOUT_WAIT}gpu-device-ids: 0000:03:00.0\n"));
