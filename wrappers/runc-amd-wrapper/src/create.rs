@@ -237,7 +237,7 @@ impl Create<'_> {
         let inventory = ManuallyDrop::new(Inventory::new(policy, &outline));
         let namespace =
             bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let creator = recording::creator(policy.sharing, &self.paths.proc)?;
+        let creator = recording::creator(policy.sharing, &lock, &self.paths.proc)?;
         let (in_bundle, exclusive);
         let (lock, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {

@@ -51,5 +51,6 @@ mod shortage;
 mod signal;
 pub mod store;
 pub mod sys;
+mod this_boot;
 pub mod uses;
 pub mod wrap;

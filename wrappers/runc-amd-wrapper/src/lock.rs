@@ -35,6 +35,11 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Its file, which other programs only lock.
+    pub(crate) fn file(&self) -> &Fd {
+        &self.file
+    }
+
     /// Makes the folder `/run/rocworker` where it is missing, checks that it is root's alone, and waits for the
     /// lock in it. Where nobody has it, that is two calls of the kernel.
     ///

@@ -8,20 +8,25 @@ use allocation::record::{self, Creator, Record, RecordedGpu};
 use allocation::selection::Chosen;
 
 use crate::alive::{self, Process};
+use crate::lock::Lock;
 use crate::store::Key;
+use crate::this_boot;
 
 /// This process, which runc will be.
 ///
 /// # Errors
 /// proc does not say so: the sentence names what is missing.
-pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
-    let creator = match sharing {
-        Sharing::Shared => Process::this(),
+pub(crate) fn creator(sharing: Sharing, lock: &Lock, proc: &Path) -> Result<Creator, String> {
+    let (creator, boot_id) = match sharing {
+        Sharing::Shared => (Process::this(), this_boot::id(lock, proc)),
         // Who lives decides about the next container's GPUs: proc must be this process's own.
-        Sharing::Exclusive => Process::now(proc, std::process::id())
-            .ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?,
+        Sharing::Exclusive => {
+            let this = Process::now(proc, std::process::id());
+            let this = this.ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?;
+            (this, alive::boot_id(proc))
+        }
     };
-    let boot_id = alive::boot_id(proc)
+    let boot_id = boot_id
         .map_err(|error| unrecorded(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}")))?;
     Ok(Creator { pid: creator.pid, start_time: creator.start_time, boot_id })
 }

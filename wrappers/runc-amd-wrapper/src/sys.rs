@@ -23,6 +23,7 @@ mod number {
     pub(super) const FCHMOD: usize = 91;
     pub(super) const FCHOWN: usize = 93;
     pub(super) const STATFS: usize = 137;
+    pub(super) const FSTATFS: usize = 138;
     pub(super) const CLOCK_GETTIME: usize = 228;
     pub(super) const GETDENTS64: usize = 217;
     pub(super) const OPENAT: usize = 257;
@@ -41,6 +42,7 @@ mod number {
     pub(super) const UNLINKAT: usize = 35;
     pub(super) const RENAMEAT: usize = 38;
     pub(super) const STATFS: usize = 43;
+    pub(super) const FSTATFS: usize = 44;
     pub(super) const FCHMOD: usize = 52;
     pub(super) const FCHOWN: usize = 55;
     pub(super) const LSEEK: usize = 62;
@@ -339,6 +341,16 @@ pub fn mount_flags(path: &CStr) -> Result<u64, Errno> {
     // SAFETY: the path is a C string, and the kernel writes a whole structure to the place.
     unsafe { call(number::STATFS, [path.as_ptr().expose_provenance(), place, 0, 0, 0]) }?;
     Ok(found[FLAGS])
+}
+
+/// Whether an open file is on a tmpfs, of which nothing outlives the boot.
+pub fn is_in_memory(file: &Fd) -> bool {
+    // linux/magic.h.
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    let mut found = [0_u64; 15];
+    let place = found.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel writes a whole structure to the place, which begins with the file system's type.
+    unsafe { call(number::FSTATFS, [file.0, place, 0, 0, 0]) }.is_ok() && found[0] == TMPFS_MAGIC
 }
 
 /// Has the kernel provide the pages of the memory that is allocated next at once, instead of one at each first touch: this
