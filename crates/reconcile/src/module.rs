@@ -123,7 +123,7 @@ impl Work<'_> {
         change.entry_mut(|ours| {
             if let Ours::Module { came: known, .. } = ours {
                 came.retain(|it| !known.contains(it));
-                known.append(&mut came);
+                known.extend(came.iter().cloned());
             }
         });
         self.begin_change(&change, now)?;
@@ -132,10 +132,22 @@ impl Work<'_> {
             self.end_change(&change, now);
             return Ok(Ok(()));
         }
+        // What it needs was loaded before it failed, and stands there for nobody.
+        for name in came.iter().rev().filter(|it| is_loaded(root, it) && in_use(root, it).is_none()) {
+            programs.run(&["rmmod", "--", name], PATIENCE).ok();
+        }
         self.take_back(until_now, &change);
+        let left: Vec<&str> = came.iter().map(String::as_str).filter(|it| is_loaded(root, it)).collect();
+        let stays = if left.is_empty() {
+            String::new()
+        } else {
+            format!("; {} had come with it and could not be unloaded", left.join(", "))
+        };
         Ok(Err(match ran {
-            Err(error) => format!("{error}; the kernel's log says more: dmesg"),
-            Ok(_) => format!("modprobe says that it was loaded, and /sys/module has no {}", kernels(name)),
+            Err(error) => format!("{error}; the kernel's log says more: dmesg{stays}"),
+            Ok(_) => {
+                format!("modprobe says that it was loaded, and /sys/module has no {}{stays}", kernels(name))
+            }
         }))
     }
 

@@ -20,6 +20,8 @@ export PATH=/sbin:/bin
 step depmod prepare
 step before loaded
 step nothing reconcile unheard-of
+step fails reconcile fails
+step failed loaded
 step load reconcile load
 step loaded loaded
 step again reconcile load

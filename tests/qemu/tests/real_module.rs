@@ -36,6 +36,8 @@ fn child() {
     let mut desired = Desired::default();
     match step.trim() {
         "load" => desired.push(Action::module("vgem", "for the test")),
+        // The emulated processor has no VMX, so that it fails behind what it needs.
+        "fails" => desired.push(Action::module("kvm-intel", "for the test")),
         "unheard-of" => desired.push(Action::module("no-such-module", "for the test")),
         _ => {}
     }
@@ -85,6 +87,12 @@ fn hold(answers: &Answers) {
     assert!(said.contains("Module no-such-module not found"), "{nothing:#}");
     assert_eq!(nothing["bare"], true, "{nothing:#}");
 
+    let fails = came(answers, "fails");
+    let said = fails["failed"][0].as_str().unwrap();
+    assert!(said.contains("could not insert") && said.ends_with("dmesg"), "{fails:#}");
+    assert_eq!(fails["bare"], true, "{fails:#}");
+    assert_eq!(loaded("failed"), before, "what a module needs goes again with it");
+
     let load = came(answers, "load");
     assert_eq!(load["planned"], json!(["Create module:vgem: nothing → loaded"]), "{load:#}");
     assert_eq!((&load["done"], &load["failed"]), (&json!(["module:vgem"]), &json!([])), "{load:#}");
@@ -123,7 +131,7 @@ fn archive(kernel: &Kernel) -> Vec<u8> {
         archive.link(&format!("sbin/{tool}"), "kmod");
     }
     copy_program(&mut archive, &mut libraries, "test/real_module", &std::env::current_exe().unwrap());
-    kernel.modules_into(&mut archive, &["vgem"]);
+    kernel.modules_into(&mut archive, &["vgem", "kvm-intel"]);
     archive.folder("var/lib");
     archive.finish()
 }
