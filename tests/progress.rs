@@ -30,6 +30,8 @@ const WAITING: &str = "waiting up to 60 s for another run of rocworker";
 
 fn started(program: &str, arguments: &[&str]) -> Child {
     let mut command = Command::new(program);
+    // A terminal that can go back in its line, wherever this test is started.
+    command.env("TERM", "xterm");
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
