@@ -55,7 +55,6 @@ fn real_amdgpu_install_brings_rocm_and_undo_takes_all_of_it_back() {
         let tree = || {
             worker.machine.tree(&[
                 "etc",
-                "opt",
                 "usr/bin",
                 "usr/share/doc",
                 "usr/src",
