@@ -166,7 +166,9 @@ impl Ground {
             }
             // What is to be done is another thing by now.
             let is_superseded = |kept: &Kept| kept.stopped == Some(Stopped::Superseded);
-            again = kept.as_ref().is_ok_and(is_superseded);
+            // The configuration was read before its file was watched: what was written in between nobody has told.
+            let is_another = self.source.read(&root).map(Arc::new) != read;
+            again = is_another || kept.as_ref().is_ok_and(is_superseded);
             // Before it is read for what is watched: one that is written later is another one.
             left = receipt(&root);
             *interests = places(&root, config.as_deref());

@@ -90,7 +90,10 @@ fn come_through(root: &Path, names: &str) -> Result<Duration> {
     let spec = root.join("etc/cdi/amd.json");
     let before = fs::read(&spec).with_context(|| format!("reading {}", spec.display()))?;
     let config = root.join("etc/rocworker/config.yaml");
-    fs::write(&config, format!("cdi: {{names: {names}}}\n"))
+    // Whole at once: of a file that is written in its place the daemon may read the first half, and follow that.
+    let new = config.with_extension("new");
+    fs::write(&new, format!("cdi: {{names: {names}}}\n"))
+        .and_then(|()| fs::rename(&new, &config))
         .with_context(|| format!("writing {}", config.display()))?;
     until("amd.json is by the new configuration", || Ok(fs::read(&spec)? != before))
 }
