@@ -6,10 +6,9 @@ use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
-use crate::engines::unit::Unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::worker::selection::is_off;
+use crate::worker::own_unit::{self, Error};
 
 /// What notes are about, and the concern.
 pub const ABOUT: &str = "boot";
@@ -22,19 +21,10 @@ const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker-boot
 /// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
 const BEYOND_THE_WAIT_S: u32 = 120;
 
-/// Why the unit cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Template(#[from] render::Error),
-    #[error("{place}: the unit that it gives does not run `{expected}`: mend the template")]
-    Unfit { place: String, expected: String },
-}
-
-/// Whether this machine is to have the unit: systemd starts it, and it has a card of AMD's, usable or not.
+/// Whether this machine is to have the unit.
 #[must_use]
 pub fn is_wanted(config: &Config, facts: &Facts) -> bool {
-    config.boot.unit && !is_off(config) && facts.systemd && facts.amd().next().is_some()
+    config.boot.unit && own_unit::is_for(config, facts)
 }
 
 /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
@@ -73,10 +63,10 @@ pub fn actions(
 fn text(config: &Config, templates: &Templates, program: &Path) -> Result<String, Error> {
     let limit_s = config.boot.wait_s + BEYOND_THE_WAIT_S;
     let expected = [program.display().to_string(), "boot".to_owned()];
-    let text = templates.render(render::BOOT, context! { program => &expected[0], limit_s })?;
-    if Unit::parse(Path::new(UNIT_FILE), &text).exec_start == expected {
-        Ok(text)
-    } else {
-        Err(Error::Unfit { place: templates.place(render::BOOT), expected: expected.join(" ") })
-    }
+    own_unit::text(
+        templates,
+        (render::BOOT, UNIT_FILE),
+        &expected,
+        context! { program => &expected[0], limit_s },
+    )
 }

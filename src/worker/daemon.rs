@@ -7,10 +7,9 @@ use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
-use crate::engines::unit::Unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::worker::selection::is_off;
+use crate::worker::own_unit::{self, Error};
 
 /// What notes are about, and the concern.
 pub const ABOUT: &str = "daemon";
@@ -24,19 +23,10 @@ const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker.serv
 /// Where its template lets it write in any case.
 const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];
 
-/// Why the unit cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Template(#[from] render::Error),
-    #[error("{place}: the unit that it gives does not run `{expected}`: mend the template")]
-    Unfit { place: String, expected: String },
-}
-
-/// Whether this machine is to have the unit: systemd starts it, and it has a card of AMD's, usable or not.
+/// Whether this machine is to have the unit.
 #[must_use]
 pub fn is_wanted(config: &Config, facts: &Facts) -> bool {
-    config.daemon.unit && !is_off(config) && facts.systemd && facts.amd().next().is_some()
+    config.daemon.unit && own_unit::is_for(config, facts)
 }
 
 /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
@@ -79,12 +69,12 @@ pub fn actions(
 fn text(config: &Config, templates: &Templates, program: &Path) -> Result<String, Error> {
     let expected = [program.display().to_string(), "serve".to_owned()];
     let folders: Vec<String> = folders(config).into_iter().map(str::to_owned).collect();
-    let text = templates.render(render::DAEMON, context! { program => &expected[0], folders })?;
-    if Unit::parse(Path::new(UNIT_FILE), &text).exec_start == expected {
-        Ok(text)
-    } else {
-        Err(Error::Unfit { place: templates.place(render::DAEMON), expected: expected.join(" ") })
-    }
+    own_unit::text(
+        templates,
+        (render::DAEMON, UNIT_FILE),
+        &expected,
+        context! { program => &expected[0], folders },
+    )
 }
 
 /// The folders outside [`WRITABLE`] in which it may have to write. By the configuration alone: a unit that changed with

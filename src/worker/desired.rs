@@ -10,7 +10,9 @@ use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
 use super::way_back::{way_back, with_docker};
-use super::{boot, concourse, containerd, daemon, docker, driver, host, packages, policy, therock, uses};
+use super::{
+    boot, concourse, containerd, daemon, docker, driver, host, own_unit, packages, policy, therock, uses,
+};
 use crate::cdi;
 use crate::config::{self, Config};
 use crate::host::Around;
@@ -23,9 +25,7 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
     #[error(transparent)]
-    Boot(#[from] boot::Error),
-    #[error(transparent)]
-    Daemon(#[from] daemon::Error),
+    Unit(#[from] own_unit::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
     #[error(transparent)]

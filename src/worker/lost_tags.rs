@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Those that only the machine decides about; the user's own are not ours to wait with.
-const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];
+use super::tags::OF_GPUS;
 
 /// Whether a worker with the tags `before` would have less to offer with the tags `after`, as far as GPUs go: a kind or
 /// number of them that steps ask for. Both are lists with commas, as `CONCOURSE_TAG` has them.
@@ -20,6 +19,7 @@ struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
+    /// Only what the machine decides about: the user's own tags are not ours to wait with.
     fn of(list: &'a str) -> Self {
         let mut offer = Self::default();
         for tag in list.split(',') {

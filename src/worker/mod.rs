@@ -12,6 +12,7 @@ pub mod docker;
 pub mod driver;
 pub mod host;
 pub mod lost_tags;
+pub mod own_unit;
 pub mod packages;
 pub mod policy;
 mod rocm_installer;

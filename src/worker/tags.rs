@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use crate::config::Config;
 use crate::worker::selection::Selection;
 
+/// What a worker with a usable GPU is tagged with, whichever it is.
+pub(super) const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];
+
 /// The worker's tags: the user's own first, then ours, none twice.
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
@@ -22,8 +25,7 @@ fn ours(selection: &Selection<'_>) -> Vec<String> {
     if selection.gpus.is_empty() {
         return Vec::new();
     }
-    let mut tags: Vec<String> =
-        ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"].map(str::to_owned).into();
+    let mut tags: Vec<String> = OF_GPUS.map(str::to_owned).into();
     tags.push(format!("gpu-count={}", selection.gpus.len()));
     if selection.listed {
         let indexes: Vec<String> =
