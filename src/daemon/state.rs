@@ -231,7 +231,7 @@ impl State {
                     self.last_good = self.in_force.clone().filter(|_| is_good).or(self.last_good.take());
                 }
                 self.unfit = unfit;
-                self.hold.saw(now, kept.is_held);
+                self.hold.saw(now, kept.is_lost, kept.is_held);
                 for change in &kept.changes {
                     if change.change == Verb::Permissions
                         && let Ok(identity) = root.identity(&change.path)
@@ -269,8 +269,9 @@ impl State {
     fn settles(&self, now: Duration) -> Option<Duration> {
         let restarts = self.effective().is_some_and(|config| config.daemon.restart != Restart::Never);
         let is_owed = restarts && self.kept.as_ref().is_some_and(|kept| !kept.pending.is_empty());
-        let quiet = self.quiet_from().filter(|from| is_owed && *from > now);
-        [self.hold.ends(), quiet].into_iter().flatten().min()
+        let quiet = self.quiet_from().filter(|_| is_owed);
+        // What is due already and could not be done is tried again with all that fails.
+        [self.hold.ends(), quiet].into_iter().flatten().filter(|from| *from > now).min()
     }
 
     /// How it stands.

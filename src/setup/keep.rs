@@ -58,7 +58,8 @@ pub struct Kept {
     pub left: Vec<Finding>,
     /// What is not as it should be, and is not changed.
     pub differs: Vec<Differs>,
-    /// Whether tags are among it that may go once their GPUs have been gone for long enough.
+    /// Whether the worker would have fewer tags, and whether they are kept until their GPUs have been gone for long enough.
+    pub is_lost: bool,
     pub is_held: bool,
     pub pending: Vec<Pending>,
     pub notes: Vec<Note>,
@@ -119,6 +120,7 @@ struct Wanted {
 struct Parted {
     plan: Plan,
     differs: Vec<Differs>,
+    is_lost: bool,
     is_held: bool,
     contested: Vec<Finding>,
 }
@@ -304,8 +306,9 @@ impl Setup<'_> {
             let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
             action.map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default().to_owned()
         };
-        let keeps_tags = !how.tags_may_go && self.loses_tags(&wanted.desired, &plan);
-        let mut parted = Parted { differs: Vec::new(), is_held: false, contested: Vec::new(), plan };
+        let is_lost = self.loses_tags(&wanted.desired, &plan);
+        let keeps_tags = !how.tags_may_go && is_lost;
+        let mut parted = Parted { differs: Vec::new(), is_lost, is_held: false, contested: Vec::new(), plan };
         for change in std::mem::take(&mut parted.plan.changes) {
             let path = change.path.clone();
             let concern = concern(&path);
@@ -377,7 +380,7 @@ impl Setup<'_> {
     }
 
     fn reported(&self, wanted: Wanted, looked: Parted, receipt: &Receipt) -> Kept {
-        let Parted { plan, differs, is_held, contested } = looked;
+        let Parted { plan, differs, is_lost, is_held, contested } = looked;
         let mut notes = wanted.desired.notes;
         notes.extend(told_of(&plan));
         Kept {
@@ -387,6 +390,7 @@ impl Setup<'_> {
             blocked: plan.blocked,
             left: plan.left,
             differs,
+            is_lost,
             is_held,
             pending: receipt.owed(self.root).cloned().collect(),
             notes,
