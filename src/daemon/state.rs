@@ -274,6 +274,12 @@ impl State {
         [self.hold.ends(), quiet].into_iter().flatten().filter(|from| *from > now).min()
     }
 
+    /// Whether an apply has set this machine up, and no undo has taken it back since, as far as that was looked at.
+    #[must_use]
+    pub fn is_set_up(&self) -> Option<bool> {
+        self.kept.as_ref().filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up)
+    }
+
     /// How it stands.
     #[must_use]
     pub fn report(&self, now: Duration, agenda: &Agenda) -> Report {
@@ -299,7 +305,7 @@ impl State {
             since: self.since,
             enforce: daemon.is_some_and(|it| it.enforce),
             restart: daemon.map_or(Restarts::Never, |it| it.restart.into()),
-            set_up: kept.filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up),
+            set_up: self.is_set_up(),
             config: ConfigReport {
                 path: self.path.clone(),
                 problem: problem.cloned(),
