@@ -5,13 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
 
 use super::recorded::record;
 use super::{Applied, Error, Setup, Undone};
+use crate::daemon::LOCK;
+use crate::daemon::ask::{Serving, serving};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::{self, Memory};
+use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
 use crate::worker::desired::desired;
@@ -25,6 +29,8 @@ const OTHER_FOLDERS: [&str; 4] = [
     "/etc/systemd/system/containerd.service.d",
     "/etc/systemd/system/docker.service.d",
 ];
+/// A daemon that is told to end does so within a second.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// More than anybody writes into one.
 const LIMIT: usize = 4 << 20;
 
@@ -62,7 +68,25 @@ impl Setup<'_> {
             path: PACKAGED.into(),
             text: format!("{what} runs by it, and could not be stopped without it: stop it"),
         }));
+        findings.extend(self.serving()?);
         Ok(findings)
+    }
+
+    /// A daemon that runs still. The package has stopped the one of systemd, as far as the machine's policy lets it; one
+    /// that goes on would act by a program that is no more, and be in the way of the next.
+    fn serving(&self) -> Result<Option<Finding>, Error> {
+        let (who, kill) = match serving(self.root, STOPS_WITHIN)? {
+            None => return Ok(None),
+            Some(Serving::Process(pid)) => (format!("as process {pid}"), format!("kill {pid}")),
+            Some(Serving::Unknown) => {
+                let lock = self.root.shown(LOCK).display().to_string();
+                (format!("as the process that has {lock}"), format!("fuser --kill -TERM {lock}"))
+            }
+        };
+        let text = format!(
+            "rocworker serve runs still, {who}, and would outlive its program: systemctl stop rocworker.service, or {kill}"
+        );
+        Ok(Some(Finding { path: own_program::PACKAGED.into(), text }))
     }
 
     /// Takes back all that is ours, but for what came by apt. Where that is whole, nothing of ours names the program any

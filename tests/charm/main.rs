@@ -15,5 +15,6 @@ mod machines;
 mod packed;
 mod record;
 mod removal;
+mod turns;
 mod unit;
 mod yaml;

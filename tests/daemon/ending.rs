@@ -1,15 +1,25 @@
 //! The end of a daemon.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use root::Root;
+use tempfile::TempDir;
 
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};
 
 const SPEC: &str = "etc/cdi/amd.json";
+
+/// The program at a path of its own, in one file system with the one that was built, which is some hundred megabytes.
+fn linked() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = dir.path().join("rocworker");
+    fs::hard_link(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
+    (dir, program)
+}
 
 #[test]
 fn it_ends_within_a_second_and_leaves_no_socket() {
@@ -93,10 +103,8 @@ fn what_an_undo_decided_meanwhile_counts_though_the_receipt_is_the_same() {
 fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
     let laid = Laid::demo("");
     laid.run(&["apply"]).success();
-    // On one file system with the program, which is some hundred megabytes.
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (program, new) = (dir.path().join("rocworker"), dir.path().join("new"));
-    fs::hard_link(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
+    let (dir, program) = linked();
+    let new = dir.path().join("new");
     let running = Running::by(&program, &laid);
     fs::write(&new, "stands for another build").unwrap();
     fs::rename(&new, &program).unwrap();
@@ -105,6 +113,23 @@ fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
     assert_eq!((status.code(), laid.text(SPEC).as_str()), (Some(1), "{}"), "{said}");
     let expected = format!("{} is another build of this program by now", program.display());
     assert!(said.contains(&expected), "{said}");
+    assert!(!laid.path("run/rocworker/daemon.sock").exists());
+}
+
+#[test]
+fn one_whose_program_has_gone_ends_once_nothing_is_set_up() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let (_dir, program) = linked();
+    let running = Running::by(&program, &laid);
+    fs::remove_file(&program).unwrap();
+    laid.put(SPEC, "{}");
+    eventually("it goes on meanwhile: another may be about to come", || {
+        laid.text(SPEC).contains("renderD130")
+    });
+    laid.run(&["undo"]).success();
+    let (status, said) = running.ends_by_itself();
+    assert!(status.success(), "{status}: {said}");
     assert!(!laid.path("run/rocworker/daemon.sock").exists());
 }
 

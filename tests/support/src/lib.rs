@@ -18,3 +18,4 @@ pub mod rootfs;
 pub mod said;
 pub mod stage;
 pub mod tree;
+pub mod waiting;
