@@ -51,7 +51,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let mut shown_so_far = Shown::new(session);
-    let applied = session.config().and_then(|config| {
+    let applied = session.config_of_last_apply().and_then(|config| {
         session.with_setup(&config, |setup| Ok(setup.renew(&mut |progress| shown_so_far.hear(progress))?))
     });
     shown_so_far.end()?;

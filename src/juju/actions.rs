@@ -148,8 +148,9 @@ impl Machine<'_> {
         let event = Event::Action(Action::Undo);
         let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
-        if !state.is_taken_back {
-            state.is_taken_back = true;
+        if !state.is_taken_back || state.has_found {
+            // What is set up again afterwards is the charm's.
+            (state.is_taken_back, state.has_found) = (true, false);
             state.write(self.root).map_err(Failure::installation)?;
         }
         let undone = self.undo(event, force)?;

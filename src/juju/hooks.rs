@@ -114,12 +114,13 @@ impl Machine<'_> {
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
     }
 
-    /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
-    /// hook remove takes back.
+    /// Applies, and remembers before the first change that it was the charm that did, and whether somebody else had before
+    /// it: whoever kills this leaves what the hook remove takes back.
     fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
+            state.has_found = self.is_set_up()?;
             state.write(self.root).map_err(Failure::installation)?;
         }
         let mut steps = Steps::default();
@@ -127,7 +128,7 @@ impl Machine<'_> {
             .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
         // Refused before it changed anything: what stands here is still another's.
         if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
-            state.has_applied = false;
+            (state.has_applied, state.has_found) = (false, false);
             state.write(self.root).map_err(Failure::installation)?;
         }
         applied.map_err(of_setup)

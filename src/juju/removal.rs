@@ -50,8 +50,8 @@ impl Machine<'_> {
             return Ok(self.tools.log(Level::Info, &text)?);
         }
         // What waits for a worker's builds to end, and starts it again, is this program.
-        let is_needed = state.has_applied && self.take_back_whole(event)?;
-        if !state.has_applied && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
+        let is_needed = state.is_ours() && self.take_back_whole(event)?;
+        if !state.is_ours() && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
             let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
             self.tools.log(Level::Info, text)?;
         }
@@ -104,6 +104,12 @@ impl Machine<'_> {
         let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
         let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
         self.log_lines(&lines)
+    }
+
+    /// Whether anything is set up on the machine; a driver that stayed when a charm went is nothing that somebody has set up.
+    pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        Ok(receipt.entries.iter().any(|entry| entry.concern != Concern::Packages.as_ref()))
     }
 
     /// What an undo has not taken back, the first of it.

@@ -23,6 +23,9 @@ pub(super) struct State {
     /// written by a version that applied at once.
     #[serde(default = "at_once")]
     pub(super) has_applied: bool,
+    /// Whether somebody else had set the machine up when the charm first applied: then it stays theirs when the charm goes.
+    #[serde(default)]
+    pub(super) has_found: bool,
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub(super) configuration: Vec<String>,
@@ -57,6 +60,7 @@ impl Default for State {
             units: Vec::new(),
             is_taken_back: false,
             has_applied: false,
+            has_found: false,
             configuration: Vec::new(),
             program: Vec::new(),
         }
@@ -64,6 +68,11 @@ impl Default for State {
 }
 
 impl State {
+    /// Whether what is set up here is the charm's to take back.
+    pub(super) fn is_ours(&self) -> bool {
+        self.has_applied && !self.has_found
+    }
+
     /// What is remembered; nothing where nothing is.
     pub(super) fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {

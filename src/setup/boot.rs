@@ -10,7 +10,7 @@ use reconcile::{
 use serde::Serialize;
 
 use super::recorded::record;
-use super::{Error, Setup};
+use super::{Error, Setup, is_set_up};
 use crate::awaited::{Awaited, awaited};
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
 use crate::facts::Facts;
@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Default, Serialize)]
 pub struct Booted {
     pub schema_version: u32,
+    /// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done.
+    pub set_up: bool,
     pub changes: Vec<Change>,
     /// Changes that could not be made.
     pub failed: Vec<Finding>,
@@ -49,14 +51,18 @@ impl Booted {
 impl Setup<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
-    /// installs nothing, and edits no engine's file. `told` hears of what is waited for, and of each change before it
-    /// is made.
+    /// installs nothing, and edits no engine's file. Where no apply has set the machine up, or an undo has taken it back
+    /// since, it does nothing. `told` hears of what is waited for, and of each change before it is made.
     ///
     /// # Errors
     /// When it cannot be said what should be: what engines were told at the last start is then taken back. When the
     /// receipt cannot be read or kept.
     pub fn boot(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
+        booted.set_up = is_set_up(&Store::new(self.root).receipt()?, &Memory::read(self.root)?);
+        if !booted.set_up {
+            return Ok(booted);
+        }
         let wait_s = self.config.boot.wait_s;
         booted.missing = self.awaited()?;
         if !booted.missing.is_empty() {

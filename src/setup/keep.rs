@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::planned::told_of;
 use super::recorded::record;
-use super::{Error, Setup};
+use super::{Error, Setup, is_set_up};
 use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
@@ -271,8 +271,7 @@ impl Setup<'_> {
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions.unwrap_or(remembered.versions);
         // By which rule units are restarted is kept by an apply alone.
-        let is_set_up = !receipt.entries.is_empty() && receipt.restart.is_some() && !remembered.undone;
-        if !is_set_up {
+        if !is_set_up(receipt, &remembered) || receipt.restart.is_none() {
             return Ok(ControlFlow::Break(Kept::default()));
         }
         let stopped =

@@ -98,6 +98,11 @@ impl From<config::Error> for Error {
     }
 }
 
+/// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done but by an apply.
+fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
+    !receipt.entries.is_empty() && !memory.undone
+}
+
 impl Setup<'_> {
     /// What the plan stands on, as the machine is now.
     fn premises(&self, memory: &Memory, receipt: &Receipt) -> Premises {

@@ -105,3 +105,28 @@ fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
         assert!(!laid.path(RULES).exists());
     }
 }
+
+#[test]
+fn real_what_was_set_up_before_the_charm_came_stays_when_it_goes_unless_an_undo_was_asked_for() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    for is_undone in [false, true] {
+        let (laid, unit) = (Laid::worker(), Unit::new());
+        let before = laid.tree();
+        Unit::by_hand(laid.root(), &["apply"]).well();
+        let by_hand = laid.tree();
+        unit.run(laid.root(), "hooks/install").well();
+        if is_undone {
+            unit.run(laid.root(), "actions/undo").well();
+            unit.run(laid.root(), "actions/apply").well();
+        }
+        assert!(laid.path("etc/cdi/amd.json").exists());
+        let told = unit.run(laid.root(), "hooks/remove").well();
+        let says_so =
+            told.iter().any(|call| call.words().iter().any(|it| it.contains("applied without the charm")));
+        assert_eq!(says_so, !is_undone, "{told:?}");
+        assert_eq!(laid.tree(), if is_undone { before } else { by_hand });
+        assert!(!laid.path(STATE).exists());
+    }
+}

@@ -80,6 +80,24 @@ fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
     }
 }
 
+/// The package's scripts name no configuration: what another one withholds is not given by an upgrade.
+#[test]
+fn real_an_upgrade_goes_by_the_configuration_of_the_last_apply() {
+    for (system, worker) in on_both() {
+        worker.install();
+        worker.machine.put("root/other.yaml", "permissions: open\nsharing: exclusive\n");
+        worker.rocworker(&["--config", "/root/other.yaml", "apply"]).well();
+        let now = worker.written();
+        worker.dpkg(&["--install", &worker.deb_of("9.0-1")]).well();
+        worker.is_whole(system);
+        same(&worker.written(), &now, system);
+        worker.machine.call(&["rm", "/root/other.yaml"]).well();
+        let said = worker.dpkg(&["--install", &worker.deb_of("10.0-1")]).well();
+        assert!(said.contains("other.yaml"), "{system}: {said}");
+        same(&worker.written(), &now, system);
+    }
+}
+
 /// The program that runs would take back what the new one writes.
 #[test]
 fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {

@@ -6,6 +6,7 @@ use crate::laid::Laid;
 
 const SPEC: &str = "etc/cdi/amd.json";
 const UNIT: &str = "etc/systemd/system/rocworker-boot.service";
+const RULES: &str = "etc/udev/rules.d/70-amdgpu.rules";
 const WITHOUT_WAIT: &str = "boot: {wait-s: 0}\n";
 
 /// A node of the demo's first GPU that is not there any more.
@@ -58,6 +59,25 @@ fn a_start_goes_by_the_configuration_of_the_last_apply() {
     let (code, said) = laid.fails(&["boot"]);
     assert!(code == 2 && said.contains("other.yaml"), "{said}");
     assert_eq!(laid.text(SPEC), spec);
+}
+
+/// What an undo had to leave names the unit still, which starts this.
+#[test]
+fn a_start_sets_nothing_up_that_was_taken_back_or_was_never_applied() {
+    let laid = Laid::demo(WITHOUT_WAIT);
+    let never = laid.json(&["boot"]);
+    assert_eq!((&never["set_up"], paths(&never["changes"])), (&false.into(), vec![]));
+    laid.run(&["apply"]).success();
+    let rules = laid.text(RULES) + "# mine\n";
+    laid.put(RULES, &rules);
+    assert_eq!(laid.run(&["undo"]).get_output().status.code(), Some(1), "the rules stay");
+    let times = laid.times();
+    let after = laid.json(&["boot"]);
+    assert_eq!((&after["set_up"], paths(&after["changes"])), (&false.into(), vec![]));
+    assert_eq!(laid.times(), times);
+    laid.run(&["boot"])
+        .success()
+        .stdout("nothing is set up here, and nothing was changed: rocworker apply sets it up\n");
 }
 
 #[test]
