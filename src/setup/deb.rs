@@ -10,7 +10,7 @@ use std::time::Duration;
 use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
 
 use super::recorded::record;
-use super::{Applied, Error, Setup, Undone};
+use super::{Applied, Error, Setup, Undone, is_set_up};
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
 use crate::engines::{Containerd, Docker, Versions};
@@ -138,13 +138,13 @@ impl Setup<'_> {
     /// As [`Setup::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         let remembered = Memory::read(self.root)?;
-        if remembered.undone || Store::new(self.root).receipt()?.is_empty() {
+        if !is_set_up(&Store::new(self.root).receipt()?, &remembered) {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
         // Whoever was waited for may have taken it back.
         let remembered = Memory::read(self.root)?;
-        if remembered.undone || *work.receipt() == Receipt::default() {
+        if !is_set_up(work.receipt(), &remembered) {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         let premises = self.without_apt(&remembered, work.receipt());

@@ -270,8 +270,7 @@ impl Setup<'_> {
     ) -> Result<ControlFlow<Kept, Wanted>, Error> {
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions.unwrap_or(remembered.versions);
-        // By which rule units are restarted is kept by an apply alone.
-        if !is_set_up(receipt, &remembered) || receipt.restart.is_none() {
+        if !is_set_up(receipt, &remembered) {
             return Ok(ControlFlow::Break(Kept::default()));
         }
         let stopped =

@@ -100,7 +100,8 @@ impl From<config::Error> for Error {
 
 /// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done but by an apply.
 fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
-    !receipt.entries.is_empty() && !memory.undone
+    // The spec alone, which belongs to no concern, may be `cdi generate`'s: that sets up no worker.
+    receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !memory.undone
 }
 
 impl Setup<'_> {

@@ -85,15 +85,30 @@ fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
 fn real_an_upgrade_goes_by_the_configuration_of_the_last_apply() {
     for (system, worker) in on_both() {
         worker.install();
-        worker.machine.put("root/other.yaml", "permissions: open\nsharing: exclusive\n");
+        worker.machine.put("root/other.yaml", "permissions: open\nwrapper: {requests: deny}\n");
         worker.rocworker(&["--config", "/root/other.yaml", "apply"]).well();
         let now = worker.written();
         worker.dpkg(&["--install", &worker.deb_of("9.0-1")]).well();
         worker.is_whole(system);
         same(&worker.written(), &now, system);
         worker.machine.call(&["rm", "/root/other.yaml"]).well();
-        let said = worker.dpkg(&["--install", &worker.deb_of("10.0-1")]).well();
-        assert!(said.contains("other.yaml"), "{system}: {said}");
+        let said = worker.dpkg(&["--install", &worker.deb_of("10.0-1")]);
+        assert!(said.stderr.contains("other.yaml"), "{system}: {said:?}");
+        said.well();
+        same(&worker.written(), &now, system);
+    }
+}
+
+/// Somebody wanted the CDI spec, and no worker.
+#[test]
+fn real_an_upgrade_makes_no_worker_of_a_machine_with_a_spec_alone() {
+    for (system, worker) in on_both() {
+        worker.install();
+        worker.rocworker(&["cdi", "generate"]).well();
+        let now = worker.written();
+        assert!(worker.machine.text("/etc/cdi/amd.json").is_some());
+        worker.dpkg(&["--install", &worker.deb_of("9.0-1")]).well();
+        worker.is_whole(system);
         same(&worker.written(), &now, system);
     }
 }
