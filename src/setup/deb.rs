@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
+use reconcile::{Desired, Finding, Progress, Receipt, Store};
 
-use super::recorded::record;
+use super::apply::Run;
+use super::undo::Leaves;
 use super::{Applied, Error, Setup, Undone, is_set_up};
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
@@ -18,7 +19,6 @@ use crate::memory::{self, Memory};
 use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
-use crate::worker::desired::desired;
 
 /// Where engines that rocworker does not configure name a runtime (containers.conf(5), crio.conf.d(5)).
 const OTHERS: [&str; 2] = ["/etc/containers/containers.conf", "/etc/crio/crio.conf"];
@@ -95,39 +95,14 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn leave(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let mut undone = Undone::default();
-        if Store::new(self.root).receipt()?.is_empty() {
-            undone.left = self.naming_files();
-            return Ok(undone);
-        }
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("remove"));
-        // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
-        let mut memory = Memory::read(self.root).unwrap_or_default();
-        memory.undone = true;
-        memory.write(self.root)?;
-        let wanted = Desired {
-            undecided: vec![Concern::Packages.as_ref().to_owned()],
-            way_back: self.way_back(),
-            ..Desired::default()
+        let mut undone = match Store::new(self.root).receipt()?.is_empty() {
+            true => Undone::default(),
+            false => {
+                let leaves = Leaves { stays: Some(Concern::Packages), is_dpkgs: true };
+                self.take_back("remove", leaves, false, told)?
+            }
         };
-        let plan = work.plan(&wanted, None, false, self.now.seconds())?;
-        let ran = work.carry_out(&plan, self.now.seconds(), told);
-        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
-        let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
-        let ran = ran.and_then(|carried| {
-            Ok((carried, work.settle_told(self.root, &services, |effect| !of_apt(effect), told)?))
-        });
-        undone.notes.extend(record(&mut work));
-        let (Carried { done, failed, effects }, settled) =
-            ran.map_err(|error| Error::from(error).after(work.made().len()))?;
-        undone.failed = failed;
-        undone.effects = [effects, settled].concat();
-        undone.left = plan.left;
         undone.left.extend(self.naming_files());
-        undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        if work.receipt().is_empty() {
-            Memory::default().write(self.root)?;
-        }
         Ok(undone)
     }
 
@@ -137,26 +112,10 @@ impl Setup<'_> {
     /// # Errors
     /// As [`Setup::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
-        let remembered = Memory::read(self.root)?;
-        if !is_set_up(&Store::new(self.root).receipt()?, &remembered) {
+        if !is_set_up(&Store::new(self.root).receipt()?, &Memory::read(self.root)?) {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
-        // Whoever was waited for may have taken it back.
-        let remembered = Memory::read(self.root)?;
-        if !is_set_up(work.receipt(), &remembered) {
-            return Ok(Applied { schema_version: 1, ..Applied::default() });
-        }
-        let premises = self.without_apt(&remembered, work.receipt());
-        let mut memory = self.memory(&remembered, &premises)?;
-        let wanted = without_packages(desired(self.config, &premises)?);
-        memory.write(self.root)?;
-        work.restart_by(self.services().restarts);
-        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), false, told);
-        let note = record(&mut work);
-        let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
-        applied.notes.extend(note);
-        Ok(applied)
+        self.apply_locked(Run::Upgrade, told)
     }
 
     /// The files of engines that name the wrapper's program, whoever wrote that.
@@ -189,7 +148,7 @@ pub fn stays(receipt: &Receipt) -> Vec<PathBuf> {
     of_packages.map(|entry| entry.path.clone()).collect()
 }
 
-fn without_packages(mut wanted: Desired) -> Desired {
+pub(super) fn without_packages(mut wanted: Desired) -> Desired {
     wanted.actions.retain(|action| action.concern != Concern::Packages.as_ref());
     wanted.leave(Concern::Packages);
     wanted

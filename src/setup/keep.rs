@@ -11,6 +11,7 @@ use reconcile::{
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+use super::follows::Part;
 use super::planned::told_of;
 use super::recorded::record;
 use super::{Error, Setup, is_set_up};
@@ -21,10 +22,10 @@ use crate::engines::unit::WANTS;
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::concern::Concern;
+use crate::worker::concourse;
 use crate::worker::desired::{self, desired};
 use crate::worker::lost_tags::loses;
 use crate::worker::selection::is_off;
-use crate::worker::{concourse, policy};
 
 /// What one look may do.
 #[derive(Debug, Clone, Copy)]
@@ -350,17 +351,14 @@ impl Setup<'_> {
     /// Whether it is the daemon's to carry out. `goes`: it is taken back.
     fn is_for_daemon(&self, wanted: &Wanted, change: &Change, concern: &str, goes: bool) -> bool {
         let is_file = matches!(change.kind, "owned" | "edited" | "node");
-        let tells_engines = self.tells_engines(&change.path);
         // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
         let is_enabling = change.path.starts_with(WANTS);
         if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
         } else if wanted.problem.is_some() {
-            // What it says may be another card's by now.
-            tells_engines
+            self.follows(Part::Told, change)
         } else if wanted.has_lost_all {
-            // A card that fell off its bus may come back: engines stay as they are configured.
-            tells_engines || change.path == Path::new(policy::PATH)
+            self.follows(Part::Given, change)
         } else {
             // It would not hear of a configuration that wants it again.
             !(goes && concern == Concern::Daemon.as_ref())

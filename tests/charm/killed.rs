@@ -3,7 +3,7 @@
 use support::killed::{TREE, calls, killed_at};
 use support::real;
 
-use crate::machines::Laid;
+use crate::machines::worker;
 use crate::unit::Unit;
 
 /// Every so many calls: each kind is made by apply many times, and tests/setup kills apply at each of them.
@@ -14,8 +14,8 @@ fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
     if !real::require(&["python3", "env", "strace"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let run = |path: &str| unit.run(laid.root(), path);
+    let (laid, unit) = (worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.top(), path);
     let new = laid.all();
     run("hooks/install").well();
     let installed = laid.tree();
@@ -34,7 +34,7 @@ fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
     ] {
         unit.options(options);
         laid.put_back(from);
-        let argv = unit.argv(laid.root(), path, &[]);
+        let argv = unit.argv(laid.top(), path, &[]);
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         let made = calls(&argv, TREE);
         for call in made.iter().step_by(SAMPLE).chain(made.last()) {
@@ -54,13 +54,13 @@ fn real_an_undo_by_action_that_was_killed_is_ended_by_the_next_hook() {
     if !real::require(&["python3", "env", "strace"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let run = |path: &str| unit.run(laid.root(), path);
+    let (laid, unit) = (worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.top(), path);
     run("hooks/install").well();
     let (set_up, set_up_tree) = (laid.all(), laid.tree());
     run("actions/undo").well();
     let undone = laid.tree();
-    let argv = unit.argv(laid.root(), "actions/undo", &[]);
+    let argv = unit.argv(laid.top(), "actions/undo", &[]);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     laid.put_back(&set_up);
     let made = calls(&argv, TREE);

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
+use support::laid::Laid;
 use support::real;
 use support::waiting::eventually;
 
-use crate::machines::Laid;
+use crate::machines::worker;
 use crate::record::Call;
 use crate::unit::Unit;
 
@@ -18,7 +19,7 @@ use crate::unit::Unit;
 const WAITS: &str = "#!/bin/sh\n: > \"$STAND_IN/at-the-gate\"\nread -r _ < \"$STAND_IN/gate\"\n";
 
 fn begun(unit: &Unit, laid: &Laid, path: &str) -> Child {
-    let argv = unit.argv(laid.root(), path, &[]);
+    let argv = unit.argv(laid.top(), path, &[]);
     let (program, arguments) = argv.split_first().unwrap();
     Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
 }
@@ -28,7 +29,7 @@ fn real_of_two_hooks_at_once_one_waits_and_neither_is_forgotten() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let laid = Laid::worker();
+    let laid = worker();
     let (first, second) = (Unit::named("rocworker/0"), Unit::named("other/0"));
     for agent in ["unit-rocworker-0", "unit-other-0"] {
         fs::create_dir_all(laid.path("var/lib/juju/agents").join(agent)).unwrap();
@@ -54,8 +55,8 @@ fn real_of_two_hooks_at_once_one_waits_and_neither_is_forgotten() {
     assert_eq!(state["units"], json!(["rocworker/0", "other/0"]));
     assert!(waits(&second), "{:?}", second.pending());
     // What a forgotten unit would lose by the other's removal.
-    first.run(laid.root(), "hooks/remove").well();
+    first.run(laid.top(), "hooks/remove").well();
     assert!(laid.path("etc/cdi/amd.json").exists());
-    second.run(laid.root(), "hooks/remove").well();
+    second.run(laid.top(), "hooks/remove").well();
     assert!(!laid.path("etc/cdi/amd.json").exists());
 }

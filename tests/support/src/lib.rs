@@ -12,6 +12,7 @@ pub mod booted;
 pub mod captures;
 pub mod detect;
 pub mod killed;
+pub mod laid;
 pub mod real;
 pub mod release;
 pub mod rootfs;
