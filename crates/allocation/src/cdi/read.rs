@@ -23,6 +23,16 @@ fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fa
     Ok(list)
 }
 
+/// To the compiler this is what reads a bundle's list of groups, and stands with that (layout.ld of the wrapper).
+fn gids(scanner: &mut Scanner<'_>) -> Result<Vec<u32>, Fault> {
+    let mut gids = Vec::new();
+    scanner.each(|scanner| {
+        gids.push(scanner.integer()?);
+        Ok(())
+    })?;
+    Ok(gids)
+}
+
 fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
     unknown.push(key.decode().into_owned());
     Ok(())
@@ -47,7 +57,7 @@ keyed!(Edits<'a>, required [], |edits, scanner| {
     "deviceNodes" => edits.device_nodes = device_nodes(scanner)?,
     "mounts" => edits.more.mounts = scanner.list(object)?,
     "hooks" => edits.more.hooks = scanner.list(object)?,
-    "additionalGids" => edits.more.additional_gids = scanner.list(Scanner::integer)?,
+    "additionalGids" => edits.more.additional_gids = gids(scanner)?,
 }, |edits, key| note(&mut edits.more.others, key));
 
 keyed!(DeviceNode<'a>, required [], |node, scanner| {
