@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use allocation::{
     Render,
     bundle::{Bundle, Error, Injection, Node, ProcessEdits},
-    cdi::{Device, Edits, Grant, Outline, Spec},
+    cdi::{Device, Edits, Grant, MoreEdits, Outline, Spec},
     policy::Policy,
     request::Request,
     selection::Inventory,
@@ -100,7 +100,8 @@ fn keeps_the_rules(spec: &Spec<'_>) {
         assert!(!edits.is_empty());
     }
     let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
-    for Edits { env, device_nodes, mounts, hooks, .. } in all {
+    for Edits { device_nodes, more } in all {
+        let MoreEdits { env, mounts, hooks, .. } = &**more;
         assert!(env.iter().all(|entry| entry.contains('=') && !entry.starts_with('=')));
         assert!(device_nodes.iter().all(|node| node.path.starts_with('/') && node.host().starts_with('/')));
         assert!(device_nodes.iter().all(|node| node.access().chars().all(|c| "rwm".contains(c))));

@@ -3,9 +3,10 @@
 
 use std::{borrow::Cow, fmt};
 
+use allocation::bundle::Error;
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor},
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -121,6 +122,20 @@ impl<'a> Object<'a> {
     pub(crate) fn others(&self) -> Vec<String> {
         let other = |(key, _): &&(String, &str)| !self.known.contains(&key.as_str());
         self.members.iter().filter(other).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Whether a text is one object and nothing else, as serde_json has it, to any depth.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{')
+        && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// Of a text that is none: the runtime, which looks at all of it, must refuse what is made of it as well.
+pub(crate) fn assert_stays_no_object(injected: Result<Option<String>, Error>) {
+    match injected {
+        Ok(after) => assert!(after.is_none_or(|after| !is_object(&after)), "made JSON of what was none"),
+        Err(error) => crate::assert_fit_for_a_log(&error.to_string()),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     assert_fit_for_a_log, input,
-    json::{as_go_decodes, is_shallow},
+    json::{as_go_decodes, assert_stays_no_object, is_object, is_shallow},
     oracle::bundle::Places,
     reference, tokens,
 };
@@ -19,6 +19,9 @@ pub fn check(data: &[u8]) {
     injection.shm_bytes = None;
     injection.folders = &[];
     let edits = &injection.process;
+    if !is_object(text) {
+        return assert_stays_no_object(process::inject(text, edits));
+    }
     let as_read = as_go_decodes(text);
     let can_be_edited =
         Places::of_process(&as_read).is_some_and(|places| places.can_be_looked_into(&injection));

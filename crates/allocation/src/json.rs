@@ -336,6 +336,7 @@ pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
 mod block;
 mod misread;
 mod object;
+mod passing;
 mod skip;
 mod text;
 mod value;

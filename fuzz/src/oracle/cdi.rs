@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use allocation::cdi::{Device, DeviceNode, Edits, Hook, Mount, Spec};
+use allocation::cdi::{Device, DeviceNode, Edits, Hook, MoreEdits, MoreOfDevice, MoreOfNode, Mount, Spec};
 
 use crate::json::{Object, elements, list, members, optional, signed, value};
 
@@ -95,21 +95,24 @@ fn device(raw: &str) -> Option<Device<'static>> {
     let object = Object::read(raw, &["name", "annotations", "containerEdits"])?;
     Some(Device {
         name: text(object.get("name"))?,
-        annotated: annotated(object.get("annotations"))?,
         edits: object.get("containerEdits").map_or(Some(Edits::default()), edits)?,
-        unknown: object.others(),
+        more: MoreOfDevice { annotated: annotated(object.get("annotations"))?, unknown: object.others() }
+            .into(),
     })
 }
 
 fn edits(raw: &str) -> Option<Edits<'static>> {
     let object = Object::read(raw, &["env", "deviceNodes", "mounts", "hooks", "additionalGids"])?;
     Some(Edits {
-        env: texts(object.get("env"))?,
         device_nodes: list(object.get("deviceNodes"), node)?,
-        mounts: list(object.get("mounts"), mount)?,
-        hooks: list(object.get("hooks"), hook)?,
-        additional_gids: list(object.get("additionalGids"), value)?,
-        others: object.others(),
+        more: MoreEdits {
+            env: texts(object.get("env"))?,
+            mounts: list(object.get("mounts"), mount)?,
+            hooks: list(object.get("hooks"), hook)?,
+            additional_gids: list(object.get("additionalGids"), value)?,
+            others: object.others(),
+        }
+        .into(),
     })
 }
 
@@ -118,15 +121,18 @@ fn node(raw: &str) -> Option<DeviceNode<'static>> {
     let object = Object::read(raw, keys)?;
     Some(DeviceNode {
         path: text(object.get("path"))?,
-        host_path: optional_text(object.get("hostPath"))?,
-        kind: optional_text(object.get("type"))?,
-        major: optional(object.get("major"), signed)?,
-        minor: optional(object.get("minor"), signed)?,
         file_mode: optional(object.get("fileMode"), value)?,
         permissions: optional_text(object.get("permissions"))?,
-        uid: optional(object.get("uid"), value)?,
-        gid: optional(object.get("gid"), value)?,
-        unknown: object.others(),
+        more: MoreOfNode {
+            host_path: optional_text(object.get("hostPath"))?,
+            kind: optional_text(object.get("type"))?,
+            major: optional(object.get("major"), signed)?,
+            minor: optional(object.get("minor"), signed)?,
+            uid: optional(object.get("uid"), value)?,
+            gid: optional(object.get("gid"), value)?,
+            unknown: object.others(),
+        }
+        .into(),
     })
 }
 

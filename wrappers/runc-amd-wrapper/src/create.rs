@@ -286,6 +286,8 @@ impl Create<'_> {
             }
         };
         let (lock, leased) = lock;
+        // For what becomes of each GPU on the way into the bundle, the record included.
+        sys::provide(chosen.len() * 960 + 3 * 1024);
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
         let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);
@@ -399,8 +401,8 @@ impl Create<'_> {
 
     fn spec_text(&self) -> Result<String, open::Error> {
         let file = open::Trusted::at(&self.paths.cdi, self.paths.owner)?;
-        // For its text, and for what becomes of that on the way into the bundle, the record included.
-        sys::provide(file.size().saturating_mul(17) / 4 + 4 * 1024);
+        // For its text, and for what there is to choose from: two fifths of it in a spec of any length.
+        sys::provide(file.size().saturating_mul(7) / 5 + 2 * 1024);
         file.text(SPEC_LIMIT)
     }
 

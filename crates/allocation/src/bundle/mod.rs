@@ -10,6 +10,9 @@
 //! where it stands. Where one that matters stands twice, or has a wrong type, nobody can say what the
 //! bundle means: [`Bundle::doubt`] says so and [`Bundle::inject`] refuses; a container that asks for
 //! nothing is not hindered by it.
+//!
+//! What nobody wants to know here is gone past by its brackets, and runc says whether it is JSON. Where it is none, what is
+//! made of it is none either.
 
 mod entries;
 mod error;
@@ -53,7 +56,7 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, or is nested deeper than 127.
+    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let mut scanner = Scanner::new(text);
         let mut doubt = Doubt::default();
@@ -80,11 +83,11 @@ impl<'a> Bundle<'a> {
                 doubt.member(scanner, key, Brackets::Object, &mut annotations, |scanner, _| {
                     scanner.object(|scanner, key| {
                         annotation_keys.push(key.decode());
-                        scanner.skip().map(drop)
+                        scanner.pass().map(drop)
                     })
                 })
             } else {
-                scanner.skip().map(drop)
+                scanner.pass().map(drop)
             }
         })?;
         scanner.finish()?;
@@ -168,11 +171,11 @@ impl<'a> Bundle<'a> {
         let mut path = None;
         let root = Scanner::at(self.text, self.root.span.start).object(|scanner, key| {
             if !key.names("root") {
-                return scanner.skip().map(drop);
+                return scanner.pass().map(drop);
             }
             let root = scanner.object_of(|scanner, key| {
                 if !key.names("path") {
-                    return scanner.skip().map(drop);
+                    return scanner.pass().map(drop);
                 }
                 path = Some(scanner.text()?);
                 Ok(())

@@ -65,10 +65,7 @@ impl Doubt {
         brackets: Brackets,
         place: &mut Place,
     ) -> Result<(), Fault> {
-        self.member(scanner, key, brackets, place, |scanner, _| match brackets {
-            Brackets::Object => scanner.object(|scanner, _| scanner.skip().map(drop)),
-            Brackets::Array => scanner.array(|scanner| scanner.skip().map(drop)),
-        })
+        self.member(scanner, key, brackets, place, |scanner, _| scanner.pass_whole())
     }
 
     fn wrong_type(
@@ -78,7 +75,7 @@ impl Doubt {
         expected: &'static str,
     ) -> Result<(), Fault> {
         self.note(|| Error::WrongType { key: key.to_string(), expected });
-        scanner.skip().map(drop)
+        scanner.pass().map(drop)
     }
 }
 
@@ -136,12 +133,12 @@ impl<'a> Process<'a> {
                         if key.names("additionalGids") {
                             doubt.whole(scanner, Key(prefix, "user.additionalGids"), Brackets::Array, gids)
                         } else {
-                            scanner.skip().map(drop)
+                            scanner.pass().map(drop)
                         }
                     })
                 })
             } else {
-                scanner.skip().map(drop)
+                scanner.pass().map(drop)
             }
         })
     }
@@ -170,7 +167,7 @@ impl Linux {
                 // Go's decoder leaves what it has read already.
                 match scanner.peek()? {
                     b'n' => drop(scanner.skip()?),
-                    _ => self.cgroups_path = Some(scanner.skip()?),
+                    _ => self.cgroups_path = Some(scanner.pass()?),
                 }
                 Ok(())
             } else if key.names("devices") {
@@ -193,13 +190,13 @@ impl Linux {
                             if key.names("devices") {
                                 doubt.whole(scanner, Key("linux.resources.", "devices"), Array, rules)
                             } else {
-                                scanner.skip().map(drop)
+                                scanner.pass().map(drop)
                             }
                         })
                     },
                 )
             } else {
-                scanner.skip().map(drop)
+                scanner.pass().map(drop)
             }
         })
     }

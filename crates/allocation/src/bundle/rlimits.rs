@@ -49,7 +49,7 @@ pub(super) fn extend(
         if name.names("rlimits") {
             doubt.whole(scanner, key, Brackets::Array, &mut list)
         } else {
-            scanner.skip().map(drop)
+            scanner.pass().map(drop)
         }
     })?;
     if let Some(error) = doubt.0 {

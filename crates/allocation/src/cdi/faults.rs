@@ -75,7 +75,7 @@ impl Spec<'_> {
             if device.edits.is_empty() {
                 faults.add(at, "containerEdits must have something in it".into());
             }
-            faults.unknown(at, &device.unknown);
+            faults.unknown(at, &device.more.unknown);
             edit_faults(&format_args!("{at}.containerEdits"), &device.edits, faults);
         }
     }
@@ -108,37 +108,38 @@ impl Faults {
 }
 
 fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
-    faults.env(at, &edits.env);
+    faults.env(at, &edits.more.env);
     for (index, node) in edits.device_nodes.iter().enumerate().filter(|(_, node)| !is_plain(node)) {
         node_faults(&format_args!("{at}.deviceNodes[{index}]"), node, faults);
     }
-    for (index, mount) in edits.mounts.iter().enumerate() {
+    if edits.more.is_nothing() {
+        return;
+    }
+    for (index, mount) in edits.more.mounts.iter().enumerate() {
         mount_faults(&format_args!("{at}.mounts[{index}]"), mount, faults);
     }
-    for (index, hook) in edits.hooks.iter().enumerate() {
+    for (index, hook) in edits.more.hooks.iter().enumerate() {
         hook_faults(&format_args!("{at}.hooks[{index}]"), hook, faults);
     }
-    let unknown = edits.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
+    let unknown = edits.more.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
     faults.unknown(at, unknown);
 }
 
 /// Whether a node has nothing in it that could be wrong, as those have that rocworker writes.
 fn is_plain(node: &DeviceNode<'_>) -> bool {
-    let DeviceNode { path, host_path: None, kind: None, major: None, minor: None, unknown, .. } = node else {
-        return false;
-    };
-    path.starts_with('/') && node.permissions.as_deref() == Some("rw") && unknown.is_empty()
+    let DeviceNode { path, permissions, more, .. } = node;
+    path.starts_with('/') && permissions.as_deref() == Some("rw") && more.is_nothing()
 }
 
 fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults) {
     faults.absolute(at, "path", &node.path);
-    if let Some(path) = &node.host_path {
+    if let Some(path) = &node.more.host_path {
         faults.absolute(at, "hostPath", path);
     }
-    if let Some(kind) = node.kind.as_deref().filter(|kind| !["b", "c", "u", "p"].contains(kind)) {
+    if let Some(kind) = node.more.kind.as_deref().filter(|kind| !["b", "c", "u", "p"].contains(kind)) {
         faults.add(at, format!("the type {} is none of b, c, u and p", Quoted(kind)));
     }
-    for (what, number) in [("major", node.major), ("minor", node.minor)] {
+    for (what, number) in [("major", node.more.major), ("minor", node.more.minor)] {
         if let Some(number) = number.filter(|number| *number < 0) {
             faults.add(at, format!("the {what} {number} is negative"));
         }
@@ -146,7 +147,7 @@ fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults
     if let Some(permissions) = node.permissions.as_deref().filter(|set| !grammar::is_permissions(set)) {
         faults.add(at, format!("the permissions {} are not some of rwm", Quoted(permissions)));
     }
-    faults.unknown(at, &node.unknown);
+    faults.unknown(at, &node.more.unknown);
 }
 
 fn mount_faults(at: &dyn fmt::Display, mount: &Mount<'_>, faults: &mut Faults) {

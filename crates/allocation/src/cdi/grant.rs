@@ -83,7 +83,7 @@ struct Collected<'s> {
 
 impl<'s> Collected<'s> {
     fn add(&mut self, device: Option<&str>, edits: &'s Edits<'s>) -> Result<(), GrantError> {
-        if let Some(edit) = edits.others.first() {
+        if let Some(edit) = edits.more.others.first() {
             return Err(GrantError::Unsupported { device: device.map(str::to_owned), edit: edit.clone() });
         }
         for node in &edits.device_nodes {
@@ -95,10 +95,13 @@ impl<'s> Collected<'s> {
                 Err(_) => {}
             }
         }
-        add_missing(&mut self.grant.env, edits.env.iter().map(|entry| &**entry));
-        add_missing(&mut self.grant.mounts, &edits.mounts);
-        add_missing(&mut self.grant.hooks, &edits.hooks);
-        add_missing(&mut self.grant.additional_gids, edits.additional_gids.iter().copied());
+        if edits.more.is_nothing() {
+            return Ok(());
+        }
+        add_missing(&mut self.grant.env, edits.more.env.iter().map(|entry| &**entry));
+        add_missing(&mut self.grant.mounts, &edits.more.mounts);
+        add_missing(&mut self.grant.hooks, &edits.more.hooks);
+        add_missing(&mut self.grant.additional_gids, edits.more.additional_gids.iter().copied());
         Ok(())
     }
 }

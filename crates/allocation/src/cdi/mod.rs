@@ -9,6 +9,7 @@ mod grammar;
 mod grant;
 mod outline;
 mod read;
+mod seldom;
 mod version;
 mod written;
 
@@ -19,6 +20,7 @@ use crate::json::{Misread, whole};
 pub use faults::Fault;
 pub use grant::{Grant, GrantError};
 pub use outline::Outline;
+pub use seldom::{MoreEdits, MoreOfDevice, MoreOfNode, Seldom};
 
 /// The hooks that the OCI runtime-spec knows.
 pub const HOOK_NAMES: [&str; 6] =
@@ -47,25 +49,15 @@ pub struct Spec<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device<'a> {
     pub name: Cow<'a, str>,
-    /// Whether there are annotations, which need 0.6.0.
-    pub annotated: bool,
     pub edits: Edits<'a>,
-    /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
+    pub more: Seldom<MoreOfDevice>,
 }
 
 /// What is to be changed in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits<'a> {
-    /// `KEY=VALUE`.
-    pub env: Vec<Cow<'a, str>>,
     pub device_nodes: Vec<DeviceNode<'a>>,
-    pub mounts: Vec<Mount<'a>>,
-    pub hooks: Vec<Hook<'a>>,
-    /// Host gids.
-    pub additional_gids: Vec<u32>,
-    /// Kinds of edits that are not read here, by name: `netDevices`, `intelRdt`, and what CDI does not know.
-    pub others: Vec<String>,
+    pub more: Seldom<MoreEdits<'a>>,
 }
 
 /// A device node.
@@ -73,28 +65,18 @@ pub struct Edits<'a> {
 pub struct DeviceNode<'a> {
     /// The path in the container.
     pub path: Cow<'a, str>,
-    /// The path on the host, where it is another one: see [`DeviceNode::host`].
-    pub host_path: Option<Cow<'a, str>>,
-    /// `type`: `c`, `b`, `u` or `p`; None: as the host's node is.
-    pub kind: Option<Cow<'a, str>>,
-    /// None: as the host's node has it.
-    pub major: Option<i64>,
-    pub minor: Option<i64>,
     /// Permission bits.
     pub file_mode: Option<u32>,
     /// See [`DeviceNode::access`].
     pub permissions: Option<Cow<'a, str>>,
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
+    pub more: Seldom<MoreOfNode<'a>>,
 }
 
 impl DeviceNode<'_> {
     /// The path of the host's node.
     #[must_use]
     pub fn host(&self) -> &str {
-        match &self.host_path {
+        match &self.more.host_path {
             Some(path) if !path.is_empty() => path,
             _ => &self.path,
         }
@@ -115,9 +97,10 @@ impl Edits<'_> {
     /// Whether there is nothing to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { env, device_nodes, mounts, hooks, additional_gids, others } = self;
-        env.is_empty()
-            && device_nodes.is_empty()
+        let Self { device_nodes, more } = self;
+        let MoreEdits { env, mounts, hooks, additional_gids, others } = &**more;
+        device_nodes.is_empty()
+            && env.is_empty()
             && mounts.is_empty()
             && hooks.is_empty()
             && additional_gids.is_empty()

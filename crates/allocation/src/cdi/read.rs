@@ -23,6 +23,16 @@ fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fa
     Ok(list)
 }
 
+/// To the compiler this is what reads a bundle's list of groups, and stands with that (layout.ld of the wrapper).
+fn gids(scanner: &mut Scanner<'_>) -> Result<Vec<u32>, Fault> {
+    let mut gids = Vec::new();
+    scanner.each(|scanner| {
+        gids.push(scanner.integer()?);
+        Ok(())
+    })?;
+    Ok(gids)
+}
+
 fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
     unknown.push(key.decode().into_owned());
     Ok(())
@@ -38,29 +48,29 @@ keyed!(Spec<'a>, required [], |spec, scanner| {
 
 keyed!(Device<'a>, required [], |device, scanner| {
     "name" => device.name = scanner.text()?,
-    "annotations" => device.annotated = annotated(scanner)?,
+    "annotations" => device.more.annotated = annotated(scanner)?,
     "containerEdits" => device.edits = object(scanner)?,
-}, |device, key| note(&mut device.unknown, key));
+}, |device, key| note(&mut device.more.unknown, key));
 
 keyed!(Edits<'a>, required [], |edits, scanner| {
-    "env" => edits.env = scanner.texts()?,
+    "env" => edits.more.env = scanner.texts()?,
     "deviceNodes" => edits.device_nodes = device_nodes(scanner)?,
-    "mounts" => edits.mounts = scanner.list(object)?,
-    "hooks" => edits.hooks = scanner.list(object)?,
-    "additionalGids" => edits.additional_gids = scanner.list(Scanner::integer)?,
-}, |edits, key| note(&mut edits.others, key));
+    "mounts" => edits.more.mounts = scanner.list(object)?,
+    "hooks" => edits.more.hooks = scanner.list(object)?,
+    "additionalGids" => edits.more.additional_gids = gids(scanner)?,
+}, |edits, key| note(&mut edits.more.others, key));
 
 keyed!(DeviceNode<'a>, required [], |node, scanner| {
     "path" => node.path = scanner.text()?,
-    "hostPath" => node.host_path = scanner.optional(Scanner::text)?,
-    "type" => node.kind = scanner.optional(Scanner::text)?,
-    "major" => node.major = scanner.optional(Scanner::integer)?,
-    "minor" => node.minor = scanner.optional(Scanner::integer)?,
+    "hostPath" => node.more.host_path = scanner.optional(Scanner::text)?,
+    "type" => node.more.kind = scanner.optional(Scanner::text)?,
+    "major" => node.more.major = scanner.optional(Scanner::integer)?,
+    "minor" => node.more.minor = scanner.optional(Scanner::integer)?,
     "fileMode" => node.file_mode = scanner.optional(Scanner::integer)?,
     "permissions" => node.permissions = scanner.optional(Scanner::text)?,
-    "uid" => node.uid = scanner.optional(Scanner::integer)?,
-    "gid" => node.gid = scanner.optional(Scanner::integer)?,
-}, |node, key| note(&mut node.unknown, key));
+    "uid" => node.more.uid = scanner.optional(Scanner::integer)?,
+    "gid" => node.more.gid = scanner.optional(Scanner::integer)?,
+}, |node, key| note(&mut node.more.unknown, key));
 
 keyed!(Mount<'a>, required [], |mount, scanner| {
     "hostPath" => mount.host_path = scanner.text()?,

@@ -37,7 +37,7 @@ fn reads_what_rocworker_writes_without_copying_it() {
     let node = &spec.devices[0].edits.device_nodes[1];
     assert!(matches!(node.path, Cow::Borrowed("/dev/dri/renderD128")));
     assert_eq!((node.host(), node.access(), node.file_mode), ("/dev/dri/renderD128", "rw", Some(0o660)));
-    assert_eq!((&node.kind, node.major, node.minor), (&None, None, None));
+    assert_eq!((&node.more.kind, node.more.major, node.more.minor), (&None, None, None));
 }
 
 #[test]
@@ -55,10 +55,16 @@ fn reads_every_key_of_a_node_a_mount_and_a_hook() {
     let edits = &spec.devices[0].edits;
     let node = &edits.device_nodes[0];
     assert_eq!((node.host(), node.access()), ("/dev/b", ""));
-    assert_eq!((node.major, node.minor, node.uid, node.gid), (Some(1), Some(5), Some(7), Some(8)));
-    assert_eq!((&*edits.mounts[0].container_path, edits.mounts[0].kind.as_deref()), ("/b/c", Some("bind")));
-    assert_eq!((&*edits.hooks[0].name, edits.hooks[0].timeout), ("poststop", Some(3)));
-    assert_eq!((&edits.env[..], &edits.additional_gids[..]), (&["K=V".into()][..], &[44][..]));
+    assert_eq!(
+        (node.more.major, node.more.minor, node.more.uid, node.more.gid),
+        (Some(1), Some(5), Some(7), Some(8))
+    );
+    assert_eq!(
+        (&*edits.more.mounts[0].container_path, edits.more.mounts[0].kind.as_deref()),
+        ("/b/c", Some("bind"))
+    );
+    assert_eq!((&*edits.more.hooks[0].name, edits.more.hooks[0].timeout), ("poststop", Some(3)));
+    assert_eq!((&edits.more.env[..], &edits.more.additional_gids[..]), (&["K=V".into()][..], &[44][..]));
 }
 
 #[test]

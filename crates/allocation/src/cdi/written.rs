@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::{Device, DeviceNode, Edits};
+use super::{Device, DeviceNode, Edits, Seldom};
 use crate::{
     Render,
     json::{Scanner, plain_bytes},
@@ -52,15 +52,9 @@ impl<'a> From<Node<'a>> for DeviceNode<'a> {
         // Not by way of a default, of which the rest would be dropped.
         Self {
             path: Cow::Borrowed(node.path()),
-            host_path: None,
-            kind: None,
-            major: None,
-            minor: None,
             file_mode: Some(node.file_mode),
             permissions: Some(Cow::Borrowed("rw")),
-            uid: None,
-            gid: None,
-            unknown: Vec::new(),
+            more: Seldom::NOTHING,
         }
     }
 }
@@ -91,15 +85,8 @@ pub(super) fn device<'a>(scanner: &mut Scanner<'a>, mut found: impl FnMut(Node<'
 pub(super) fn whole_device<'a>(scanner: &mut Scanner<'a>) -> Option<Device<'a>> {
     let mut device_nodes = Vec::with_capacity(2);
     let name = device(scanner, |node| device_nodes.push(node.into()))?;
-    let edits = Edits {
-        env: Vec::new(),
-        device_nodes,
-        mounts: Vec::new(),
-        hooks: Vec::new(),
-        additional_gids: Vec::new(),
-        others: Vec::new(),
-    };
-    Some(Device { name: Cow::Borrowed(name), annotated: false, edits, unknown: Vec::new() })
+    let edits = Edits { device_nodes, more: Seldom::NOTHING };
+    Some(Device { name: Cow::Borrowed(name), edits, more: Seldom::NOTHING })
 }
 
 /// Goes past a node. Where it is spelt otherwise, nothing is gone past.

@@ -66,6 +66,39 @@ fn goes_as_deep_as_serde_json_and_no_deeper() {
 }
 
 #[test]
+fn passing_ends_where_skipping_does() {
+    let deep = "{\"a\":".repeat(40) + "[]" + &"}".repeat(40);
+    let spaces = " ".repeat(70);
+    for text in [
+        "{}",
+        "[ ]",
+        r#"["\\\"]","\\","a\\\"[",{"}":"|"}] ]"#,
+        &format!("[\"{}\\\"]\",1]]", "x".repeat(61)),
+        &format!("[\"{}\\\\\",\"]\"]]", "x".repeat(60)),
+        &format!("{{\"k\":[1,2{spaces}]{spaces}}},"),
+        &deep,
+        &format!("[{}]", "{\"a\":\"b{\"},".repeat(30).trim_end_matches(',')),
+    ] {
+        let (mut one, mut other) = (Scanner::new(text), Scanner::new(text));
+        assert_eq!(other.pass(), one.skip(), "{text}");
+        assert_eq!(other.offset(), one.offset(), "{text}");
+    }
+    let passed = Scanner::new("[1, 2 \n] ").pass_whole();
+    assert_eq!(passed, Scanner::new("[1, 2 \n] ").array(|scanner| scanner.skip().map(drop)));
+    for (text, expected) in [
+        ("[[1,2]", "a closing bracket or brace"),
+        ("[\"]", "the end of the string"),
+        ("{\"a\\\"}", "the end of the string"),
+    ] {
+        assert_eq!(Scanner::new(text).pass(), Err(Fault::Syntax { offset: text.len(), expected }), "{text}");
+    }
+    for depth in [127, 128, 500] {
+        let text = "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(Scanner::new(&text).pass(), Scanner::new(&text).skip(), "{depth}");
+    }
+}
+
+#[test]
 fn knows_a_key_in_every_spelling_that_go_takes_for_it() {
     let table = [
         ("process", "process", true),
@@ -176,6 +209,26 @@ proptest! {
     fn accepts_what_serde_json_accepts(text in nearly_json()) {
         let theirs = serde_json::from_str::<Box<serde_json::value::RawValue>>(&text).is_ok();
         prop_assert_eq!(scan(&text).is_ok(), theirs, "{}", text);
+    }
+
+    /// Where a long text stands in front, brackets and strings go over the ends of rows.
+    #[test]
+    fn passes_what_it_skips_and_nothing_more(
+        value in any_json(),
+        before in 0..130_usize,
+        behind in "[]}\",x]{0,3}",
+        pretty in any::<bool>(),
+    ) {
+        let value = serde_json::json!(["x".repeat(before), value]);
+        let written = if pretty { format!("{value:#}") } else { value.to_string() };
+        let text = written + &behind;
+        let (mut one, mut other) = (Scanner::new(&text), Scanner::new(&text));
+        let skipped = one.skip();
+        prop_assert_eq!(other.pass(), skipped, "{}", text);
+        prop_assert_eq!(other.offset(), one.offset());
+        let passed = Scanner::new(&text).pass_whole();
+        let gone_over = Scanner::new(&text).array(|scanner| scanner.skip().map(drop));
+        prop_assert_eq!(passed, gone_over, "{}", text);
     }
 
     #[test]

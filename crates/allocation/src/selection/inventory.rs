@@ -30,16 +30,13 @@ impl Inventory {
     pub fn new(policy: &Policy, spec: &Outline<'_>) -> Self {
         let machine = machine(spec);
         match &policy.gpus {
-            None => {
-                let allowed = machine.into_iter().map(|(gpu, device)| (gpu, Some(device))).collect();
-                Self { forbidden: Vec::new(), allowed }
-            }
+            None => Self { forbidden: Vec::new(), allowed: machine },
             Some(gpus) => {
                 let allowed: Vec<(Gpu, Option<usize>)> =
                     gpus.iter().map(|gpu| as_it_is_now(gpu, gpus, &machine)).collect();
-                let is_allowed = |gpu: &Gpu, device: usize| {
+                let is_allowed = |gpu: &Gpu, device: Option<usize>| {
                     allowed.iter().any(|(allowed, of_spec)| match of_spec {
-                        Some(of_spec) => *of_spec == device,
+                        Some(_) => *of_spec == device,
                         None => allowed.render == gpu.render && allowed.pci == gpu.pci,
                     })
                 };
@@ -178,9 +175,9 @@ fn names(selector: &Selector, gpu: &Gpu) -> bool {
 
 /// A GPU of the policy with the spec's device for it, and with the render node that it has now: leases and the kernel
 /// know it by that, and its number in the policy may be another card's since.
-fn as_it_is_now(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> (Gpu, Option<usize>) {
+fn as_it_is_now(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> (Gpu, Option<usize>) {
     let device = device_of(gpu, policys, machine);
-    let now = machine.iter().find(|(_, at)| Some(*at) == device);
+    let now = machine.iter().find(|(_, at)| at.is_some() && *at == device);
     let render = now.map_or(gpu.render, |(now, _)| now.render);
     (Gpu { render, ..gpu.clone() }, device)
 }
@@ -189,7 +186,7 @@ fn as_it_is_now(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> (Gpu, O
 /// is, and with its render node, unless the card has only one device, whose node may have another number
 /// since the policy was written. A card that the policy lists with several GPUs was partitioned then: what there is
 /// now of it is not each of them.
-fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> Option<usize> {
+fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Option<usize> {
     let card = gpu.card.or(gpu.pci);
     let on_card = |other: &Gpu| card.is_some() && other.card == card;
     let mut same_card = machine.iter().filter(|(other, _)| on_card(other));
@@ -197,21 +194,19 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, usize)]) -> Option<usi
         (Some((_, only)), None)
             if policys.iter().filter(|other| other.card.or(other.pci) == card).count() == 1 =>
         {
-            Some(*only)
+            *only
         }
-        (Some(_), _) => {
-            machine.iter().find(|(other, _)| on_card(other) && other.render == gpu.render).map(|(_, at)| *at)
-        }
+        (Some(_), _) => machine.iter().find(|(other, _)| on_card(other) && other.render == gpu.render)?.1,
         (None, _) => {
             let unplaced = |other: &Gpu| other.card.is_none() && other.render == gpu.render;
-            machine.iter().find(|(other, _)| unplaced(other)).map(|(_, at)| *at)
+            machine.iter().find(|(other, _)| unplaced(other))?.1
         }
     }
 }
 
-/// The GPUs of a spec: the devices that are named by an index and have a render node. The other names of a
-/// node tell its card (a PCI address) and its uuid.
-fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
+/// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
+/// names of a node tell its card (a PCI address) and its uuid.
+fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     let mut cards: Told<PciAddress> = Told::default();
     let mut uuids: Told<&str> = Told::default();
     let mut gpus = Vec::with_capacity(spec.devices().size_hint().0);
@@ -229,7 +224,7 @@ fn machine(spec: &Outline<'_>) -> Vec<(Gpu, usize)> {
     let gpu = |(index, render, place)| {
         let card = cards.of(render);
         let uuid = uuids.of(render).map(str::to_owned);
-        (Gpu { index, pci: card, render, uuid, card, hive: None }, place)
+        (Gpu { index, pci: card, render, uuid, card, hive: None }, Some(place))
     };
     gpus.into_iter().map(gpu).collect()
 }

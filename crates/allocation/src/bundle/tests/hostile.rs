@@ -26,6 +26,26 @@ fn what_is_not_one_object_is_refused() {
     }
 }
 
+/// What is not looked at may be anything, and runc refuses it. It must do so afterwards as well.
+#[test]
+fn what_is_no_json_inside_is_none_with_gpus_in_it() {
+    for text in [
+        r#"{"mounts":[1 2],"process":{}}"#,
+        r#"{"process":{"args":[tru],"env":[]}}"#,
+        r#"{"linux":{"seccomp":{"a" 1},"devices":[}}}"#,
+        r#"{"linux":{"devices":[],"x":{"a":[}]}}"#,
+        "{\"process\":{\"args\":[\"\n\"]}}",
+        r#"{"linux":{"seccomp":{"a":"\q"}}}"#,
+        r#"{"hooks":{,},"linux":{}}"#,
+    ] {
+        if let Ok(bundle) = Bundle::parse(text)
+            && let Ok(Some(after)) = bundle.inject(&gpu())
+        {
+            assert!(serde_json::from_str::<serde_json::Value>(&after).is_err(), "{text}\n{after}");
+        }
+    }
+}
+
 #[test]
 fn deep_nesting_is_refused_wherever_it_is() {
     for (before, after) in
