@@ -65,8 +65,9 @@ pub struct State {
     counts: Counts,
     hold: Hold,
     nodes: Nodes,
-    /// When something was changed that is taken in by a restart.
-    changed: Option<Duration>,
+    /// When something was changed that is taken in by a restart, as far as is known: what the one before this has changed
+    /// may have been changed just before the start.
+    changed: Duration,
     causes: BTreeSet<Cause>,
     last: Option<Last>,
     kept: Option<Kept>,
@@ -79,7 +80,7 @@ fn wall() -> u64 {
 }
 
 impl State {
-    /// `since`: seconds since 1970.
+    /// `since`: seconds since 1970. Of all other times the start is the beginning.
     #[must_use]
     pub fn new(config: Arc<Config>, since: u64) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl State {
             counts: Counts::default(),
             hold: Hold::new(Duration::ZERO),
             nodes: Nodes::default(),
-            changed: None,
+            changed: Duration::ZERO,
             causes: BTreeSet::new(),
             last: None,
             kept: None,
@@ -207,8 +208,7 @@ impl State {
 
     /// From when on nothing that units read has changed for long enough.
     fn quiet_from(&self) -> Option<Duration> {
-        let settle = self.effective()?.daemon.settle;
-        Some(self.changed? + settle)
+        Some(self.changed + self.effective()?.daemon.settle)
     }
 
     /// A look has come to its end.
@@ -240,7 +240,7 @@ impl State {
                     }
                 }
                 if kept.changes.iter().any(|change| !change.effects.is_empty()) {
-                    self.changed = Some(now);
+                    self.changed = now;
                 }
                 changed.extend(kept.changes.iter().map(|change| change.path.clone()));
                 for finding in &kept.failed {
