@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use reconcile::Digest;
 use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
 use crate::chosen::Chosen;
+use crate::config::{self, Config};
 use crate::driver::Attempt;
 use crate::engines::{Known, Version};
 use crate::render::Sums;
@@ -57,6 +59,18 @@ pub struct Followed {
     pub other: Option<PathBuf>,
     /// Of its text, as in the history.
     pub sha256: String,
+}
+
+impl Followed {
+    /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says nothing.
+    #[must_use]
+    pub fn of(root: &Root, config: &Config) -> Option<Self> {
+        let path = config.path();
+        let other = (path != root.shown(config::PATH)).then(|| path.to_owned());
+        let says_nothing = config.text().trim().is_empty();
+        let sha256 = || Digest::of(config.text().as_bytes()).as_str().to_owned();
+        (other.is_some() || !says_nothing).then(|| Self { other, sha256: sha256() })
+    }
 }
 
 /// Why what is remembered cannot be read.

@@ -3,6 +3,17 @@
 
 use std::time::Duration;
 
+use crate::config::Config;
+
+/// Whether two configurations decide the same about the tags of a machine's GPUs. What a person decides does not wait.
+#[must_use]
+pub fn decide_alike(one: &Config, other: &Config) -> bool {
+    one.compute_runtime == other.compute_runtime
+        && one.devices == other.devices
+        && one.tags == other.tags
+        && one.concourse == other.concourse
+}
+
 /// Whether tags are about to go, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {

@@ -338,7 +338,6 @@ impl Daemon {
         let us = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from);
         let us = us.ok().and_then(|since| u64::try_from(since.as_micros()).ok()).unwrap_or_default();
         self.notifier.tell(&Message::Reloading(us));
-        self.state.forget_config();
         self.agenda.heard(self.now(), Cause::Reload);
         "looking at the machine, as somebody asked for it".clone_into(&mut self.told);
         self.notifier.tell(&Message::Ready(&self.told));

@@ -9,12 +9,13 @@ use reconcile::{Outcome, Restarts, Verb};
 use root::Root;
 
 use super::agenda::{Agenda, Cause, Ended};
-use super::hold::Hold;
+use super::hold::{Hold, decide_alike};
 use super::keeper::{By, Done, Order};
 use super::nodes::Nodes;
 use super::report::{ConfigReport, Counts, Failing, Last, Problem, Report, Said, Sources};
 use super::watch::Watch;
 use crate::config::{self, ClusterBloom, Restart};
+use crate::memory::{Followed, Memory};
 use crate::moment::Moment;
 use crate::setup::{Kept, Stopped};
 
@@ -55,12 +56,10 @@ pub struct State {
     in_force: Option<Arc<config::Config>>,
     /// Why what stands there says something wrong.
     config_problem: Option<String>,
-    /// The last one that was followed.
+    /// The last one that was followed: here, or before the start.
     last_good: Option<Arc<config::Config>>,
     /// Why the first cannot be followed on this machine: the second is in force then.
     unfit: Option<String>,
-    /// Whether a look by the configuration that is in force has come to its end.
-    is_followed: bool,
     sources: Sources,
     counts: Counts,
     hold: Hold,
@@ -79,6 +78,11 @@ fn wall() -> u64 {
     Moment::of(SystemTime::now()).seconds()
 }
 
+/// Whether an apply, or the daemon before this one, went by this configuration last.
+fn was_followed(root: &Root, config: &config::Config) -> bool {
+    Memory::read(root).is_ok_and(|memory| memory.config == Followed::of(root, config))
+}
+
 impl State {
     /// `since`: seconds since 1970. Of all other times the start is the beginning.
     #[must_use]
@@ -91,7 +95,6 @@ impl State {
             config_problem: None,
             last_good: None,
             unfit: None,
-            is_followed: false,
             sources: Sources::default(),
             counts: Counts::default(),
             hold: Hold::new(Duration::ZERO),
@@ -134,11 +137,6 @@ impl State {
         if self.unfit.is_some() { self.last_good.as_ref() } else { self.in_force.as_ref() }
     }
 
-    /// Takes what stands there as new, whatever was read of it before.
-    pub fn forget_config(&mut self) {
-        self.is_followed = false;
-    }
-
     /// Reads the configuration. While it is wrong, the last good one stays in force.
     pub fn read_config(&mut self, root: &Root) {
         self.path = self.config.path(root);
@@ -148,9 +146,12 @@ impl State {
                     tracing::info!("{} is in force again", self.path.display());
                 }
                 if self.in_force.as_deref() != Some(&config) {
-                    self.is_followed = false;
                     self.hold.last(config.daemon.settle);
-                    self.in_force = Some(Arc::new(config));
+                    let config = Arc::new(config);
+                    if self.last_good.is_none() && was_followed(root, &config) {
+                        self.last_good = Some(Arc::clone(&config));
+                    }
+                    self.in_force = Some(config);
                 }
             }
             Err(problem) => {
@@ -191,13 +192,17 @@ impl State {
         let last_good = self.last_good.as_ref().filter(|good| self.in_force.as_ref() != Some(good));
         Order {
             read,
-            // What a person has configured does not wait.
-            by: self.in_force.as_ref().map(|config| by(config, !self.is_followed || may_go)),
+            by: self.in_force.as_ref().map(|config| by(config, may_go || self.decides_anew(config))),
             last_good: last_good.map(|config| by(config, may_go)),
             watch,
             closely,
             given_up: self.nodes.given_up(now, inode),
         }
+    }
+
+    /// Whether a person has decided something else about tags than what was followed until now.
+    fn decides_anew(&self, config: &config::Config) -> bool {
+        self.last_good.as_ref().is_none_or(|good| !decide_alike(good, config))
     }
 
     /// What may be done with units now: one that is to be restarted waits until what it reads has stopped changing.
@@ -226,7 +231,6 @@ impl State {
             Ok(Kept { stopped: Some(Stopped::Superseded), .. }) => {}
             Ok(kept) => {
                 if unfit.is_none() {
-                    self.is_followed = self.in_force.is_some();
                     let is_good = kept.is_set_up && kept.stopped.is_none() && kept.problem.is_none();
                     self.last_good = self.in_force.clone().filter(|_| is_good).or(self.last_good.take());
                 }

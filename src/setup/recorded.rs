@@ -27,10 +27,7 @@ impl Setup<'_> {
 
     /// What is remembered of the configuration.
     pub(super) fn followed(&self) -> Option<Followed> {
-        let path = self.config.path();
-        let other = (path != self.root.shown(config::PATH)).then(|| path.to_owned());
-        let says_nothing = self.config.text().trim().is_empty();
-        (other.is_some() || !says_nothing).then(|| Followed { other, sha256: self.config_sha256() })
+        Followed::of(self.root, self.config)
     }
 
     /// Why this configuration is not the daemon's to bring about: the machine was last set up by one of another place,

@@ -128,6 +128,33 @@ fn a_gpu_that_resets_takes_no_tag_away() {
 }
 
 #[test]
+fn tags_are_kept_over_a_start_a_reload_and_an_edit_that_decides_nothing_about_gpus() {
+    let config = |more: &str| format!("daemon: {{settle-s: 3600{more}}}\n");
+    let laid = machine(&config(""));
+    laid.run(&["apply"]).success();
+    let tags = laid.text(TAGS);
+    node(&laid, false);
+    let running = Running::begin(&laid);
+    let is_held = |said: &Value, when: &str| {
+        let why = why(said, TAGS);
+        assert_eq!((laid.text(TAGS), why), (tags.clone(), Some("settling".into())), "{when}: {said:#}");
+    };
+    let said = running.says();
+    is_held(&said, "at the start");
+    assert!(!laid.text(SPEC).contains("renderD129"), "it is offered no more");
+    is_held(&running.look(), "after a reload");
+    laid.put("etc/rocworker/config.yaml", &config(", restart: drain"));
+    running.until("the edit counts", |daemon| daemon["restart"] == "drain");
+    let edited = running.look();
+    is_held(&edited, "after an edit");
+    // Since the same moment, as far as whole seconds tell.
+    let until = |said: &Value| said["tags_held_until"].as_u64().unwrap();
+    assert!(until(&edited).abs_diff(until(&said)) <= 1, "{said:#} {edited:#}");
+    laid.put("etc/rocworker/config.yaml", &format!("{}gpu-device-ids: 1\n", config("")));
+    eventually("one GPU is offered", || laid.text(TAGS).contains("gpu-count=1"));
+}
+
+#[test]
 fn a_gpu_that_stays_away_takes_its_tags_with_it_after_a_while() {
     let laid = machine("daemon: {settle-s: 1}\n");
     let running = applied(&laid);
