@@ -14,11 +14,12 @@ use crate::driver::Attempt;
 use crate::engines::{Known, Version};
 use crate::render::Sums;
 
-const PATH: &str = "/var/lib/rocworker/memory.json";
+/// Where it stands.
+pub const PATH: &str = "/var/lib/rocworker/memory.json";
 const LIMIT: usize = 4 << 20;
 const VERSION: u32 = 1;
 
-/// Where it stands, and the newest schema_version of it that this version reads.
+/// Its place, and the newest schema_version of it that this version reads.
 pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
 /// Everything that is remembered.

@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::render::Templates;
-use crate::setup::{Own, Setup};
+use crate::setup::{Own, Setup, emptied};
 use crate::worker::selection::Selection;
 
 /// What every command works with: the machine, and how to answer.
@@ -41,10 +41,12 @@ impl Session {
         self.config_at(self.config.as_deref())
     }
 
-    /// The same; without `--config` the one that the last apply was by, which may withhold what the machine's own gives.
+    /// The same; without `--config` the one that the last apply was by, which may withhold what the machine's own gives. One
+    /// that says nothing by now is an error: nobody has asked for that.
     pub(crate) fn config_of_last_apply(&self) -> anyhow::Result<Config> {
         let last = Memory::read(&self.root)?.config.and_then(|followed| followed.other);
-        self.config_at(self.config.as_deref().or(last.as_deref()))
+        let config = self.config_at(self.config.as_deref().or(last.as_deref()))?;
+        Ok(emptied(&self.root, &config).map_or(Ok(config), |why| Err(Misuse(why)))?)
     }
 
     fn config_at(&self, path: Option<&Path>) -> anyhow::Result<Config> {

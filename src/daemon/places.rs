@@ -10,7 +10,7 @@ use crate::config::{self, Config};
 use crate::engines::concourse::{self, Concourse};
 use crate::engines::unit::{FOLDERS, Unit};
 use crate::engines::{Containerd, Docker, Versions, containerd, docker};
-use crate::render;
+use crate::{memory, render};
 
 /// Changed by whoever applies or undoes.
 pub const RECEIPT: &str = "receipt.json";
@@ -34,6 +34,8 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
         found.add(&Path::new("/").join(root::CAPTURE_FILE));
     }
     found.add(&Path::new(reconcile::FOLDER).join(RECEIPT));
+    // An apply by a configuration that changes nothing is in there alone.
+    found.add(Path::new(memory::PATH));
     templates(root, Path::new(render::FOLDER), DEPTH, &mut found);
     // Of a receipt that cannot be read it is said where it matters.
     ours(&Store::new(root).receipt().unwrap_or_default(), &mut found);

@@ -17,7 +17,7 @@ use super::watch::Watch;
 use crate::config::{self, ClusterBloom, Restart};
 use crate::memory::{Followed, Memory};
 use crate::moment::Moment;
-use crate::setup::{Kept, Stopped};
+use crate::setup::{Kept, Stopped, emptied};
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);
@@ -32,14 +32,14 @@ pub struct Config {
 
 impl Config {
     /// # Errors
-    /// In a sentence, when it cannot be read or is wrong.
+    /// In a sentence, when it cannot be read or is wrong, or says nothing where it did when it was followed.
     pub fn read(&self, root: &Root) -> Result<config::Config, String> {
         let read = match &self.file {
             None => config::Config::read(root),
             Some((caller, path)) => config::Config::read_file(caller, path),
         };
         let (config, _unused) = read.map_err(|error| error.to_string())?.beside(&self.environment)?;
-        Ok(config)
+        emptied(root, &config).map_or(Ok(config), Err)
     }
 
     fn path(&self, root: &Root) -> PathBuf {

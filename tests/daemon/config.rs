@@ -7,6 +7,7 @@ use crate::running::{Running, applied, command, eventually};
 
 const FILE: &str = "etc/rocworker/config.yaml";
 const SPEC: &str = "etc/cdi/amd.json";
+const POLICY: &str = "etc/rocworker/wrapper.json";
 
 #[test]
 fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_force() {
@@ -23,9 +24,60 @@ fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_forc
     eventually("the spec is by the last good one", || laid.text(SPEC).contains("renderD129"));
     assert!(!laid.text(SPEC).contains("renderD130"));
 
-    laid.put(FILE, "");
+    laid.put(FILE, "# all of them\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
     running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
+}
+
+/// What it withheld would be given in the middle of a slow write.
+#[test]
+fn one_that_is_empty_or_gone_is_a_mistake_until_it_is_applied() {
+    let laid = Laid::demo("gpu-device-ids: 0\nwrapper: {requests: deny, default: none}\n");
+    let running = applied(&laid);
+    let told = || (laid.text(SPEC), laid.text(POLICY), laid.text("var/lib/rocworker/memory.json"));
+    let before = told();
+    let problem = format!("{} is empty or not there", laid.path(FILE).display());
+    let is_said = |said: &serde_json::Value| {
+        said["config"]["problem"].as_str().is_some_and(|it| it.starts_with(&problem))
+    };
+    laid.put(FILE, "");
+    running.until("it says so", is_said);
+    std::fs::remove_file(laid.path(FILE)).unwrap();
+    let said = running.look();
+    assert!(is_said(&said) && said["config"]["in_force"] == true, "{said:#}");
+    assert_eq!(told(), before);
+    // The last good one is followed, and the next that says something.
+    laid.put(SPEC, "{}");
+    eventually("the spec is by the last good one", || laid.text(SPEC) == before.0);
+    laid.put(FILE, "gpu-device-ids: 1\n");
+    eventually("another GPU is told of", || !laid.text(SPEC).contains("renderD129"));
+    running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
+
+    // Nor is it taken for a word by what begins then: a daemon, a start of the machine, an upgrade.
+    laid.put(FILE, "\n");
+    drop(running);
+    let before = told();
+    let running = Running::begin(&laid);
+    assert!(is_said(&running.says()) && running.says()["config"]["in_force"] == false);
+    let (code, said) = laid.fails(&["boot"]);
+    assert!(code == 2 && said.contains(&problem), "{said}");
+    let (code, said) = laid.fails(&["deb", "renew"]);
+    assert!(code == 0 && said.contains(&problem), "{said}");
+    assert_eq!(told(), before);
+    // Somebody asks for it.
+    laid.run(&["apply"]).success();
+    running.until("it is followed", |daemon| daemon["config"]["problem"].is_null());
+    assert!(laid.text(SPEC).contains("renderD130"));
+}
+
+#[test]
+fn an_apply_that_changes_nothing_but_what_is_remembered_is_heard() {
+    let laid = Laid::demo("daemon: {restart: now, interval-s: 86400}\n");
+    let running = applied(&laid);
+    laid.put(FILE, "");
+    running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
+    assert_eq!(laid.json(&["apply"])["changes"], serde_json::json!([]));
+    running.until("it is followed", |daemon| daemon["config"]["problem"].is_null());
 }
 
 #[test]
@@ -59,7 +111,7 @@ fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
     let said = running.says();
     assert_eq!((&said["config"]["in_force"], &said["set_up"]), (&false.into(), &serde_json::Value::Null));
     assert_eq!(laid.text(SPEC), "{}");
-    laid.put(FILE, "");
+    laid.put(FILE, "# all of them\n");
     eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
 }
 
@@ -87,7 +139,7 @@ fn one_that_names_a_gpu_that_was_never_there_leaves_the_last_good_one_in_force()
     let running = Running::begin(&laid);
     let said = running.says();
     assert_eq!((said["config"]["in_force"].as_bool(), laid.text(SPEC).as_str()), (Some(false), "{}"));
-    laid.put(FILE, "");
+    laid.put(FILE, "# all of them\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
     running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
 }
@@ -113,7 +165,7 @@ fn one_that_was_applied_from_another_place_is_not_taken_back_by_the_machines_own
     // Where both say the same, it is followed from then on.
     laid.put(FILE, "gpu-device-ids: 0\n");
     running.until("it follows it", |daemon| daemon["config"]["in_force"] == true);
-    laid.put(FILE, "");
+    laid.put(FILE, "# all of them\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
 }
 
