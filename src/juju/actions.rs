@@ -148,11 +148,10 @@ impl Machine<'_> {
         let event = Event::Action(Action::Undo);
         let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
-        if !state.is_taken_back || state.has_found {
-            // What is set up again afterwards is the charm's.
-            (state.is_taken_back, state.has_found) = (true, false);
-            state.write(self.root).map_err(Failure::installation)?;
-        }
+        // What the charm sets up afterwards is its own.
+        (state.is_taken_back, state.has_found) = (true, false);
+        state.taken_back_at = self.now.seconds();
+        state.write(self.root).map_err(Failure::installation)?;
         let undone = self.undo(event, force)?;
         self.tools.status(&self.taken_back(&undone)?)?;
         let failure = undone.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
