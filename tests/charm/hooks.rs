@@ -253,6 +253,10 @@ fn real_an_actions_error_fails_the_action_alone() {
     let told = golden(&unit.run(laid.top(), "actions/plan").well());
     assert!(told.starts_with("action-fail \"") && told.contains("config.yaml:"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
+    // What is ours is told all the same.
+    let told = golden(&unit.run(laid.top(), "actions/status").well());
+    assert!(told.starts_with("action-set ") && told.contains("as-it-should-be=false"), "{told}");
+    assert!(told.contains("problem=") && told.contains("config.yaml:") && !told.contains("ours=0"), "{told}");
     unit.parameters(r#"{"force":"maybe"}"#);
     let told = golden(&unit.run(laid.top(), "actions/undo").well());
     assert!(told.contains("action-fail") && laid.path("etc/cdi/amd.json").exists(), "{told}");
