@@ -20,21 +20,22 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 /// The charm as it is written.
 const CHARM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charm");
 
+/// The releases of Ubuntu that the charm is for, and their names.
+const RELEASES: [(&str, &str); 2] = [("22.04", "jammy"), ("24.04", "noble")];
+
 /// charmcraft packs without a container only on the system that it packs for: it asks os-release, and nothing else of
 /// the system is used, for nothing is compiled and no package is installed.
-const OS_RELEASE: &str = "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\nVERSION_CODENAME=noble\n\
-                          UBUNTU_CODENAME=noble\nPRETTY_NAME=\"Ubuntu 24.04 LTS\"\n";
 const PACK: &str = r#"
 set -e
 mount --bind "$1/os-release" /usr/lib/os-release
 if [ ! -L /etc/os-release ]; then mount --bind "$1/os-release" /etc/os-release; fi
 cd "$1/charm"
-exec "$2/bin/charmcraft" pack --destructive-mode --platform ubuntu@24.04:amd64
+exec "$2/bin/charmcraft" pack --destructive-mode --platform "$3"
 "#;
 
-/// Packs the charm with this build's programs, and gives the folder that a unit's agent unpacks it into.
-fn packed(folder: &Path, charmcraft: &Path, wrapper: &Path) -> (PathBuf, PathBuf) {
-    fs::write(folder.join("os-release"), OS_RELEASE).unwrap();
+/// Packs the charm with this build's programs for each release, and gives the folder that a unit's agent unpacks the newest
+/// one's into.
+fn packed(folder: &Path, charmcraft: &Path, wrapper: &Path) -> (Vec<PathBuf>, PathBuf) {
     let charm = folder.join("charm");
     fs::create_dir_all(charm.join("bin")).unwrap();
     for name in ["charmcraft.yaml", "dispatch", "icon.svg", "README.md"] {
@@ -45,18 +46,27 @@ fn packed(folder: &Path, charmcraft: &Path, wrapper: &Path) -> (PathBuf, PathBuf
     for name in ["rocworker", "runc-amd-wrapper"] {
         fs::set_permissions(charm.join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let mut pack = Command::new("unshare");
-    pack.args(["--mount", "--propagation", "private", "sh", "-c", PACK, "pack"]).arg(folder).arg(charmcraft);
-    run(pack.env("HOME", folder).env_remove("CI"));
-    let archive = charm.join("rocworker_ubuntu@24.04-amd64.charm");
+    let archives = RELEASES.map(|release| packed_for(release, folder, charmcraft));
     let unpacked = folder.join("unpacked");
     let python = charmcraft.join("bin/python");
-    run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&archive).arg(&unpacked));
+    run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&archives[1]).arg(&unpacked));
     // zipfile keeps no modes, as the agent does.
     for name in ["dispatch", "bin/rocworker", "bin/runc-amd-wrapper"] {
         fs::set_permissions(unpacked.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    (archive, unpacked)
+    (archives.into(), unpacked)
+}
+
+fn packed_for((version, name): (&str, &str), folder: &Path, charmcraft: &Path) -> PathBuf {
+    let os_release = format!(
+        "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"{version}\"\nVERSION_CODENAME={name}\n\
+         UBUNTU_CODENAME={name}\nPRETTY_NAME=\"Ubuntu {version} LTS\"\n"
+    );
+    fs::write(folder.join("os-release"), os_release).unwrap();
+    let mut pack = Command::new("unshare");
+    pack.args(["--mount", "--propagation", "private", "sh", "-c", PACK, "pack"]).arg(folder).arg(charmcraft);
+    run(pack.arg(format!("ubuntu@{version}:amd64")).env("HOME", folder).env_remove("CI"));
+    folder.join(format!("charm/rocworker_ubuntu@{version}-amd64.charm"))
 }
 
 fn run(command: &mut Command) -> String {
@@ -130,7 +140,8 @@ fn recorded(out: &str, unit: &Unit) -> String {
 
 struct Charm {
     unit: Unit,
-    archive: PathBuf,
+    /// One for each release.
+    archives: Vec<PathBuf>,
     unpacked: PathBuf,
     charmcraft: PathBuf,
 }
@@ -145,8 +156,8 @@ impl Charm {
         let unit = Unit::on_disk();
         unit.program("systemctl", SYSTEMCTL);
         unit.program("systemd-run", "#!/bin/sh\n");
-        let (archive, unpacked) = packed(unit.folder(), &charmcraft, &wrapper);
-        Some(Self { unit, archive, unpacked, charmcraft })
+        let (archives, unpacked) = packed(unit.folder(), &charmcraft, &wrapper);
+        Some(Self { unit, archives, unpacked, charmcraft })
     }
 
     fn put(&self) -> String {
@@ -175,18 +186,25 @@ const LISTING: &str = "find /etc /usr/local -printf '%y %m %U:%G %p %l\\n' | sor
 const DEFAULTS: &str = r#"{"mode":"auto","compute-runtime":"auto","gpu-device-ids":"all","tag":"","sharing":"shared",
 "packages":"","driver":"keep","repository":"","restart":"drain","remove-driver":false}"#;
 
-#[test]
-fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action() {
-    let Some(charm) = Charm::packed() else { return };
+/// What charmcraft itself says of a packed charm.
+fn is_sound(charm: &Charm, archive: &Path) {
     let analysed = run(Command::new(charm.charmcraft.join("bin/charmcraft"))
         .args(["analyse", "--format", "json"])
-        .arg(&charm.archive)
+        .arg(archive)
         .env("HOME", charm.unit.folder()));
     let analysed: serde_json::Value = serde_json::from_str(&analysed).unwrap();
     let results: Vec<_> =
         analysed.as_array().unwrap().iter().map(|it| (&it["name"], &it["result"])).collect();
     assert!(results.iter().all(|(_, result)| *result != "error" && *result != "warning"), "{results:?}");
     assert!(results.iter().any(|(name, result)| *name == "entrypoint" && *result == "ok"), "{results:?}");
+}
+
+#[test]
+fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action() {
+    let Some(charm) = Charm::packed() else { return };
+    for archive in &charm.archives {
+        is_sound(&charm, archive);
+    }
 
     let stage = Stage::set(&captures::phoenix_beside_rtx4080());
     stage.put("etc/systemd/system/concourse-worker.service", WORKER_UNIT);

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
@@ -33,48 +33,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     let privilege = Privilege::of_this_process()?;
     let started = Instant::now();
-    let mut steps = Steps::default();
+    let steps = Steps::default();
 
     // Not a step: declining is no failure of a check.
     install::what_is_missing(consent, &privilege)?;
 
-    steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
-    steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
-    steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
-    let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
-    let with_glibc = steps.run(
-        "wrapper with glibc",
-        "make the wrapper build statically with glibc",
-        wrapper_build::build_with_glibc,
-    )?;
-    let remedy = "make the wrapper and rocworker build for 64-bit Arm";
-    let for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
-    let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
-    let program = steps.run("program", "make rocworker build", program)?;
-    let remedy = "make rocworker build statically";
-    let static_program = steps.run("static program", remedy, static_program::build)?;
-    let programs = dist::Programs {
-        rocworker: program.clone(),
-        wrapper: wrapper.clone(),
-        without_libraries: static_program.clone(),
-    };
-    let remedy = "make `cargo xtask dist` work";
-    let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
-    let kernels = steps.run("kernels", remedy, kernels::fetch)?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
-    steps.run("releases", remedy, || releases::APT.make(privilege))?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
-    steps.run("Incus", remedy, || releases::INCUS.make(privilege))?;
-    let remedy =
-        "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
-    steps.run("kernel headers", remedy, headers::fetch)?;
-    let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
-    steps.run("charmcraft", remedy, charm::make)?;
-    steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
-
-    let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
-    steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
+    // The network is waited for beside the compiler.
+    let (built, kernels) = std::thread::scope(|scope| {
+        let fetching = scope.spawn(|| fetch(&steps, privilege));
+        let built = build(&steps, privilege);
+        let fetched = fetching.join().unwrap_or_else(|_| bail!("the thread that fetched panicked"));
+        built.and_then(|built| Ok((built, fetched?)))
+    })?;
+    let Built { wrapper, with_glibc, for_arm, oracle, program, static_program, dist } = built;
 
     let ran = clean_file("real-components-ran.txt")?;
     let tests = Tests { privilege, wrapper, oracle, program, static_program, kernels, dist, ran };
@@ -93,6 +64,59 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
     println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
     Ok(())
+}
+
+/// What the checks that only compile leave for the tests.
+struct Built {
+    wrapper: PathBuf,
+    with_glibc: PathBuf,
+    for_arm: Option<PathBuf>,
+    oracle: PathBuf,
+    program: PathBuf,
+    static_program: PathBuf,
+    dist: PathBuf,
+}
+
+fn build(steps: &Steps, privilege: Privilege) -> Result<Built> {
+    steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
+    steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
+    steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
+    let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
+    let remedy = "make the wrapper build statically with glibc";
+    let with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
+    let remedy = "make the wrapper and rocworker build for 64-bit Arm";
+    let for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
+    let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
+    let program = steps.run("program", "make rocworker build", program)?;
+    let remedy = "make rocworker build statically";
+    let static_program = steps.run("static program", remedy, static_program::build)?;
+    let programs = dist::Programs {
+        rocworker: program.clone(),
+        wrapper: wrapper.clone(),
+        without_libraries: static_program.clone(),
+    };
+    let remedy = "make `cargo xtask dist` work";
+    let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
+    steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
+    let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+    steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
+    Ok(Built { wrapper, with_glibc, for_arm, oracle, program, static_program, dist })
+}
+
+/// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
+fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
+    let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
+    let kernels = steps.run("kernels", remedy, kernels::fetch)?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
+    steps.run("releases", remedy, || releases::APT.make(privilege))?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
+    steps.run("Incus", remedy, || releases::INCUS.make(privilege))?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
+    steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
+    steps.run("charmcraft", remedy, charm::make)?;
+    Ok(kernels)
 }
 
 /// The crate of the oracle has a workspace of its own, so cargo has to be told of it each time.
