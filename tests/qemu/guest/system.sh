@@ -25,7 +25,12 @@ says() {
 StatusText=$2" ]
 }
 # What came before what is told in any case.
-started() { until_true says 0 "all as it should be"; show driver rocworker-boot containerd concourse-worker rocworker; }
+started() {
+    until_true says 0 "all as it should be"
+    is_well=$?
+    show driver rocworker-boot containerd concourse-worker rocworker
+    return $is_well
+}
 spec() { [ -e /etc/cdi/amd.json ]; }
 no_spec() { ! spec; }
 
@@ -40,16 +45,25 @@ hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-boot 
 again() { until_true says 1 "all as it should be" && show rocworker; }
 stop() { systemctl stop rocworker && show rocworker; }
 
-step started started
-step found head /run/record.containerd /run/record.worker
-step lose lose
-step regain regain
-step reload reload
-step hang hang
-step again again
-step stop stop
-step journal journalctl --quiet --output=cat -u rocworker
-step failed systemctl --failed --quiet
+# need NAME COMMAND…: a step without which there is no use in the next ones.
+need() {
+    step "$@"
+    [ $status = 0 ] || finish
+}
 
-echo "@@ done" >/dev/ttyS1
-poweroff -f
+finish() {
+    echo "@@ done" >/dev/ttyS1
+    poweroff -f
+}
+
+step found head /run/record.containerd /run/record.worker
+need started started
+need lose lose
+need regain regain
+need reload reload
+need hang hang
+need again again
+need stop stop
+need journal journalctl --quiet --output=cat -u rocworker
+need failed systemctl --failed --quiet
+finish

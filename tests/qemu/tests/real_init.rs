@@ -80,6 +80,11 @@ fn real_systemd_starts_engines_after_the_boot_unit_and_keeps_the_daemon() {
     let booted = boot(kernel.image(), &archive(&kernel, &release, &set_up), place.path());
     eprintln!("Linux {} ({}): {:.1} s", kernel.release(), booted.accelerator, booted.took.as_secs_f64());
     let answers = &booted.answers;
+    // The machine ends with the first that fails.
+    for step in ["started", "lose", "regain", "reload", "hang", "again", "stop", "journal", "failed"] {
+        let answer = answers.of(step);
+        assert_eq!(answer.status, 0, "{step}: {answer:#?}");
+    }
     before_engines(answers);
     a_lost_node(answers);
     reloaded_and_ended(answers);
