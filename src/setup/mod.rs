@@ -8,6 +8,7 @@ mod driver;
 mod emptied;
 mod follows;
 mod keep;
+mod last_apply;
 mod own;
 mod planned;
 mod recorded;
@@ -132,6 +133,7 @@ impl Setup<'_> {
         self.forget_driver(&mut memory);
         memory.undone = false;
         memory.config = self.followed();
+        memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
         Ok(memory)
     }
 

@@ -34,7 +34,11 @@ use root::Root;
 use serde_json::{Value, json};
 use support::real;
 
-const INIT: &str = concat!(include_str!("../guest/steps.sh"), include_str!("../guest/daemon.sh"));
+const INIT: &str = concat!(
+    include_str!("../guest/first.sh"),
+    include_str!("../guest/steps.sh"),
+    include_str!("../guest/daemon.sh")
+);
 const SPEC: &str = "/etc/cdi/amd.json";
 
 /// So many loads, of which none may take longer than a second in ninety-nine of a hundred.
