@@ -130,6 +130,28 @@ rocworker plan | tail -1
     assert_eq!(out, format!("{ALL}{NODES}{TAGS}{after}"));
 }
 
+/// What was told at the last start is taken away while its GPUs are not there, and is not forgotten.
+#[test]
+fn real_beside_a_wrong_configuration_engines_find_what_they_were_told_of_a_driver_that_comes_late() {
+    let Some(out) = boot(&format!(
+        r"
+{MACHINE}{APPLY}
+echo 'no-such-key: 1' >> /etc/rocworker/config.yaml
+{LATE}
+ls /etc/cdi 2>/dev/null || true
+cp -a /run/dri/. /dev/dri/
+engines_found
+systemctl is-failed rocworker-boot
+systemctl show --property=ExecMainStatus rocworker-boot
+grep -o 'unknown field `no-such-key`' /run/boot
+"
+    )) else {
+        return;
+    };
+    let after = "failed\nExecMainStatus=2\nunknown field `no-such-key`\n";
+    assert_eq!(out, format!("{ALL}{NODES}{TAGS}{after}"));
+}
+
 #[test]
 fn real_engines_start_without_what_does_not_come_in_time_and_the_journal_says_so() {
     let Some(out) = boot(&format!(

@@ -3,11 +3,13 @@
 mod check;
 mod replace;
 mod siblings;
+mod still_true;
 mod text;
 
 pub use check::{Finding, check};
 pub use replace::{NotOurs, may_replace};
 pub use siblings::{DEFAULT_FOLDERS, is_read_by_engines, same_kind};
+pub use still_true::{StillTrue, still_true};
 pub use text::{Error, text};
 
 /// Of a spec, or of what may be one, what it is about.

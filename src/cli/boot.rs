@@ -7,7 +7,10 @@ use crate::printable::printable;
 use crate::setup::{Booted, named};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = session.config_of_last_apply()?;
+    let config = match session.config_of_last_apply() {
+        Ok(config) => config,
+        Err(wrong) => return without_configuration(session, wrong),
+    };
     let wait_s = config.boot.wait_s;
     let mut shown_so_far = Shown::new(session);
     let booted =
@@ -22,6 +25,17 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         );
     }
     if booted.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
+}
+
+/// The end of the program is that of a wrong configuration, as with every command.
+fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
+    let config = session.config_without_restarts()?;
+    let mut shown_so_far = Shown::new(session);
+    session.with_setup(&config, |setup| {
+        Ok(setup.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)
+    })?;
+    shown_so_far.end()?;
+    Err(wrong)
 }
 
 fn shown(session: &Session, booted: &Booted) -> String {

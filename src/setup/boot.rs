@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use amdgpu::Gpu;
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Outcome, Plan, Progress, Receipt, Restarts, Services, Settled,
-    Stage, Store, Verb, Work,
+    Carried, Change, Effect, Finding, Outcome, Plan, Progress, Receipt, Restarts, Services, Settled, Stage,
+    Store, Verb, Work,
 };
 use serde::Serialize;
 
 use super::follows::Part;
 use super::recorded::record;
+use super::standing::Standing;
 use super::{Error, Setup, is_set_up};
 use crate::awaited::{Awaited, awaited};
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
@@ -48,6 +50,15 @@ impl Booted {
     }
 }
 
+/// What a start goes by.
+#[derive(Debug, Clone, Copy)]
+enum By<'a> {
+    /// The configuration, and what engines were told before it where it cannot be followed.
+    Configuration(&'a Standing),
+    /// That alone.
+    Standing(&'a Standing),
+}
+
 impl Setup<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
@@ -55,20 +66,36 @@ impl Setup<'_> {
     /// since, it does nothing. `told` hears of what is waited for, and of each change before it is made.
     ///
     /// # Errors
-    /// When it cannot be said what should be: what engines were told at the last start is then taken back. When the
-    /// receipt cannot be read or kept.
+    /// When it cannot be said what should be: of what engines were told at the last start that stays which is still true.
+    /// When the receipt cannot be read or kept.
     pub fn boot(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
+        self.boot_by(true, told)
+    }
+
+    /// The same where the configuration cannot be read: what should be is not known.
+    ///
+    /// # Errors
+    /// When the receipt cannot be read or kept.
+    pub fn boot_without_configuration(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
+        self.boot_by(false, told)
+    }
+
+    fn boot_by(&self, is_known: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
-        booted.set_up = is_set_up(&Store::new(self.root).receipt()?, &Memory::read(self.root)?);
+        let receipt = Store::new(self.root).receipt()?;
+        booted.set_up = is_set_up(&receipt, &Memory::read(self.root)?);
         if !booted.set_up {
             return Ok(booted);
         }
+        // As it stands before the first change: what is not there yet may come.
+        let standing = Standing::read(self.root, &receipt);
+        let by = if is_known { By::Configuration(&standing) } else { By::Standing(&standing) };
         let wait_s = self.config.boot.wait_s;
-        booted.missing = self.awaited()?;
+        booted.missing = self.awaited(by)?;
         if !booted.missing.is_empty() {
             // What is true no more is gone first: whoever ends this while it waits must not leave it to engines. That
             // the configuration means what is not there yet is no error before the end.
-            match self.refresh(&mut booted, told) {
+            match self.refresh(by, &mut booted, told) {
                 Ok(()) | Err(Error::Desired(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -76,10 +103,13 @@ impl Setup<'_> {
             let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
             while !booted.missing.is_empty() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
-                booted.missing = self.awaited()?;
+                booted.missing = self.awaited(by)?;
             }
         }
-        self.refresh(&mut booted, told)?;
+        self.refresh(by, &mut booted, told)?;
+        if !is_known {
+            return Ok(booted);
+        }
         let memory = Memory::read(self.root)?;
         let receipt = Store::new(self.root).receipt()?;
         let planned = self.planned(&memory, &self.without_apt(&memory, &receipt), &receipt)?;
@@ -87,44 +117,57 @@ impl Setup<'_> {
         Ok(booted)
     }
 
-    fn awaited(&self) -> Result<Vec<Awaited>, Error> {
-        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+    fn awaited(&self, by: By<'_>) -> Result<Vec<Awaited>, Error> {
+        let mut facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+        if let By::Standing(standing) = by
+            && standing.is_true(&facts)
+        {
+            // Nobody was told of the others; of these udev may still have nodes to go over.
+            facts.machine.gpus.retain(Gpu::usable);
+        }
         Ok(awaited(self.root, self.config, &facts))
     }
 
-    fn refresh(&self, booted: &mut Booted, told: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
-        for stage in [Stage::Shape, Stage::Expose] {
-            // The CDI spec tells engines of the modes that nodes have after the first stage.
-            let receipt = Store::new(self.root).receipt()?;
-            let premises = self.without_apt(&Memory::read(self.root)?, &receipt);
-            match desired(self.config, &premises) {
-                Ok(wanted) => self.bring(stage, &wanted, &|plan| self.of_boot(plan), booted, told)?,
-                Err(error) => {
-                    let stale = |mut plan: Plan| {
-                        plan.changes.retain(|change| self.follows(Part::Told, change));
-                        plan
-                    };
-                    self.bring(Stage::Expose, &Desired::default(), &stale, booted, told)?;
-                    return Err(error.into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Carries out what `part` leaves of a stage's plan. Where that is nothing, nothing is written, not even a lock's
-    /// file.
-    fn bring(
+    fn refresh(
         &self,
-        stage: Stage,
-        wanted: &Desired,
-        part: &dyn Fn(Plan) -> Plan,
+        by: By<'_>,
         booted: &mut Booted,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let now = self.now.seconds();
-        let planned =
-            |receipt: &Receipt| Plan::make(self.root, wanted, receipt, Some(stage), false, now).map(part);
+        for stage in [Stage::Shape, Stage::Expose] {
+            // The CDI spec tells engines of the modes that nodes have after the first stage.
+            let receipt = Store::new(self.root).receipt()?;
+            let premises = self.without_apt(&Memory::read(self.root)?, &receipt);
+            let (standing, wanted) = match by {
+                By::Configuration(standing) => (standing, Some(desired(self.config, &premises))),
+                By::Standing(standing) => (standing, None),
+            };
+            if let Some(Ok(wanted)) = wanted {
+                let plan = |receipt: &Receipt| {
+                    let plan = Plan::make(self.root, &wanted, receipt, Some(stage), false, now)?;
+                    Ok(self.of_boot(plan))
+                };
+                self.bring(&plan, booted, told)?;
+                continue;
+            }
+            let still_true = standing.still_true(&premises.facts);
+            let plan = |receipt: &Receipt| {
+                Plan::make(self.root, &still_true, &standing.narrowed(receipt), None, false, now)
+            };
+            self.bring(&plan, booted, told)?;
+            return wanted.map_or(Ok(()), |wanted| wanted.map(drop).map_err(Error::from));
+        }
+        Ok(())
+    }
+
+    /// Carries out a plan, made of the receipt. Where that is nothing, nothing is written, not even a lock's file.
+    fn bring(
+        &self,
+        planned: &dyn Fn(&Receipt) -> Result<Plan, reconcile::Error>,
+        booted: &mut Booted,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Error> {
         if planned(&Store::new(self.root).receipt()?)?.changes.is_empty() {
             return Ok(());
         }
@@ -132,7 +175,7 @@ impl Setup<'_> {
         let plan = planned(work.receipt())?;
         let owed = work.owed();
         // What is fetched or installed is none of a start's business, so that nothing is settled before the end.
-        let Carried { done, failed, effects: _ } = work.carry_out(&plan, now, told)?;
+        let Carried { done, failed, effects: _ } = work.carry_out(&plan, self.now.seconds(), told)?;
         // What starts after this has read what was changed. A debt of an earlier run stays: settling it may start a unit,
         // which would wait for this one.
         let arose = |effect: &Effect| {

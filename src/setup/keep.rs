@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::follows::Part;
 use super::planned::told_of;
 use super::recorded::record;
+use super::standing::Standing;
 use super::{Error, Setup, is_set_up};
 use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
@@ -112,7 +113,7 @@ impl Kept {
 
     /// The same, by what should be and what is still owed in the end.
     fn ends_by(mut self, wanted: Wanted, root: &Root, receipt: &Receipt) -> Self {
-        self.problem = wanted.problem;
+        self.problem = wanted.problem.map(|(problem, _)| problem);
         self.notes.splice(0..0, wanted.desired.notes);
         self.pending = receipt.owed(root).cloned().collect();
         self
@@ -130,8 +131,9 @@ impl Kept {
 /// What should be, as far as that can be told.
 struct Wanted {
     desired: Desired,
-    /// Why it cannot be told. Where a card has gone that was chosen, engines are told of no GPU; else all stays as it is.
-    problem: Option<String>,
+    /// Why it cannot be told, and what engines are told until it can: that stays as far as it is true, and all else as it
+    /// is.
+    problem: Option<(String, Standing)>,
     /// Whether the configuration wants AMD's GPUs and there is no card.
     has_lost_all: bool,
     remembered: Memory,
@@ -297,17 +299,16 @@ impl Setup<'_> {
             Err(desired::Error::Config(error)) if self.followed() != remembered.config => {
                 return stopped(Stopped::Unfit(error.to_string()));
             }
-            Err(error) => Wanted {
-                // A template that is half written says nothing of cards.
-                desired: Desired {
-                    is_undecided: !matches!(error, desired::Error::Config(_)),
-                    ..Desired::default()
-                },
-                problem: Some(error.to_string()),
-                has_lost_all,
-                memory: remembered.clone(),
-                remembered,
-            },
+            Err(error) => {
+                let standing = Standing::read(self.root, receipt);
+                Wanted {
+                    desired: standing.still_true(&premises.facts),
+                    problem: Some((error.to_string(), standing)),
+                    has_lost_all,
+                    memory: remembered.clone(),
+                    remembered,
+                }
+            }
         }))
     }
 
@@ -318,6 +319,8 @@ impl Setup<'_> {
         receipt: &Receipt,
         stage: Option<Stage>,
     ) -> Result<Parted, Error> {
+        let narrowed = wanted.problem.as_ref().map(|(_, standing)| standing.narrowed(receipt));
+        let receipt = narrowed.as_ref().unwrap_or(receipt);
         let plan = Plan::make(self.root, &wanted.desired, receipt, stage, false, self.now.seconds())?;
         let concern = |path: &Path| {
             let action = wanted.desired.actions.iter().find(|action| action.path == path);
@@ -357,8 +360,6 @@ impl Setup<'_> {
         let is_enabling = change.path.starts_with(WANTS);
         if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
-        } else if wanted.problem.is_some() {
-            self.follows(Part::Told, change)
         } else if wanted.has_lost_all {
             self.follows(Part::Given, change)
         } else {

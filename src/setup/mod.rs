@@ -14,6 +14,7 @@ mod planned;
 mod recorded;
 mod settle;
 mod single;
+mod standing;
 mod status;
 mod undo;
 

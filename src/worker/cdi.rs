@@ -107,7 +107,8 @@ fn cards(selection: &Selection<'_>) -> Vec<Device> {
 }
 
 /// Card and render node; a card node that is not real is left out, since compute needs the render node alone.
-fn nodes(gpu: &Gpu) -> Vec<Node> {
+#[must_use]
+pub fn nodes(gpu: &Gpu) -> Vec<Node> {
     [&gpu.card, &gpu.render].into_iter().flatten().filter_map(node).collect()
 }
 

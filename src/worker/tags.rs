@@ -13,7 +13,7 @@ pub(super) const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=r
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     let mut tags = config.tags.clone();
-    for tag in ours(selection) {
+    for tag in of_gpus(selection) {
         if !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -21,7 +21,9 @@ pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     tags
 }
 
-fn ours(selection: &Selection<'_>) -> Vec<String> {
+/// Ours alone: what the GPUs are.
+#[must_use]
+pub fn of_gpus(selection: &Selection<'_>) -> Vec<String> {
     if selection.gpus.is_empty() {
         return Vec::new();
     }

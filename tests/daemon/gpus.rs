@@ -109,6 +109,27 @@ fn a_chosen_gpu_that_has_gone_from_the_bus_is_offered_no_more() {
 }
 
 #[test]
+fn beside_a_half_written_template_what_has_gone_is_offered_no_more_and_the_rest_stays() {
+    let laid = machine("daemon: {settle-s: 1}\n");
+    let running = applied(&laid);
+    let template = "etc/rocworker/templates/udev/70-amdgpu.rules";
+    laid.put(template, "{% if broken");
+    running.until("it says so", |daemon| daemon["failing"].is_object());
+    let tags = laid.text(TAGS);
+    node(&laid, false);
+    eventually("it is offered no more", || !laid.text(SPEC).contains("renderD129"));
+    assert!(laid.text(SPEC).contains("renderD130") && laid.text(TAGS) == tags);
+    let took = eventually("tags that say more than is there go", || !laid.path(TAGS).exists());
+    eprintln!("after {took:?}");
+    fs::remove_file(laid.path(template)).unwrap();
+    eventually("they say what is there", || {
+        fs::read_to_string(laid.path(TAGS)).is_ok_and(|text| text.contains("gpu-count=8"))
+    });
+    node(&laid, true);
+    eventually("it is offered again", || laid.text(SPEC).contains("renderD129"));
+}
+
+#[test]
 fn a_gpu_that_resets_takes_no_tag_away() {
     let laid = machine("daemon: {settle-s: 3600}\n");
     let running = applied(&laid);

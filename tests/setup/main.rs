@@ -21,6 +21,7 @@ mod real_kills;
 mod real_order;
 mod receipts;
 mod runs;
+mod slips;
 mod starts;
 mod theirs;
 mod way_back;

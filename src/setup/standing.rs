@@ -1,0 +1,86 @@
+//! What engines are told of GPUs by our hand, and how much of it is true still, for a time at which nobody can say what they
+//! should be told: the configuration has a slip, a template is half written, a card that was chosen has gone.
+
+use std::path::Path;
+
+use reconcile::{Action, Desired, Digest, Entry, Ours, Receipt, State};
+use root::Root;
+
+use crate::cdi::{self, still_true};
+use crate::engines::concourse::ENV_FILE;
+use crate::engines::env_file::EnvFile;
+use crate::facts::Facts;
+use crate::worker::concourse::TAGS;
+use crate::worker::lost_tags::loses;
+use crate::worker::selection::Selection;
+use crate::worker::tags;
+
+/// The CDI spec and the worker's tags, as we have left them. What somebody has changed since is not among it.
+#[derive(Debug)]
+pub(super) struct Standing {
+    spec: Option<Told>,
+    tags: Option<Told>,
+}
+
+/// A file of ours.
+#[derive(Debug)]
+struct Told {
+    entry: Entry,
+    text: String,
+}
+
+impl Standing {
+    pub(super) fn read(root: &Root, receipt: &Receipt) -> Self {
+        // The spec belongs to no concern, wherever the configuration had it.
+        let mut of_no_concern = receipt.entries.iter().filter(|entry| entry.concern.is_empty());
+        let told = |entry| Told::read(root, entry);
+        Self { spec: of_no_concern.find_map(told), tags: receipt.entry(Path::new(ENV_FILE)).and_then(told) }
+    }
+
+    /// What should be, of all that a receipt like this one holds ([`Standing::narrowed`]).
+    pub(super) fn still_true(&self, facts: &Facts) -> Desired {
+        let mut desired = Desired::default();
+        let spec = self.spec.as_ref().map(|spec| (spec, still_true(&spec.text, facts.usable())));
+        let gpus = spec.as_ref().map(|(_, it)| it.gpus.clone()).unwrap_or_default();
+        desired.actions.extend(spec.and_then(|(told, it)| Some(told.says(it.text?))));
+        let selection = Selection { gpus, listed: false, left_out: Vec::new() };
+        let offers = tags::of_gpus(&selection).join(",");
+        let tags = self.tags.as_ref().filter(|told| {
+            let said = EnvFile::parse(&told.text);
+            !loses(said.get(TAGS).unwrap_or_default(), &offers)
+        });
+        desired.actions.extend(tags.map(|told| told.says(told.text.clone())));
+        desired
+    }
+
+    /// Whether all of it is true.
+    pub(super) fn is_true(&self, facts: &Facts) -> bool {
+        let told = self.spec.iter().chain(&self.tags);
+        told.map(|told| told.says(told.text.clone())).eq(self.still_true(facts).actions)
+    }
+
+    /// A receipt of this alone: a plan by it takes nothing else back.
+    pub(super) fn narrowed(&self, receipt: &Receipt) -> Receipt {
+        let mut receipt = receipt.clone();
+        let paths: Vec<&Path> =
+            self.spec.iter().chain(&self.tags).map(|told| told.entry.path.as_path()).collect();
+        receipt.entries.retain(|entry| paths.contains(&entry.path.as_path()));
+        receipt
+    }
+}
+
+impl Told {
+    fn read(root: &Root, entry: &Entry) -> Option<Self> {
+        let text = root.read_text(&entry.path, cdi::LIMIT).ok()?;
+        let Ours::Owned { states } = &entry.ours else { return None };
+        let digest = Digest::of(text.as_bytes());
+        let is_ours = states.iter().any(|it| matches!(it, State::File { sha256, .. } if *sha256 == digest));
+        is_ours.then(|| Self { entry: entry.clone(), text })
+    }
+
+    /// That the file says this.
+    fn says(&self, text: String) -> Action {
+        let Entry { path, stage, reason, effects, concern, uses, rival, .. } = self.entry.clone();
+        Action { effects, concern, uses, rival, ..Action::file(stage, path, text, &reason) }
+    }
+}
