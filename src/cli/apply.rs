@@ -2,7 +2,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::changes::{counted, findings, notes, settled};
+use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
@@ -35,13 +35,7 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 }
 
 fn shown(session: &Session, applied: &Applied) -> String {
-    let root = &session.root;
-    let mut text = settled(&applied.effects);
-    text.push_str(&findings(root, "failed", &applied.failed));
-    text.push_str(&findings(root, "blocked", &applied.blocked));
-    text.push_str(&findings(root, "contested", &applied.contested));
-    text.push_str(&findings(root, "left", &applied.left));
-    text.push_str(&notes(&applied.notes));
+    let mut text = changes::applied(&session.root, applied);
     text.push_str(&match applied.changes.len() {
         0 if applied.falls_short() => "nothing was changed\n".to_owned(),
         0 => "everything is as it should be: nothing was changed\n".to_owned(),

@@ -7,6 +7,7 @@ use root::Root;
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use crate::printable::printable;
+use crate::setup::{Applied, Undone};
 
 /// Lines of a change that are shown unless more is asked for.
 const LINES: usize = 16;
@@ -82,6 +83,27 @@ pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String 
         format!("{} {}: {what}: {}\n", styled(BAD, "!"), path.display(), printable(&finding.text))
     };
     findings.iter().map(line).collect()
+}
+
+/// What an apply did beside its changes.
+pub(crate) fn applied(root: &Root, applied: &Applied) -> String {
+    let found = [
+        ("failed", &applied.failed),
+        ("blocked", &applied.blocked),
+        ("contested", &applied.contested),
+        ("left", &applied.left),
+    ];
+    settled(&applied.effects)
+        + &found.map(|(what, of)| findings(root, what, of)).concat()
+        + &notes(&applied.notes)
+}
+
+/// What an undo did beside its changes.
+pub(crate) fn undone(root: &Root, undone: &Undone) -> String {
+    settled(&undone.effects)
+        + &findings(root, "failed", &undone.failed)
+        + &findings(root, "left", &undone.left)
+        + &notes(&undone.notes)
 }
 
 /// What is right by somebody else's hand.

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use reconcile::{Finding, Store};
 
 use super::Outcome;
-use super::changes::{counted, findings, notes, settled};
+use super::changes::{self, counted};
 use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
@@ -57,16 +57,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     shown_so_far.end()?;
     match applied {
         Ok(applied) => {
-            let mut text = settled(&applied.effects);
-            for (what, of) in [
-                ("failed", &applied.failed),
-                ("blocked", &applied.blocked),
-                ("contested", &applied.contested),
-                ("left", &applied.left),
-            ] {
-                text.push_str(&findings(&session.root, what, of));
-            }
-            text.push_str(&notes(&applied.notes));
+            let mut text = changes::applied(&session.root, &applied);
             text.push_str(&match applied.changes.len() {
                 0 => "rocworker: everything is as this version has it\n".to_owned(),
                 n => format!("rocworker: {} made for this version\n", counted(n, "change")),
@@ -104,10 +95,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         Ok((undone, deb::stays(&Store::new(&session.root).receipt()?)))
     })?;
     shown_so_far.end()?;
-    let mut text = settled(&undone.effects);
-    text.push_str(&findings(&session.root, "failed", &undone.failed));
-    text.push_str(&findings(&session.root, "left", &undone.left));
-    text.push_str(&notes(&undone.notes));
+    let mut text = changes::undone(&session.root, &undone);
     if !undone.changes.is_empty() {
         text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));
     }

@@ -14,10 +14,21 @@ use crate::printable::printable;
 use crate::setup::{ChosenNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = session.config()?;
+    let config = match session.config() {
+        Ok(config) => config,
+        Err(wrong) => return without_configuration(session, wrong),
+    };
     let status = session.with_setup(&config, |setup| Ok(setup.status()?))?;
     session.format.print(&status, || shown(session, &status))?;
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
+}
+
+/// The end of the program is that of a wrong configuration, as with every command.
+fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
+    if let Ok(status) = Status::without_configuration(&session.root, format!("{wrong:#}")) {
+        session.format.print(&status, || shown(session, &status))?;
+    }
+    Err(wrong)
 }
 
 fn shown(session: &Session, status: &Status) -> String {
@@ -35,6 +46,8 @@ fn shown(session: &Session, status: &Status) -> String {
                 Cell::styled("left", WARN)
             } else if status.drift.iter().any(|it| it.path == held.path) {
                 Cell::styled("differs", WARN)
+            } else if status.problem.is_some() {
+                Cell::styled("not known", WARN)
             } else {
                 Cell::styled("as it should be", GOOD)
             };
@@ -43,7 +56,8 @@ fn shown(session: &Session, status: &Status) -> String {
         }
         text.push_str(&columns.to_string());
     }
-    text.extend(status.problem.iter().map(|problem| format!("{} {problem}\n", styled(BAD, "!"))));
+    let problem = status.problem.as_deref().map(printable);
+    text.extend(problem.map(|problem| format!("{} {problem}\n", styled(BAD, "!"))));
     text.extend(status.chosen.iter().map(chosen));
     if !status.drift.is_empty() {
         text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));
@@ -66,6 +80,9 @@ fn shown(session: &Session, status: &Status) -> String {
         ),
         (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
         (n, false) => format!("{} of ours, all as they should be\n", counted(n, "path")),
+        (n, true) if status.problem.is_some() => {
+            format!("{} of ours, and what should be here cannot be told\n", counted(n, "path"))
+        }
         (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
     });
     text

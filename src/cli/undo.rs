@@ -1,5 +1,5 @@
 use super::Outcome;
-use super::changes::{counted, findings, notes, settled};
+use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::Session;
 use crate::setup::Undone;
@@ -19,11 +19,7 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
 }
 
 fn shown(session: &Session, undone: &Undone) -> String {
-    let root = &session.root;
-    let mut text = settled(&undone.effects);
-    text.push_str(&findings(root, "failed", &undone.failed));
-    text.push_str(&findings(root, "left", &undone.left));
-    text.push_str(&notes(&undone.notes));
+    let mut text = changes::undone(&session.root, undone);
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {
             "nothing here is rocworker's: nothing to undo\n".to_owned()

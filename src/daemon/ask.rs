@@ -10,9 +10,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, soc
 use root::Root;
 use serde::Serialize;
 
-use super::SOCKET;
 use super::report::Report;
 use super::socket::STATUS;
+use super::{LOCK, SOCKET};
 
 /// Far longer than an answer takes, and no time for a person.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -52,6 +52,33 @@ pub fn ask(root: &Root) -> Option<Answer> {
             Err(error) => silent(format!("its answer cannot be read: {error}")),
         },
         Err(problem) => silent(problem),
+    }
+}
+
+/// Who serves on this machine, when it goes on for longer than `patience`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serving {
+    Process(u32),
+    /// It does not say which.
+    Unknown,
+}
+
+/// Waits until no daemon runs.
+///
+/// # Errors
+/// When its lock cannot be asked for.
+pub fn serving(root: &Root, patience: Duration) -> Result<Option<Serving>, root::Error> {
+    // Without the lock's file none has run since the machine began, and none is made for the asking.
+    if !root.exists(LOCK) {
+        return Ok(None);
+    }
+    match root.lock(LOCK, patience) {
+        Ok(_) => Ok(None),
+        Err(root::Error::Locked { .. }) => Ok(Some(match ask(root) {
+            Some(Answer::Report(report)) => Serving::Process(report.pid),
+            Some(Answer::Silent { .. }) | None => Serving::Unknown,
+        })),
+        Err(other) => Err(other),
     }
 }
 

@@ -30,11 +30,18 @@ impl Build {
         }
     }
 
-    /// The path at which another build stands now. One that is gone has no successor: this one goes on.
+    /// The path at which another build stands now. One that is gone has no successor: this one goes on while it keeps
+    /// anything.
     #[must_use]
     pub fn replaced(&self) -> Option<&Path> {
         let now = identity(&self.path)?;
         (self.identity != Some(now)).then_some(self.path.as_path())
+    }
+
+    /// The path at which no program stands any more.
+    #[must_use]
+    pub fn gone(&self) -> Option<&Path> {
+        identity(&self.path).is_none().then_some(self.path.as_path())
     }
 }
 
@@ -65,7 +72,8 @@ mod tests {
         assert_eq!(build.replaced(), Some(path.as_path()));
         let late = Build::at(Path::new(&format!("{}{GONE}", path.display())));
         assert_eq!(late.replaced(), Some(path.as_path()), "it had gone before it was asked for");
+        assert_eq!(build.gone(), None);
         fs::remove_file(&path).unwrap();
-        assert_eq!(build.replaced(), None);
+        assert_eq!((build.replaced(), build.gone()), (None, Some(path.as_path())));
     }
 }

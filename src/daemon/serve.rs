@@ -186,7 +186,7 @@ impl Daemon {
             self.ping();
             self.wait(until)?;
             self.hear()?;
-            if self.hear_keeper()? {
+            if self.hear_keeper()? || self.is_forsaken() {
                 return Ok(());
             }
             self.answer();
@@ -307,6 +307,16 @@ impl Daemon {
             }
         }
         Ok(false)
+    }
+
+    /// Whether its program has gone, and it keeps nothing: it would only be in the way of one that comes later.
+    fn is_forsaken(&self) -> bool {
+        let gone =
+            self.build.as_ref().filter(|_| self.state.is_set_up() == Some(false)).and_then(Build::gone);
+        if let Some(path) = gone {
+            tracing::info!("{} has gone, and nothing here is rocworker's: this one ends", path.display());
+        }
+        gone.is_some()
     }
 
     fn answer(&mut self) {

@@ -231,7 +231,7 @@ impl State {
                     self.last_good = self.in_force.clone().filter(|_| is_good).or(self.last_good.take());
                 }
                 self.unfit = unfit;
-                self.hold.saw(now, kept.is_held);
+                self.hold.saw(now, kept.is_lost, kept.is_held);
                 for change in &kept.changes {
                     if change.change == Verb::Permissions
                         && let Ok(identity) = root.identity(&change.path)
@@ -269,8 +269,15 @@ impl State {
     fn settles(&self, now: Duration) -> Option<Duration> {
         let restarts = self.effective().is_some_and(|config| config.daemon.restart != Restart::Never);
         let is_owed = restarts && self.kept.as_ref().is_some_and(|kept| !kept.pending.is_empty());
-        let quiet = self.quiet_from().filter(|from| is_owed && *from > now);
-        [self.hold.ends(), quiet].into_iter().flatten().min()
+        let quiet = self.quiet_from().filter(|_| is_owed);
+        // What is due already and could not be done is tried again with all that fails.
+        [self.hold.ends(), quiet].into_iter().flatten().filter(|from| *from > now).min()
+    }
+
+    /// Whether an apply has set this machine up, and no undo has taken it back since, as far as that was looked at.
+    #[must_use]
+    pub fn is_set_up(&self) -> Option<bool> {
+        self.kept.as_ref().filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up)
     }
 
     /// How it stands.
@@ -298,7 +305,7 @@ impl State {
             since: self.since,
             enforce: daemon.is_some_and(|it| it.enforce),
             restart: daemon.map_or(Restarts::Never, |it| it.restart.into()),
-            set_up: kept.filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up),
+            set_up: self.is_set_up(),
             config: ConfigReport {
                 path: self.path.clone(),
                 problem: problem.cloned(),

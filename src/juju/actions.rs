@@ -121,13 +121,14 @@ impl Machine<'_> {
 
     /// What the hook config-changed does, and from now on does again after an undo.
     fn apply(&self) -> Result<Answered, Failure> {
+        let turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         if state.is_taken_back {
             state.is_taken_back = false;
             state.write(self.root).map_err(Failure::installation)?;
         }
         let event = Event::Action(Action::Apply);
-        let brought = self.bring(event)?;
+        let brought = self.bring(event, &turn)?;
         self.tell(event, &brought.workload)?;
         let applied = brought.applied.unwrap_or_default();
         let failure = applied.falls_short().then(|| brought.workload.text.clone());
@@ -145,6 +146,7 @@ impl Machine<'_> {
             }
         };
         let event = Event::Action(Action::Undo);
+        let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         if !state.is_taken_back {
             state.is_taken_back = true;

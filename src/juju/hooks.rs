@@ -11,6 +11,7 @@ use super::own_files;
 use super::state::State;
 use super::steps::Steps;
 use super::tools::{self, Level};
+use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
 use super::{Event, standing};
 use crate::config::{self, Config};
@@ -58,7 +59,8 @@ impl Machine<'_> {
             | Event::UpdateStatus
             | Event::UpgradeCharm
             | Event::Start => {
-                let workload = match self.bring(event) {
+                let brought = self.turn().and_then(|turn| self.bring(event, &turn));
+                let workload = match brought {
                     Ok(brought) => brought.workload,
                     Err(failure) => failed(failure)?,
                 };
@@ -80,8 +82,15 @@ impl Machine<'_> {
         self.tools.status(workload)
     }
 
+    /// Waits until no other hook is at work on this machine, and has Juju show that.
+    pub(super) fn turn(&self) -> Result<Turn, Failure> {
+        let mut steps = Steps::default();
+        let mut waits = |text| self.step(&mut steps, &Progress::Waits(text));
+        Turn::take(self.root, PATIENCE, &mut waits).map_err(Failure::installation)
+    }
+
     /// Writes the configuration that the options mean, and applies it.
-    pub(super) fn bring(&self, event: Event) -> Result<Brought, Failure> {
+    pub(super) fn bring(&self, event: Event, _turn: &Turn) -> Result<Brought, Failure> {
         let (options, role, text) = self.wanted()?;
         let config = parsed(self.root, &text)?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;

@@ -17,6 +17,7 @@ mod standing;
 mod state;
 mod steps;
 mod tools;
+mod turn;
 mod workload;
 
 pub use environment::Environment;

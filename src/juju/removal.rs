@@ -39,6 +39,7 @@ impl Machine<'_> {
     /// Takes back what the charm has applied, unless another unit of a charm is on this machine still. What somebody else
     /// has set up, before the charm could, stays as it is.
     fn take_away(&self, event: Event) -> Result<(), Failure> {
+        let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
         let left: Vec<String> = left.cloned().collect();

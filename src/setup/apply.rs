@@ -6,6 +6,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::deb::{is_applied, without_packages};
 use super::driver::{is_read, of_driver};
 use super::planned::{Saved, told_of};
 use super::recorded::record;
@@ -41,6 +42,16 @@ pub struct Moved {
     pub other: Vec<String>,
 }
 
+/// Who has the machine brought to what it should be.
+#[derive(Debug)]
+pub(super) enum Run<'a> {
+    /// A person or a hook. `versions`: what programs have told a moment ago. One that does not answer must not be waited
+    /// for twice.
+    Apply { saved: Option<&'a Saved>, versions: BTreeMap<PathBuf, Known> },
+    /// dpkg, which has put another version of this program in place and is at work still: nothing can come by apt.
+    Upgrade,
+}
+
 impl Setup<'_> {
     /// Brings the machine to what it should be. `saved`: only if that is what this plan says. `told` hears of each
     /// change before it is made, and of what takes long.
@@ -71,23 +82,33 @@ impl Setup<'_> {
                 ..Applied::default()
             });
         }
-        self.apply_locked(saved, premises.versions, told)
+        self.apply_locked(Run::Apply { saved, versions: premises.versions }, told)
     }
 
-    /// `versions`: what programs have told a moment ago. One that does not answer must not be waited for twice.
-    fn apply_locked(
+    pub(super) fn apply_locked(
         &self,
-        saved: Option<&Saved>,
-        versions: BTreeMap<PathBuf, Known>,
+        run: Run<'_>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
-        let work = Work::begin_told(self.root, told)?.by(self.hands());
-        let mut work = work.recorded(self.event("apply"));
+        let (is_upgrade, command, hands, saved, versions) = match run {
+            Run::Apply { saved, versions } => (false, "apply", self.hands(), saved, Some(versions)),
+            Run::Upgrade => (true, "upgrade", None, None, None),
+        };
+        let work = Work::begin_told(self.root, told)?.by(hands);
         let mut remembered = Memory::read(self.root)?;
-        remembered.versions = versions;
-        let premises = self.premises(&remembered, work.receipt());
+        // Whoever was waited for may have taken it back.
+        if is_upgrade && !is_applied(&remembered, work.receipt()) {
+            return Ok(Applied { schema_version: 1, ..Applied::default() });
+        }
+        let mut work = work.recorded(self.event(command));
+        remembered.versions = versions.unwrap_or(remembered.versions);
+        let premises = match is_upgrade {
+            true => self.without_apt(&remembered, work.receipt()),
+            false => self.premises(&remembered, work.receipt()),
+        };
         let mut memory = self.memory(&remembered, &premises)?;
         let wanted = desired(self.config, &premises)?;
+        let wanted = if is_upgrade { without_packages(wanted) } else { wanted };
         if let Some(saved) = saved {
             let plan = work.plan(&wanted, None, false, self.now.seconds())?;
             saved.expect(&self.announced(plan, work.receipt()))?;
@@ -95,7 +116,7 @@ impl Setup<'_> {
         memory.write(self.root)?;
         work.restart_by(self.services().restarts);
         // A plan that somebody has looked at is held to: what it does not name takes another apply.
-        let follows = saved.is_none();
+        let follows = saved.is_none() && !is_upgrade;
         let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), follows, told);
         let note = record(&mut work);
         let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
@@ -103,7 +124,7 @@ impl Setup<'_> {
         Ok(applied)
     }
 
-    pub(super) fn stages(
+    fn stages(
         &self,
         work: &mut Work<'_>,
         remembered: &Memory,

@@ -9,6 +9,7 @@ use reconcile::{
 };
 use serde::Serialize;
 
+use super::follows::Part;
 use super::recorded::record;
 use super::{Error, Setup};
 use crate::awaited::{Awaited, awaited};
@@ -16,7 +17,6 @@ use crate::engines::concourse::{DROP_IN, ENV_FILE};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::worker::desired::desired;
-use crate::worker::policy;
 
 /// Between two looks at a machine whose driver is coming up. sysfs tells nobody of its changes, and KFD's topology has no
 /// uevents, so that it has to be looked at; a look takes some milliseconds.
@@ -94,9 +94,8 @@ impl Setup<'_> {
             match desired(self.config, &premises) {
                 Ok(wanted) => self.bring(stage, &wanted, &|plan| self.of_boot(plan), booted, told)?,
                 Err(error) => {
-                    // A spec and tags of the last start may name what is another card's by now.
                     let stale = |mut plan: Plan| {
-                        plan.changes.retain(|change| self.tells_engines(&change.path));
+                        plan.changes.retain(|change| self.follows(Part::Told, change));
                         plan
                     };
                     self.bring(Stage::Expose, &Desired::default(), &stale, booted, told)?;
@@ -148,23 +147,16 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// What of a plan follows from the machine rather than from the configuration, and is read by what starts next.
+    /// What of a plan is read by what starts next.
     fn of_boot(&self, mut plan: Plan) -> Plan {
         // Tags without the drop-in that names their file would stand there for nobody.
         let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
         plan.changes.retain(|change| {
             let goes = matches!(change.change, Verb::Remove | Verb::Restore);
             let is_tags = change.path == Path::new(ENV_FILE);
-            let is_policy = change.path == Path::new(policy::PATH);
-            change.kind == "node"
-                || is_policy
-                || self.tells_engines(&change.path) && (goes || !is_tags || is_named)
+            self.follows(Part::Start, change) && (goes || !is_tags || is_named)
         });
         plan
-    }
-
-    pub(super) fn tells_engines(&self, path: &Path) -> bool {
-        path == self.config.cdi.path || path == Path::new(ENV_FILE)
     }
 }
 

@@ -5,16 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use reconcile::{Carried, Desired, Effect, Finding, Progress, Receipt, Services, Store, Work};
+use reconcile::{Desired, Finding, Progress, Receipt, Store};
 
-use super::recorded::record;
+use super::apply::Run;
+use super::undo::Leaves;
 use super::{Applied, Error, Setup, Undone};
+use crate::daemon::LOCK;
+use crate::daemon::ask::{Serving, serving};
 use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::{self, Memory};
+use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
-use crate::worker::desired::desired;
 
 /// Where engines that rocworker does not configure name a runtime (containers.conf(5), crio.conf.d(5)).
 const OTHERS: [&str; 2] = ["/etc/containers/containers.conf", "/etc/crio/crio.conf"];
@@ -25,6 +29,8 @@ const OTHER_FOLDERS: [&str; 4] = [
     "/etc/systemd/system/containerd.service.d",
     "/etc/systemd/system/docker.service.d",
 ];
+/// A daemon that is told to end does so within a second.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// More than anybody writes into one.
 const LIMIT: usize = 4 << 20;
 
@@ -62,7 +68,25 @@ impl Setup<'_> {
             path: PACKAGED.into(),
             text: format!("{what} runs by it, and could not be stopped without it: stop it"),
         }));
+        findings.extend(self.serving()?);
         Ok(findings)
+    }
+
+    /// A daemon that runs still. The package has stopped the one of systemd, as far as the machine's policy lets it; one
+    /// that goes on would act by a program that is no more, and be in the way of the next.
+    fn serving(&self) -> Result<Option<Finding>, Error> {
+        let (who, kill) = match serving(self.root, STOPS_WITHIN)? {
+            None => return Ok(None),
+            Some(Serving::Process(pid)) => (format!("as process {pid}"), format!("kill {pid}")),
+            Some(Serving::Unknown) => {
+                let lock = self.root.shown(LOCK).display().to_string();
+                (format!("as the process that has {lock}"), format!("fuser --kill -TERM {lock}"))
+            }
+        };
+        let text = format!(
+            "rocworker serve runs still, {who}, and would outlive its program: systemctl stop rocworker.service, or {kill}"
+        );
+        Ok(Some(Finding { path: own_program::PACKAGED.into(), text }))
     }
 
     /// Takes back all that is ours, but for what came by apt. Where that is whole, nothing of ours names the program any
@@ -71,39 +95,14 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn leave(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let mut undone = Undone::default();
-        if Store::new(self.root).receipt()?.is_empty() {
-            undone.left = self.naming_files();
-            return Ok(undone);
-        }
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("remove"));
-        // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
-        let mut memory = Memory::read(self.root).unwrap_or_default();
-        memory.undone = true;
-        memory.write(self.root)?;
-        let wanted = Desired {
-            undecided: vec![Concern::Packages.as_ref().to_owned()],
-            way_back: self.way_back(),
-            ..Desired::default()
+        let mut undone = match Store::new(self.root).receipt()?.is_empty() {
+            true => Undone::default(),
+            false => {
+                let leaves = Leaves { stays: Some(Concern::Packages), is_dpkgs: true };
+                self.take_back("remove", leaves, false, told)?
+            }
         };
-        let plan = work.plan(&wanted, None, false, self.now.seconds())?;
-        let ran = work.carry_out(&plan, self.now.seconds(), told);
-        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
-        let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
-        let ran = ran.and_then(|carried| {
-            Ok((carried, work.settle_told(self.root, &services, |effect| !of_apt(effect), told)?))
-        });
-        undone.notes.extend(record(&mut work));
-        let (Carried { done, failed, effects }, settled) =
-            ran.map_err(|error| Error::from(error).after(work.made().len()))?;
-        undone.failed = failed;
-        undone.effects = [effects, settled].concat();
-        undone.left = plan.left;
         undone.left.extend(self.naming_files());
-        undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        if work.receipt().is_empty() {
-            Memory::default().write(self.root)?;
-        }
         Ok(undone)
     }
 
@@ -113,26 +112,10 @@ impl Setup<'_> {
     /// # Errors
     /// As [`Setup::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
-        let remembered = Memory::read(self.root)?;
-        if remembered.undone || Store::new(self.root).receipt()?.is_empty() {
+        if !is_applied(&Memory::read(self.root)?, &Store::new(self.root).receipt()?) {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("upgrade"));
-        // Whoever was waited for may have taken it back.
-        let remembered = Memory::read(self.root)?;
-        if remembered.undone || *work.receipt() == Receipt::default() {
-            return Ok(Applied { schema_version: 1, ..Applied::default() });
-        }
-        let premises = self.without_apt(&remembered, work.receipt());
-        let mut memory = self.memory(&remembered, &premises)?;
-        let wanted = without_packages(desired(self.config, &premises)?);
-        memory.write(self.root)?;
-        work.restart_by(self.services().restarts);
-        let ran = self.stages(&mut work, &remembered, &mut memory, (premises, wanted), false, told);
-        let note = record(&mut work);
-        let mut applied = ran.map_err(|error| error.after(work.made().len()))?;
-        applied.notes.extend(note);
-        Ok(applied)
+        self.apply_locked(Run::Upgrade, told)
     }
 
     /// The files of engines that name the wrapper's program, whoever wrote that.
@@ -165,7 +148,12 @@ pub fn stays(receipt: &Receipt) -> Vec<PathBuf> {
     of_packages.map(|entry| entry.path.clone()).collect()
 }
 
-fn without_packages(mut wanted: Desired) -> Desired {
+/// Whether something was applied here, and none of it was taken back.
+pub(super) fn is_applied(remembered: &Memory, receipt: &Receipt) -> bool {
+    !remembered.undone && !receipt.is_empty()
+}
+
+pub(super) fn without_packages(mut wanted: Desired) -> Desired {
     wanted.actions.retain(|action| action.concern != Concern::Packages.as_ref());
     wanted.leave(Concern::Packages);
     wanted

@@ -8,8 +8,10 @@ use reconcile::{
     Carried, Change, Desired, Effect, Finding, Note, Outcome, Pending, Plan, Progress, Receipt, Restarts,
     Services, Settled, Stage, Store, Verb, Work,
 };
+use root::Root;
 use serde::{Deserialize, Serialize};
 
+use super::follows::Part;
 use super::planned::told_of;
 use super::recorded::record;
 use super::{Error, Setup};
@@ -20,10 +22,10 @@ use crate::engines::unit::WANTS;
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::concern::Concern;
+use crate::worker::concourse;
 use crate::worker::desired::{self, desired};
 use crate::worker::lost_tags::loses;
 use crate::worker::selection::is_off;
-use crate::worker::{concourse, policy};
 
 /// What one look may do.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +60,8 @@ pub struct Kept {
     pub left: Vec<Finding>,
     /// What is not as it should be, and is not changed.
     pub differs: Vec<Differs>,
-    /// Whether tags are among it that may go once their GPUs have been gone for long enough.
+    /// Whether the worker would have fewer tags, and whether they are kept until their GPUs have been gone for long enough.
+    pub is_lost: bool,
     pub is_held: bool,
     pub pending: Vec<Pending>,
     pub notes: Vec<Note>,
@@ -95,6 +98,26 @@ pub enum Why {
 }
 
 impl Kept {
+    /// Takes in what a plan leaves.
+    fn reports(&mut self, parted: Parted) {
+        let Parted { plan, differs, is_lost, is_held, contested } = parted;
+        self.notes.extend(told_of(&plan));
+        self.contested.extend(plan.contested.into_iter().chain(contested));
+        self.blocked.extend(plan.blocked);
+        self.left.extend(plan.left);
+        self.differs.extend(differs);
+        self.is_lost |= is_lost;
+        self.is_held |= is_held;
+    }
+
+    /// The same, by what should be and what is still owed in the end.
+    fn ends_by(mut self, wanted: Wanted, root: &Root, receipt: &Receipt) -> Self {
+        self.problem = wanted.problem;
+        self.notes.splice(0..0, wanted.desired.notes);
+        self.pending = receipt.owed(root).cloned().collect();
+        self
+    }
+
     /// Whether something should be that is not, and that may be when it is tried again.
     #[must_use]
     pub fn has_failed(&self) -> bool {
@@ -119,6 +142,7 @@ struct Wanted {
 struct Parted {
     plan: Plan,
     differs: Vec<Differs>,
+    is_lost: bool,
     is_held: bool,
     contested: Vec<Finding>,
 }
@@ -148,21 +172,11 @@ impl Setup<'_> {
             && receipt.writing.is_none()
             && !receipt.pending.iter().any(is_due);
         if !how.enforce || is_idle {
-            return Ok(self.reported(wanted, looked, &receipt));
+            let mut kept = Kept { is_set_up: true, ..Kept::default() };
+            kept.reports(looked);
+            return Ok(kept.ends_by(wanted, self.root, &receipt));
         }
-        let mut kept = Kept::default();
-        if let ControlFlow::Break(stopped) =
-            self.act(how, is_current, wanted.memory.versions, &mut kept, told)?
-        {
-            return Ok(stopped);
-        }
-        // How it stands after all that.
-        let receipt = Store::new(self.root).receipt()?;
-        let ControlFlow::Continue(wanted) = self.wanted(&receipt, None)? else { return Ok(kept) };
-        let looked = self.parted(how, &wanted, &receipt, None)?;
-        let after = self.reported(wanted, looked, &receipt);
-        let Kept { changes, failed, effects, .. } = kept;
-        Ok(Kept { changes, failed, effects, ..after })
+        self.act(how, is_current, wanted.memory.versions, told)
     }
 
     /// Carries out what it may, under the lock, or says why nothing is to be done by then. `versions`: what programs have
@@ -172,25 +186,24 @@ impl Setup<'_> {
         how: &Keeping<'_>,
         is_current: &dyn Fn() -> bool,
         versions: BTreeMap<PathBuf, Known>,
-        kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<ControlFlow<Kept>, Error> {
+    ) -> Result<Kept, Error> {
         let work = Work::begin_told(self.root, told)?;
         // Somebody may have had the lock until now: an apply, an undo, which need not have changed the receipt.
         if !is_current() {
-            return Ok(ControlFlow::Break(Kept { stopped: Some(Stopped::Superseded), ..Kept::default() }));
+            return Ok(Kept { stopped: Some(Stopped::Superseded), ..Kept::default() });
         }
         let wanted = match self.wanted(work.receipt(), Some(versions))? {
             ControlFlow::Continue(wanted) => wanted,
-            ControlFlow::Break(stopped) => return Ok(ControlFlow::Break(stopped)),
+            ControlFlow::Break(stopped) => return Ok(stopped),
         };
         let mut work = work.recorded(self.event("serve"));
         wanted.memory.write(self.root)?;
-        let ran = self.act_in_stages(how, wanted, &mut work, kept, told);
+        let ran = self.act_in_stages(how, wanted, &mut work, told);
         if let Some(note) = record(&mut work) {
             tracing::warn!("{}", note.text);
         }
-        ran.map(ControlFlow::Continue)
+        ran
     }
 
     fn act_in_stages(
@@ -198,15 +211,19 @@ impl Setup<'_> {
         how: &Keeping<'_>,
         mut wanted: Wanted,
         work: &mut Work<'_>,
-        kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), Error> {
-        if self.act_on(how, Stage::Shape, &wanted, work, kept, told)? {
-            let ControlFlow::Continue(now) = self.wanted(work.receipt(), None)? else { return Ok(()) };
-            wanted = now;
+    ) -> Result<Kept, Error> {
+        let mut kept = Kept { is_set_up: true, ..Kept::default() };
+        if self.act_on(how, Stage::Shape, &wanted, work, &mut kept, told)? {
+            wanted = match self.wanted(work.receipt(), None)? {
+                ControlFlow::Continue(wanted) => wanted,
+                ControlFlow::Break(stopped) => return Ok(Kept { stopped: stopped.stopped, ..kept }),
+            };
         }
-        self.act_on(how, Stage::Expose, &wanted, work, kept, told)?;
-        Ok(())
+        self.act_on(how, Stage::Expose, &wanted, work, &mut kept, told)?;
+        // Each plan says what it leaves, and what it has changed is heard of: that there is nothing more is the next look's
+        // to find.
+        Ok(kept.ends_by(wanted, self.root, work.receipt()))
     }
 
     /// One stage. Whether anything was changed or done.
@@ -219,7 +236,7 @@ impl Setup<'_> {
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
-        let parted = self.parted(how, wanted, work.receipt(), Some(stage))?;
+        let mut parted = self.parted(how, wanted, work.receipt(), Some(stage))?;
         let Carried { done, failed, effects } = work.carry_out(&parted.plan, self.now.seconds(), told)?;
         let arose: Vec<Effect> =
             parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
@@ -240,7 +257,10 @@ impl Setup<'_> {
         let has_acted = !done.is_empty() || !settled.is_empty();
         kept.failed.extend(failed);
         kept.effects.extend(effects.into_iter().chain(settled));
-        kept.changes.extend(parted.plan.changes.into_iter().filter(|it| done.contains(&it.path)));
+        let changes = std::mem::take(&mut parted.plan.changes);
+        kept.changes.extend(changes.into_iter().filter(|it| done.contains(&it.path)));
+        parted.is_lost &= !done.iter().any(|path| path == Path::new(ENV_FILE));
+        kept.reports(parted);
         Ok(has_acted)
     }
 
@@ -306,8 +326,9 @@ impl Setup<'_> {
             let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
             action.map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default().to_owned()
         };
-        let keeps_tags = !how.tags_may_go && self.loses_tags(&wanted.desired, &plan);
-        let mut parted = Parted { differs: Vec::new(), is_held: false, contested: Vec::new(), plan };
+        let is_lost = self.loses_tags(&wanted.desired, &plan);
+        let keeps_tags = !how.tags_may_go && is_lost;
+        let mut parted = Parted { differs: Vec::new(), is_lost, is_held: false, contested: Vec::new(), plan };
         for change in std::mem::take(&mut parted.plan.changes) {
             let path = change.path.clone();
             let concern = concern(&path);
@@ -334,17 +355,14 @@ impl Setup<'_> {
     /// Whether it is the daemon's to carry out. `goes`: it is taken back.
     fn is_for_daemon(&self, wanted: &Wanted, change: &Change, concern: &str, goes: bool) -> bool {
         let is_file = matches!(change.kind, "owned" | "edited" | "node");
-        let tells_engines = self.tells_engines(&change.path);
         // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
         let is_enabling = change.path.starts_with(WANTS);
         if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
         } else if wanted.problem.is_some() {
-            // What it says may be another card's by now.
-            tells_engines
+            self.follows(Part::Told, change)
         } else if wanted.has_lost_all {
-            // A card that fell off its bus may come back: engines stay as they are configured.
-            tells_engines || change.path == Path::new(policy::PATH)
+            self.follows(Part::Given, change)
         } else {
             // It would not hear of a configuration that wants it again.
             !(goes && concern == Concern::Daemon.as_ref())
@@ -375,24 +393,6 @@ impl Setup<'_> {
                 let may = how.restarts != Restarts::Never && !is_held;
                 self.programs.is_none() || may || how.closely || arose.contains(effect)
             }
-        }
-    }
-
-    fn reported(&self, wanted: Wanted, looked: Parted, receipt: &Receipt) -> Kept {
-        let Parted { plan, differs, is_held, contested } = looked;
-        let mut notes = wanted.desired.notes;
-        notes.extend(told_of(&plan));
-        Kept {
-            is_set_up: true,
-            problem: wanted.problem,
-            contested: [plan.contested, contested].concat(),
-            blocked: plan.blocked,
-            left: plan.left,
-            differs,
-            is_held,
-            pending: receipt.owed(self.root).cloned().collect(),
-            notes,
-            ..Kept::default()
         }
     }
 }

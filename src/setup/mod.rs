@@ -5,6 +5,7 @@ mod boot;
 mod caller;
 pub mod deb;
 mod driver;
+mod follows;
 mod keep;
 mod own;
 mod planned;

@@ -1,10 +1,12 @@
 use std::path::PathBuf;
 
-use reconcile::{Change, Finding, Note, Pending, Stage, Store};
+use reconcile::{Change, Finding, Note, Pending, Receipt, Stage, Store};
+use root::Root;
 use serde::Serialize;
 
 use super::{Error, Planned, Setup};
 use crate::daemon::ask::{Answer, ask};
+use crate::facts::Facts;
 use crate::memory::Memory;
 
 /// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
@@ -67,6 +69,31 @@ impl Setup<'_> {
             Err(Error::Desired(error)) => (None, Some(error.to_string())),
             Err(other) => return Err(other),
         };
+        Ok(Status::of(self.root, &memory, &receipt, &premises.facts, planned.unwrap_or_default(), problem))
+    }
+}
+
+impl Status {
+    /// How the machine stands where the configuration is wrong: what should be is not known, and what is ours is told all
+    /// the same, with what the daemon says, which may go on by an earlier one. Writes nothing.
+    ///
+    /// # Errors
+    /// When what is ours or what is remembered cannot be read.
+    pub fn without_configuration(root: &Root, problem: String) -> Result<Self, Error> {
+        let memory = Memory::read(root)?;
+        let receipt = Store::new(root).receipt()?;
+        let facts = Facts::read(root).remembering(memory.chosen.clone());
+        Ok(Self::of(root, &memory, &receipt, &facts, Planned::default(), Some(problem)))
+    }
+
+    fn of(
+        root: &Root,
+        memory: &Memory,
+        receipt: &Receipt,
+        facts: &Facts,
+        planned: Planned,
+        problem: Option<String>,
+    ) -> Self {
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
             kind: entry.ours.kind(),
@@ -75,7 +102,7 @@ impl Setup<'_> {
             repairs: entry.repairs.count,
         });
         let chosen = memory.chosen.iter().map(|(word, choice)| {
-            let gpu = premises.facts.amd().find(|gpu| choice.is(gpu));
+            let gpu = facts.amd().find(|gpu| choice.is(gpu));
             ChosenNow {
                 word: word.to_owned(),
                 pci: choice.pci.clone(),
@@ -85,8 +112,8 @@ impl Setup<'_> {
                 render: gpu.and_then(|gpu| gpu.render.as_ref()).map(|node| node.path.clone()),
             }
         });
-        let Planned { plan, notes, .. } = planned.unwrap_or_default();
-        Ok(Status {
+        let Planned { plan, notes, .. } = planned;
+        Self {
             schema_version: 1,
             ours: ours.collect(),
             problem,
@@ -96,14 +123,12 @@ impl Setup<'_> {
             left: plan.left,
             found: plan.found,
             chosen: chosen.collect(),
-            pending: receipt.owed(self.root).cloned().collect(),
+            pending: receipt.owed(root).cloned().collect(),
             notes,
-            daemon: ask(self.root),
-        })
+            daemon: ask(root),
+        }
     }
-}
 
-impl Status {
     /// Whether the machine is not as it should be.
     #[must_use]
     pub fn is_off(&self) -> bool {

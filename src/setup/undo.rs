@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use reconcile::{
-    Carried, Change, Desired, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
+    Carried, Change, Desired, Effect, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
     WayBack, Work,
 };
 use serde::Serialize;
@@ -25,6 +25,15 @@ pub struct Undone {
     pub notes: Vec<Note>,
 }
 
+/// What a way back leaves alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leaves {
+    /// What is there of this concern stays, and stays ours.
+    pub(super) stays: Option<Concern>,
+    /// Whether dpkg is at work: by apt nothing can come or go, and what it is still owed waits.
+    pub(super) is_dpkgs: bool,
+}
+
 impl Setup<'_> {
     /// Takes everything back that is ours, the last first. It is an apply of nothing: the configuration is not
     /// asked. `force`: also what somebody has changed since.
@@ -45,20 +54,31 @@ impl Setup<'_> {
         force: bool,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Undone, Error> {
-        let mut undone = Undone::default();
         let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
-            return Ok(undone);
+            return Ok(Undone::default());
         }
-        let work = Work::begin_told(self.root, told)?.by(self.hands());
-        let mut work = work.recorded(self.event("undo"));
+        self.take_back("undo", Leaves { stays, is_dpkgs: false }, force, told)
+    }
+
+    /// The same, whatever is there. `command`: for the history.
+    pub(super) fn take_back(
+        &self,
+        command: &str,
+        leaves: Leaves,
+        force: bool,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Undone, Error> {
+        let mut undone = Undone::default();
+        let hands = if leaves.is_dpkgs { None } else { self.hands() };
+        let mut work = Work::begin_told(self.root, told)?.by(hands).recorded(self.event(command));
         // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
         let mut memory = Memory::read(self.root).unwrap_or_default();
         memory.undone = true;
         if let Err(error) = memory.write(self.root) {
             tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
         }
-        let ran = self.take_back(&mut work, stays, force, &mut undone, told);
+        let ran = self.take_back_by(&mut work, leaves, force, &mut undone, told);
         let is_left = !work.receipt().entries.is_empty();
         let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
@@ -72,17 +92,18 @@ impl Setup<'_> {
         Ok(undone)
     }
 
-    fn take_back(
+    fn take_back_by(
         &self,
         work: &mut Work<'_>,
-        stays: Option<Concern>,
+        leaves: Leaves,
         force: bool,
         undone: &mut Undone,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+        let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
         let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
-        wanted.undecided.extend(stays.map(|concern| concern.as_ref().to_owned()));
+        wanted.undecided.extend(leaves.stays.map(|concern| concern.as_ref().to_owned()));
         let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.failed = failed;
@@ -90,13 +111,18 @@ impl Setup<'_> {
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
         Self::forgive_gone(work)?;
-        undone.effects.extend(work.settle_told(self.root, &services, |_| true, told)?);
+        undone.effects.extend(work.settle_told(
+            self.root,
+            &services,
+            |effect| !(leaves.is_dpkgs && of_apt(effect)),
+            told,
+        )?);
         Ok(())
     }
 
     /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
     /// applied (`--config`), the rule of the last apply.
-    pub(super) fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
         let says_nothing = self.config.text().trim().is_empty();
         receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
     }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use support::captures;
 use support::real;
 
-use crate::machines::Laid;
+use crate::machines::{out, worker};
 use crate::record::golden;
 use crate::unit::Unit;
 
@@ -18,9 +18,9 @@ fn real_a_unit_from_install_to_remove_leaves_the_machine_as_it_was() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
+    let (laid, unit) = (worker(), Unit::new());
     let before = laid.tree();
-    let hook = |path: &str| unit.run(laid.root(), path);
+    let hook = |path: &str| unit.run(laid.top(), path);
     unit.options(
         r#"{"mode":"auto","compute-runtime":"auto","gpu-device-ids":"all","tag":"linux","restart":"drain"}"#,
     );
@@ -66,8 +66,8 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    unit.run(laid.root(), "hooks/install").well();
+    let (laid, unit) = (worker(), Unit::new());
+    unit.run(laid.top(), "hooks/install").well();
     let tree = laid.tree();
     for (options, status) in [
         (
@@ -84,7 +84,7 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
         ),
     ] {
         unit.options(options);
-        let ran = unit.run(laid.root(), "hooks/config-changed");
+        let ran = unit.run(laid.top(), "hooks/config-changed");
         let logged = ran.calls.iter().any(|call| {
             call.name() == "juju-log" && call.words().get(2).is_some_and(|level| level == "ERROR")
         });
@@ -93,7 +93,7 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
         assert_eq!(laid.tree().without(&[CONFIG]), tree.clone().without(&[CONFIG]), "{options}");
     }
     unit.options("{}");
-    assert_eq!(unit.run(laid.root(), "hooks/update-status").status(), READY);
+    assert_eq!(unit.run(laid.top(), "hooks/update-status").status(), READY);
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn real_a_configuration_by_hand_is_left_and_said() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
+    let (laid, unit) = (worker(), Unit::new());
     laid.put(CONFIG, "permissions: open\n");
-    let status = unit.run(laid.root(), "hooks/install").status();
+    let status = unit.run(laid.top(), "hooks/install").status();
     assert!(
         status.starts_with("blocked: Config failed: ")
             && status.ends_with(
@@ -115,7 +115,7 @@ fn real_a_configuration_by_hand_is_left_and_said() {
     assert_eq!(laid.text(CONFIG), "permissions: open\n");
     assert!(!laid.path("etc/cdi/amd.json").exists());
     fs::rename(laid.path(CONFIG), laid.path("etc/mine.yaml")).unwrap();
-    assert_eq!(unit.run(laid.root(), "hooks/update-status").status(), READY);
+    assert_eq!(unit.run(laid.top(), "hooks/update-status").status(), READY);
 }
 
 #[test]
@@ -123,18 +123,18 @@ fn real_without_a_usable_gpu_the_status_says_the_one_thing_to_do() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let none = Laid::out(&layout::Machine::new());
+    let none = out(&layout::Machine::new());
     none.put("sys/bus/pci/devices/.keep", "");
-    let without_driver = Laid::out(&captures::phoenix());
+    let without_driver = out(&captures::phoenix());
     without_driver.put("dev/.keep", "");
     fs::remove_file(without_driver.path("capture.json")).ok();
-    let lxd = Laid::out(&captures::phoenix());
+    let lxd = out(&captures::phoenix());
     lxd.put("dev/lxd/sock", "");
     lxd.put("run/systemd/container", "lxc\n");
     fs::remove_file(lxd.path("capture.json")).ok();
     for (name, laid) in [("none", none), ("no-nodes", without_driver), ("lxd", lxd)] {
-        let status = Unit::new().run(laid.root(), "hooks/install").status();
-        insta::assert_snapshot!(format!("blocked-{name}"), status.replace(laid.root().to_str().unwrap(), ""));
+        let status = Unit::new().run(laid.top(), "hooks/install").status();
+        insta::assert_snapshot!(format!("blocked-{name}"), status.replace(laid.top().to_str().unwrap(), ""));
     }
 }
 
@@ -155,12 +155,12 @@ fn real_a_units_role_is_its_option_else_what_of_concourse_is_there() {
         (&[], "web", WEB),
         (&[server], "auto", WEB),
     ] {
-        let (laid, unit) = (Laid::out(&captures::phoenix_beside_rtx4080()), Unit::new());
+        let (laid, unit) = (out(&captures::phoenix_beside_rtx4080()), Unit::new());
         for path in units {
             laid.put(path, "[Service]\nExecStart=/var/lib/concourse/bin/concourse web\n");
         }
         unit.options(&json!({ "mode": mode }).to_string());
-        assert_eq!(unit.run(laid.root(), "hooks/install").status(), status, "{units:?} {mode}");
+        assert_eq!(unit.run(laid.top(), "hooks/install").status(), status, "{units:?} {mode}");
         assert_eq!(laid.path("etc/cdi/amd.json").exists(), status != WEB);
     }
 }
@@ -170,56 +170,25 @@ fn real_two_units_on_a_machine_take_back_with_the_last() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let laid = Laid::worker();
+    let laid = worker();
     let before = laid.tree();
     let (first, second) = (Unit::named("rocworker/0"), Unit::named("rocworker/1"));
     for (unit, agent) in [(&first, "unit-rocworker-0"), (&second, "unit-rocworker-1")] {
         fs::create_dir_all(laid.path("var/lib/juju/agents").join(agent)).unwrap();
-        assert_eq!(unit.run(laid.root(), "hooks/install").status(), READY);
+        assert_eq!(unit.run(laid.top(), "hooks/install").status(), READY);
     }
-    let told = golden(&first.run(laid.root(), "hooks/remove").well());
+    let told = golden(&first.run(laid.top(), "hooks/remove").well());
     assert_eq!(
         told,
         "juju-log --log-level INFO \"what is set up here stays: rocworker/1 is on this machine too\"\n"
     );
     assert!(laid.path("etc/cdi/amd.json").exists());
     // One that went without its hook does not count.
-    first.run(laid.root(), "hooks/install").well();
+    first.run(laid.top(), "hooks/install").well();
     fs::remove_dir(laid.path("var/lib/juju/agents/unit-rocworker-0")).unwrap();
-    second.run(laid.root(), "hooks/remove").well();
+    second.run(laid.top(), "hooks/remove").well();
     fs::remove_dir_all(laid.path("var/lib/juju")).unwrap();
     assert_eq!(laid.tree(), before);
-}
-
-/// apt installs nothing beneath another Root than /: that a driver came is put into the receipt by hand.
-#[test]
-fn real_a_driver_stays_at_remove_with_what_came_beside_it() {
-    if !real::require(&["python3", "env"]) {
-        return;
-    }
-    const RECEIPT: &str = "var/lib/rocworker/receipt.json";
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let before = laid.tree();
-    unit.run(laid.root(), "hooks/install").well();
-    let mut receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
-    let entries = receipt["entries"].as_array_mut().unwrap();
-    let spec = entries.iter_mut().find(|entry| entry["path"] == "/etc/cdi/amd.json").unwrap();
-    spec["concern"] = json!("packages");
-    let before_it = spec["before"].clone();
-    entries.push(json!({
-        "path": "package:amdgpu-dkms", "stage": "shape", "reason": "the driver", "kind": "package", "concern": "packages",
-        "came": [], "before": before_it, "effects": [], "repairs": { "count": 0, "last": 0 },
-    }));
-    laid.put(RECEIPT, &receipt.to_string());
-    let told = golden(&unit.run(laid.root(), "hooks/remove").well());
-    assert!(told.contains("the driver stays, and with it what came from AMD's repositories"), "{told}");
-    let left = laid.tree();
-    let stays = ["etc/cdi", "etc/cdi/amd.json"];
-    assert!(stays.iter().all(|path| laid.path(path).exists()), "{told}");
-    assert_eq!(left.without(&stays), before);
-    let receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
-    let paths: Vec<_> = receipt["entries"].as_array().unwrap().iter().map(|entry| &entry["path"]).collect();
-    assert_eq!(paths, ["/etc/cdi/amd.json", "package:amdgpu-dkms"]);
 }
 
 #[test]
@@ -227,12 +196,12 @@ fn real_another_charms_hook_is_told_the_status_and_sets_its_own() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::named("concourse-ci/0"));
+    let (laid, unit) = (worker(), Unit::named("concourse-ci/0"));
     // As that charm has them.
     unit.options(
         r#"{"mode":"auto","compute-runtime":"rocm","gpu-device-ids":"all","tag":"","web-port":8080,"tls-enabled":false}"#,
     );
-    let ran = unit.run_with(laid.root(), "hooks/start", &["install", "--guest"]);
+    let ran = unit.run_with(laid.top(), "hooks/start", &["install", "--guest"]);
     let told: Vec<_> = ran.calls.iter().map(|call| call.name().to_owned()).collect();
     assert_eq!(ran.said.well(), format!("{READY}\n"));
     assert!(!told.iter().any(|name| name == "status-set" || name == "application-version-set"), "{told:?}");
@@ -243,9 +212,9 @@ fn real_without_hook_tools_it_is_said_which_one_is_missing() {
     if !real::require(&["env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
+    let (laid, unit) = (worker(), Unit::new());
     fs::remove_file(unit.folder().join("tools/config-get")).unwrap();
-    let ran = unit.run(laid.root(), "hooks/install");
+    let ran = unit.run(laid.top(), "hooks/install");
     let said = ran.said.badly();
     assert!(
         said.contains("config-get is not installed: it is in no folder of PATH; hook tools are there inside"),
@@ -259,8 +228,8 @@ fn real_an_undo_by_action_holds_until_the_action_apply() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let run = |path: &str| unit.run(laid.root(), path);
+    let (laid, unit) = (worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.top(), path);
     run("hooks/install").well();
     unit.parameters(r#"{"force":false}"#);
     let taken_back = "blocked: Taken back by the action undo: juju run rocworker/0 apply sets it up again";
@@ -278,13 +247,13 @@ fn real_an_actions_error_fails_the_action_alone() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    unit.run(laid.root(), "hooks/install").well();
+    let (laid, unit) = (worker(), Unit::new());
+    unit.run(laid.top(), "hooks/install").well();
     laid.put(CONFIG, "restart: [\n");
-    let told = golden(&unit.run(laid.root(), "actions/plan").well());
+    let told = golden(&unit.run(laid.top(), "actions/plan").well());
     assert!(told.starts_with("action-fail \"") && told.contains("config.yaml:"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     unit.parameters(r#"{"force":"maybe"}"#);
-    let told = golden(&unit.run(laid.root(), "actions/undo").well());
+    let told = golden(&unit.run(laid.top(), "actions/undo").well());
     assert!(told.contains("action-fail") && laid.path("etc/cdi/amd.json").exists(), "{told}");
 }

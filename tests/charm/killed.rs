@@ -1,9 +1,12 @@
 //! kill -9 in a hook, at calls of the kernel that change the tree, and the same hook again.
 
-use support::killed::{TREE, calls, killed_at};
+use std::fs;
+
+use support::killed::{Call, TREE, calls, killed_at};
+use support::laid::Laid;
 use support::real;
 
-use crate::machines::Laid;
+use crate::machines::worker;
 use crate::unit::Unit;
 
 /// Every so many calls: each kind is made by apply many times, and tests/setup kills apply at each of them.
@@ -14,8 +17,24 @@ fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
     if !real::require(&["python3", "env", "strace"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let run = |path: &str| unit.run(laid.root(), path);
+    is_as_if_it_had_not_been(&worker(), &Unit::new());
+}
+
+/// Where no package is, the charm puts its own program on the machine, and takes it away again.
+#[test]
+fn real_a_hook_that_was_killed_with_the_charms_own_program_ends_as_if_it_had_not_been() {
+    if !real::require(&["python3", "env", "strace", "strip"]) {
+        return;
+    }
+    let laid = worker();
+    for path in ["usr/bin/rocworker", "usr/lib/rocworker/runc-amd-wrapper"] {
+        fs::remove_file(laid.path(path)).unwrap();
+    }
+    is_as_if_it_had_not_been(&laid, &Unit::with_its_own_programs());
+}
+
+fn is_as_if_it_had_not_been(laid: &Laid, unit: &Unit) {
+    let run = |path: &str| unit.run(laid.top(), path);
     let new = laid.all();
     run("hooks/install").well();
     let installed = laid.tree();
@@ -34,10 +53,12 @@ fn real_a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
     ] {
         unit.options(options);
         laid.put_back(from);
-        let argv = unit.argv(laid.root(), path, &[]);
+        let argv = unit.argv(laid.top(), path, &[]);
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         let made = calls(&argv, TREE);
-        for call in made.iter().step_by(SAMPLE).chain(made.last()) {
+        let is_of_program = |call: &&Call| call.line.contains("/usr/local/bin>");
+        let (sample, of_program) = (made.iter().step_by(SAMPLE), made.iter().filter(is_of_program));
+        for call in sample.chain(of_program).chain(made.last()) {
             laid.put_back(from);
             assert!(killed_at(&argv, call), "{path} ended before {call:?}");
             kills += 1;
@@ -54,13 +75,13 @@ fn real_an_undo_by_action_that_was_killed_is_ended_by_the_next_hook() {
     if !real::require(&["python3", "env", "strace"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    let run = |path: &str| unit.run(laid.root(), path);
+    let (laid, unit) = (worker(), Unit::new());
+    let run = |path: &str| unit.run(laid.top(), path);
     run("hooks/install").well();
     let (set_up, set_up_tree) = (laid.all(), laid.tree());
     run("actions/undo").well();
     let undone = laid.tree();
-    let argv = unit.argv(laid.root(), "actions/undo", &[]);
+    let argv = unit.argv(laid.top(), "actions/undo", &[]);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     laid.put_back(&set_up);
     let made = calls(&argv, TREE);

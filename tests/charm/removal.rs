@@ -4,7 +4,7 @@ use std::fs;
 
 use support::real;
 
-use crate::machines::Laid;
+use crate::machines::worker;
 use crate::unit::Unit;
 
 const CONFIG: &str = "etc/rocworker/config.yaml";
@@ -22,20 +22,20 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
         (None, r#"{"restart":"soon"}"#, "restart: unknown variant `soon`"),
         (None, r#"{"gpu-device-ids":"7"}"#, "gpu-device-ids names \"7\""),
     ] {
-        let (laid, unit) = (Laid::worker(), Unit::new());
+        let (laid, unit) = (worker(), Unit::new());
         if let Some(text) = configuration {
             laid.put(CONFIG, text);
         }
-        Unit::by_hand(laid.root(), &["apply"]).well();
+        Unit::by_hand(laid.top(), &["apply"]).well();
         assert!(laid.path("etc/cdi/amd.json").exists());
         let by_hand = laid.tree();
         unit.options(options);
         for path in ["hooks/install", "hooks/config-changed"] {
-            let told = unit.run(laid.root(), path).status();
+            let told = unit.run(laid.top(), path).status();
             assert!(told.starts_with("blocked: Config failed: ") && told.contains(status), "{told}");
         }
         for _ in 0..2 {
-            let told = unit.run(laid.root(), "hooks/remove").well();
+            let told = unit.run(laid.top(), "hooks/remove").well();
             let says_so = told
                 .iter()
                 .any(|call| call.words().iter().any(|it| it.contains("applied without the charm")));
@@ -43,7 +43,7 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
             assert_eq!(laid.tree(), by_hand, "{status}");
             assert!(!laid.path(STATE).exists(), "{status}");
         }
-        Unit::by_hand(laid.root(), &["status"]).well();
+        Unit::by_hand(laid.top(), &["status"]).well();
     }
 }
 
@@ -52,16 +52,16 @@ fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
+    let (laid, unit) = (worker(), Unit::new());
     // No package: the charm's copy of the program is the only one that can take back.
     fs::remove_file(laid.path("usr/bin/rocworker")).unwrap();
     fs::create_dir_all(laid.path("usr/local/bin")).unwrap();
     let before = laid.tree();
-    unit.run(laid.root(), "hooks/install").well();
+    unit.run(laid.top(), "hooks/install").well();
     let rules = laid.text(RULES) + "# mine\n";
     laid.put(RULES, &rules);
     for _ in 0..2 {
-        let ran = unit.run(laid.root(), "hooks/remove");
+        let ran = unit.run(laid.top(), "hooks/remove");
         ran.said.badly();
         let told = ran.calls.iter().rfind(|call| call.name() == "status-set").unwrap().words().join(" ");
         for part in [
@@ -74,8 +74,8 @@ fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
         assert_eq!(laid.text(RULES), rules);
         assert!(!laid.path("etc/cdi/amd.json").exists(), "the rest is taken back");
     }
-    Unit::by_hand(laid.root(), &["undo", "--force"]).well();
-    unit.run(laid.root(), "hooks/remove").well();
+    Unit::by_hand(laid.top(), &["undo", "--force"]).well();
+    unit.run(laid.top(), "hooks/remove").well();
     assert_eq!(laid.tree(), before);
     assert!(!laid.path(STATE).exists());
 }
@@ -85,19 +85,19 @@ fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (Laid::worker(), Unit::new());
-    unit.run(laid.root(), "hooks/install").well();
+    let (laid, unit) = (worker(), Unit::new());
+    unit.run(laid.top(), "hooks/install").well();
     let rules = laid.text(RULES);
     laid.put(RULES, &(rules.clone() + "# mine\n"));
     for path in ["actions/undo", "hooks/update-status", "hooks/config-changed"] {
-        let told = unit.run(laid.root(), path).status();
+        let told = unit.run(laid.top(), path).status();
         let begin = "blocked: Taken back by the action undo, but for /etc/udev/rules.d/70-amdgpu.rules: somebody has changed";
         assert!(told.starts_with(begin), "{path}: {told}");
         assert!(!laid.path("etc/cdi/amd.json").exists());
     }
     laid.put(RULES, &rules);
     for _ in 0..2 {
-        let told = unit.run(laid.root(), "hooks/update-status").status();
+        let told = unit.run(laid.top(), "hooks/update-status").status();
         assert_eq!(
             told,
             "blocked: Taken back by the action undo: juju run rocworker/0 apply sets it up again"

@@ -29,6 +29,27 @@ fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_forc
 }
 
 #[test]
+fn status_beside_a_wrong_configuration_tells_that_and_by_which_one_the_daemon_goes_on() {
+    let laid = Laid::demo("gpu-device-ids: 0\n");
+    let running = applied(&laid);
+    laid.put(FILE, "no-such-key: 1\n");
+    running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
+    let (code, said) = laid.fails(&["status"]);
+    let wrong = format!("{}:1: unknown field `no-such-key`", laid.path(FILE).display());
+    let by = format!("! the daemon keeps this machine so: by the last good configuration: {wrong}");
+    assert!(code == 2 && said.contains(&format!("\n! {wrong}")) && said.contains(&by), "{said}");
+    assert!(said.contains("/etc/cdi/amd.json") && !said.contains("  as it should be"), "{said}");
+    let status = laid.json(&["status"]);
+    assert!(status["problem"].as_str().unwrap().starts_with(&wrong), "{status:#}");
+    assert_eq!((&status["drift"], &status["daemon"]["pid"]), (&serde_json::json!([]), &running.pid().into()));
+    assert_eq!((status["ours"].as_array().unwrap().len(), &status["chosen"][0]["index"]), (4, &0.into()));
+    // Without a daemon it tells what stands there all the same.
+    drop(running);
+    let (code, said) = laid.fails(&["status"]);
+    assert!(code == 2 && said.contains("/etc/cdi/amd.json") && !said.contains("the daemon"), "{said}");
+}
+
+#[test]
 fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
     let laid = Laid::demo("");
     laid.run(&["apply"]).success();

@@ -5,6 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};
 
@@ -82,7 +84,7 @@ fn a_chosen_gpu_that_is_left_out_is_a_problem_that_is_told() {
     assert_eq!(running.says()["problems"], serde_json::json!([]));
     node(&laid, false);
     let said = running.until("it is told", |daemon| daemon["problems"][0].is_object());
-    assert_eq!((&said["problems"][0]["about"], &said["failing"]), (&"gpu".into(), &serde_json::Value::Null));
+    assert_eq!((&said["problems"][0]["about"], &said["failing"]), (&"gpu".into(), &Value::Null));
     let (code, told) = laid.fails(&["status"]);
     let sentence = "! the daemon keeps this machine so: 1 problem: gpu: GPU 0 is configured and left out: ";
     assert!(code == 3 && told.contains(sentence), "{told}");
@@ -116,11 +118,7 @@ fn a_gpu_that_resets_takes_no_tag_away() {
         node(&laid, false);
         eventually("it is offered no more", || !laid.text(SPEC).contains("renderD129"));
         let said = running.until("tags are kept", |daemon| daemon["tags_held_until"].is_u64());
-        let why = |path: &str| {
-            let differs = said["differs"].as_array().unwrap();
-            differs.iter().find(|it| it["path"] == format!("/{path}")).map(|it| it["why"].clone())
-        };
-        assert_eq!(why(TAGS), Some("settling".into()), "{said:#}");
+        assert_eq!(why(&said, TAGS), Some("settling".into()), "{said:#}");
         node(&laid, true);
         running.until("nothing is kept back", |daemon| {
             daemon["tags_held_until"].is_null() && daemon["differs"] == serde_json::json!([])
@@ -141,6 +139,42 @@ fn a_gpu_that_stays_away_takes_its_tags_with_it_after_a_while() {
     // One that comes does not wait.
     node(&laid, true);
     eventually("the tags are more", || laid.text(TAGS).contains("gpu-count=9"));
+}
+
+/// Why a path differs, as the daemon says it.
+fn why(said: &Value, path: &str) -> Option<Value> {
+    let differs = said["differs"].as_array().unwrap();
+    differs.iter().find(|it| it["path"] == format!("/{path}")).map(|it| it["why"].clone())
+}
+
+#[test]
+fn one_that_only_reports_does_not_wait_again_and_again_with_the_tags_of_a_gpu_that_stays_away() {
+    let laid = machine("daemon: {settle-s: 1, enforce: false}\n");
+    let running = applied(&laid);
+    node(&laid, false);
+    let said = running.until("they are kept at first", |daemon| daemon["tags_held_until"].is_u64());
+    assert_eq!(why(&said, TAGS), Some("settling".into()), "{said:#}");
+    running.until("they might go", |daemon| daemon["tags_held_until"].is_null());
+    for text in ["{}", "[]"] {
+        let before = running.says();
+        laid.put(SPEC, text);
+        let said =
+            running.until("it has looked", |daemon| daemon["counts"]["looks"] != before["counts"]["looks"]);
+        assert_eq!(said["last"]["causes"], serde_json::json!(["files"]), "{said:#}");
+        assert_eq!((why(&said, TAGS), &said["tags_held_until"]), (Some("reported".into()), &Value::Null));
+    }
+}
+
+#[test]
+fn a_look_that_fails_when_tags_may_go_is_not_repeated_without_a_pause() {
+    let laid = machine("daemon: {settle-s: 1}\n");
+    let running = applied(&laid);
+    node(&laid, false);
+    running.until("tags are kept", |daemon| daemon["tags_held_until"].is_u64());
+    laid.put("var/lib/rocworker/receipt.json", "{");
+    // The receipt is heard of in one event or two, and the time is over once.
+    let said = running.until("it has failed four times", |daemon| daemon["failing"]["times"] == 4);
+    assert_eq!(said["last"]["causes"], serde_json::json!(["retry"]), "{said:#}");
 }
 
 #[test]

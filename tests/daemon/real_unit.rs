@@ -111,6 +111,37 @@ TasksMax=256
     assert_eq!(out, expected);
 }
 
+/// systemd mounts folders onto themselves in there, so that they may be written.
+#[test]
+fn real_in_its_sandbox_what_is_gone_is_hidden_by_no_mount_of_the_sandbox() {
+    let Some(out) = boot(
+        false,
+        r#"
+printf 'cdi: {path: /usr/local/share/cdi/amd.json}\n' >> /etc/rocworker/config.yaml
+rocworker apply >> /run/applied 2>&1
+until_true 'grep -q " /usr/local/share/cdi " /proc/$(says MainPID)/mountinfo'
+until_true '[ "$(says StatusText)" = "all as it should be" ]'
+grep -c ' /usr/local/share/cdi ' /proc/self/mountinfo || true
+sed -n '/"mounts"/,/]/p' /var/lib/rocworker/receipt.json > /run/mounts
+# Gone before the daemon can take it back itself: it is wanted no more when it looks.
+kill -STOP $(says MainPID)
+rm /usr/local/share/cdi/amd.json
+sed -i '1i compute-runtime: none' /etc/rocworker/config.yaml
+kill -CONT $(says MainPID)
+until_true '! grep -q /etc/rocworker/wrapper.json /var/lib/rocworker/receipt.json'
+rocworker status --output json | grep -e mounted || echo nothing is hidden
+grep -c /share/cdi/amd.json /var/lib/rocworker/receipt.json || true
+# And what the daemon writes there is on no other mount than what an apply does.
+sed -i 1d /etc/rocworker/config.yaml
+until_true 'grep -q /share/cdi/amd.json /var/lib/rocworker/receipt.json'
+sed -n '/"mounts"/,/]/p' /var/lib/rocworker/receipt.json | diff /run/mounts - && echo the same mounts
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(out, "0\nnothing is hidden\n0\nthe same mounts\n");
+}
+
 #[test]
 fn real_systemd_begins_one_that_hangs_anew_reloads_it_and_ends_it_within_a_second() {
     let Some(out) = boot(

@@ -10,16 +10,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use support::waiting::LONGEST;
+pub(crate) use support::waiting::eventually;
 
 use crate::laid::Laid;
 
-/// A machine that is slowed down by other tests is no fault of the daemon's: what is measured is told, and bounded here.
-const LONGEST: Duration = Duration::from_secs(20);
-
 pub(crate) const SOCKET: &str = "run/rocworker/daemon.sock";
-
-/// Between two looks at what the daemon does.
-const GLANCE: Duration = Duration::from_millis(5);
 
 pub(crate) struct Running<'a> {
     pub(crate) laid: &'a Laid,
@@ -136,15 +132,4 @@ fn of(program: &Path, laid: &Laid) -> Command {
     command.arg("--root").arg(laid.top()).arg("serve");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
-}
-
-/// Waits until something is so, and says how long that took.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < LONGEST, "after {LONGEST:?}: not so that {what}");
-        std::thread::sleep(GLANCE);
-    }
-    began.elapsed()
 }

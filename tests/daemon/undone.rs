@@ -1,5 +1,7 @@
 //! What an undo has taken back is not set up again by a daemon that still runs.
 
+use nix::sys::signal::Signal;
+
 use crate::laid::Laid;
 use crate::running::{Running, applied};
 
@@ -35,6 +37,23 @@ fn what_an_undo_had_to_leave_is_no_reason_to_set_the_rest_up_again() {
     assert_eq!((laid.text(policy).as_str(), laid.path(SPEC).exists()), ("{}", false));
     laid.run(&["apply"]).success();
     running.until("it keeps it again", |daemon| daemon["set_up"] == true);
+}
+
+/// A policy-rc.d or another supervisor than systemd keeps it running where the package has it stopped.
+#[test]
+fn a_package_does_not_go_while_a_daemon_runs_that_it_could_not_stop() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let (spec, receipt) = (laid.text(SPEC), laid.text("var/lib/rocworker/receipt.json"));
+    let (code, said) = laid.fails(&["deb", "leave"]);
+    let who =
+        format!("rocworker serve runs still, as process {}, and would outlive its program", running.pid());
+    let what = format!("systemctl stop rocworker.service, or kill {}; then remove it again", running.pid());
+    assert!(code == 1 && said.contains(&who) && said.contains(&what), "{said}");
+    assert_eq!((laid.text(SPEC), laid.text("var/lib/rocworker/receipt.json")), (spec, receipt));
+    assert!(running.ended(Signal::SIGTERM).0.success());
+    laid.run(&["deb", "leave"]).success();
+    assert!(!laid.path(SPEC).exists());
 }
 
 #[test]

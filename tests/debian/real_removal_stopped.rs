@@ -16,7 +16,7 @@ struct Hindrance {
     said: &'static [&'static str],
 }
 
-const HINDRANCES: [Hindrance; 4] = [
+const HINDRANCES: [Hindrance; 5] = [
     Hindrance {
         name: "an owned file that somebody has changed",
         put: |worker| worker.machine.put(RULES, "# mine\n"),
@@ -51,6 +51,26 @@ const HINDRANCES: [Hindrance; 4] = [
             worker.rocworker(&["undo"]).well();
         },
         said: &["the package stays"],
+    },
+    Hindrance {
+        name: "a daemon that the machine's policy keeps from being stopped",
+        put: |worker| {
+            worker.machine.put_script("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
+            let serve =
+                "rocworker serve >/dev/null 2>&1 & until [ -S /run/rocworker/daemon.sock ]; do :; done";
+            worker.machine.call(&["sh", "-c", serve]).well();
+        },
+        right: |worker| {
+            let end = "for it in /proc/[0-9]*; do case $(readlink $it/exe) in /usr/bin/rocworker*) kill ${it#/proc/} ;; \
+                       esac; done";
+            worker.machine.call(&["sh", "-c", end]).well();
+        },
+        said: &[
+            "policy-rc.d returned 101",
+            "rocworker serve runs still, as process ",
+            "systemctl stop rocworker.service, or kill ",
+            "then remove it again",
+        ],
     },
 ];
 

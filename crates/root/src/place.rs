@@ -7,26 +7,34 @@ use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 use crate::Root;
 
 impl Root {
-    /// The nearest folder on the way to a path at which a file system is mounted, one folder onto another among them
-    /// (statx(2), `STATX_ATTR_MOUNT_ROOT`). `None`: it is the Root's own, or the kernel does not tell.
+    /// The nearest folder on the way to a path at which another file system, or another folder, is mounted (statx(2),
+    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and stands so in a
+    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `None`: it is the Root's own, or the kernel does not tell.
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
         let beneath = |folder: &&Path| folder.parent().is_some();
+        let mut listed = None;
         let is_mount = |folder: &&Path| {
             let Ok(opened) = self.open_folder(folder) else { return false };
-            let found = statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
-            found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+            let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
+            let Ok(found) = statx(&opened, "", AtFlags::EMPTY_PATH, asked) else { return false };
+            let is_mount = found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+            is_mount && !shows_itself(listed.get_or_insert_with(|| self.mounts()), found.stx_mnt_id)
         };
         path.as_ref().ancestors().skip(1).filter(beneath).find(is_mount).map(Path::to_owned)
     }
 
-    /// A folder at or beneath a path at which something is mounted, by what the kernel lists (proc_pid_mountinfo(5)).
-    /// `None` where nothing is, or beneath a Root that shows no such list.
+    /// A folder at or beneath a path at which something is mounted, by what the kernel lists. `None` where nothing is, or
+    /// beneath a Root that shows no such list.
     #[must_use]
     pub fn mount_beneath(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
-        let list = self.read_text("/proc/self/mountinfo", 4 << 20).ok()?;
-        let place = |line: &str| Some(PathBuf::from(line.split(' ').nth(4)?.replace("\\040", " ")));
-        list.lines().filter_map(place).find(|place| place.starts_with(&path))
+        self.mounts().into_iter().map(|mount| mount.place).find(|place| place.starts_with(&path))
+    }
+
+    /// What is mounted where, as the kernel lists it; nothing beneath a Root that shows no such list.
+    fn mounts(&self) -> Vec<Mount> {
+        let list = self.read_text("/proc/self/mountinfo", 4 << 20).unwrap_or_default();
+        list.lines().filter_map(Mount::parse).collect()
     }
 
     /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing
@@ -37,5 +45,80 @@ impl Root {
         let folder = self.open_folder(path.parent()?).ok()?;
         let found = statx(&folder, path.file_name()?, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::NLINK).ok()?;
         Some(found.stx_nlink)
+    }
+}
+
+/// A line of proc_pid_mountinfo(5).
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    id: u64,
+    parent: u64,
+    /// `8:1`
+    device: String,
+    /// Which folder of the file system is shown.
+    shown: PathBuf,
+    place: PathBuf,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let [id, parent, device, shown, place] = std::array::from_fn(|_| words.next());
+        // What would end a word is written in octal.
+        let path = |word: &str| PathBuf::from(word.replace("\\040", " ").replace("\\134", "\\"));
+        Some(Self {
+            id: id?.parse().ok()?,
+            parent: parent?.parse().ok()?,
+            device: device?.to_owned(),
+            shown: path(shown?),
+            place: path(place?),
+        })
+    }
+}
+
+/// Whether at this mount stands what would stand there without it.
+fn shows_itself(mounts: &[Mount], id: u64) -> bool {
+    let of = |id: u64| mounts.iter().find(|mount| mount.id == id);
+    let mut this = of(id);
+    while let Some((mount, below)) = this.and_then(|mount| Some((mount, of(mount.parent)?))) {
+        let would_be = mount.place.strip_prefix(&below.place).map(|way| below.shown.join(way));
+        if mount.device != below.device || would_be.as_ref() != Ok(&mount.shown) {
+            return false;
+        }
+        if mount.place != below.place {
+            return true;
+        }
+        // One on another at the same place: what the lower one shows counts.
+        this = Some(below);
+    }
+    false
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    /// Of a machine whose /usr is a file system of its own, in a sandbox that may write /etc and /usr/local/lib; a folder
+    /// of the machine stands at /opt, another one at /srv, and at /mnt what is at /mnt.
+    const SANDBOX: &str = "\
+1 0 8:1 / / ro - ext4 /dev/sda1 ro
+2 1 8:2 / /usr ro - ext4 /dev/sda2 ro
+3 1 8:1 /etc /etc rw - ext4 /dev/sda1 rw
+4 2 8:2 /local/lib /usr/local/lib rw - ext4 /dev/sda2 rw
+5 1 8:1 /home/opt /opt rw - ext4 /dev/sda1 rw
+6 1 0:40 / /srv rw - tmpfs none rw
+7 6 0:40 / /srv rw - tmpfs none rw
+8 3 8:1 /etc /etc rw - ext4 /dev/sda1 rw
+9 1 8:1 /mnt/a\\040b\\134 /mnt/a\\040b\\134 rw - ext4 /dev/sda1 rw
+";
+
+    #[test]
+    fn a_folder_that_is_mounted_onto_itself_hides_nothing() {
+        let mounts: Vec<Mount> = SANDBOX.lines().map(|line| Mount::parse(line).unwrap()).collect();
+        let itself: Vec<u64> = (0..12).filter(|id| shows_itself(&mounts, *id)).collect();
+        assert_eq!(itself, [3, 4, 8, 9]);
+        assert_eq!(mounts.last().unwrap().place, Path::new("/mnt/a b\\"));
+        assert_eq!(Mount::parse("36 35 98:0 /mnt1"), None);
     }
 }

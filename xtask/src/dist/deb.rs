@@ -7,7 +7,7 @@ use md5::{Digest as _, Md5};
 
 use super::VERSION;
 use super::files::{Files, gzip, read};
-use super::parts::Parts;
+use super::parts::{Parts, Places};
 use super::sums::hex;
 use crate::command::Command;
 use crate::repository;
@@ -93,16 +93,15 @@ fn version(changelog: &str) -> Result<String> {
 }
 
 fn content(parts: &Parts) -> Files {
-    let mut files = Files::default();
-    files.put_program("usr/bin/rocworker", parts.rocworker.clone());
-    files.put_program("usr/lib/rocworker/runc-amd-wrapper", parts.wrapper.clone());
+    let mut files = parts.placed(&Places {
+        program: "usr/bin",
+        wrapper: "usr/lib/rocworker",
+        share: "usr/share",
+        zsh: "vendor-completions",
+        samples: "usr/share/rocworker/",
+        docs: "usr/share/doc/rocworker",
+    });
     files.put_all("usr/lib/systemd/system", &parts.units);
-    files.put("usr/share/bash-completion/completions/rocworker", parts.bash.clone());
-    files.put("usr/share/zsh/vendor-completions/_rocworker", parts.zsh.clone());
-    files.put("usr/share/fish/vendor_completions.d/rocworker.fish", parts.fish.clone());
-    files.put_all("usr/share/rocworker/templates", &parts.templates);
-    files.put("usr/share/rocworker/config.yaml", parts.config.clone());
-    files.put_all("usr/share/doc/rocworker", &parts.docs);
     files
 }
 

@@ -28,10 +28,11 @@ impl Files {
         self.0.insert(path.into(), File { bytes: bytes.into(), mode: 0o755 });
     }
 
-    /// All of `files`, each as `folder/NAME`.
+    /// All of `files`, each by its name in a folder; the top is the one without a name.
     pub(super) fn put_all(&mut self, folder: &str, files: &[(String, Vec<u8>)]) {
         for (name, bytes) in files {
-            self.put(format!("{folder}/{name}"), bytes.clone());
+            let path = Path::new(folder).join(name);
+            self.put(path.to_string_lossy(), bytes.clone());
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::crates::Crate;
-use super::files::{in_folder, name, read};
+use super::files::{Files, in_folder, name, read};
 use super::{Programs, copyright, units};
 use crate::command::Command;
 use crate::repository;
@@ -37,7 +37,38 @@ pub(super) struct Parts {
     pub(super) formats: String,
 }
 
+/// Where the package, or the tarball, has what both have.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) program: &'static str,
+    pub(super) wrapper: &'static str,
+    pub(super) share: &'static str,
+    /// Of zsh's words, beneath `share/zsh`.
+    pub(super) zsh: &'static str,
+    /// Of the commented sample and the templates' folder: with its last slash, for it may be the top.
+    pub(super) samples: &'static str,
+    pub(super) docs: &'static str,
+}
+
 impl Parts {
+    /// What is in the package and in the tarball alike.
+    pub(super) fn placed(&self, at: &Places) -> Files {
+        let mut files = Files::default();
+        for (folder, name, program) in
+            [(at.program, "rocworker", &self.rocworker), (at.wrapper, "runc-amd-wrapper", &self.wrapper)]
+        {
+            files.put_program(format!("{folder}/{name}"), program.clone());
+        }
+        let share = at.share;
+        files.put(format!("{share}/bash-completion/completions/rocworker"), self.bash.clone());
+        files.put(format!("{share}/zsh/{}/_rocworker", at.zsh), self.zsh.clone());
+        files.put(format!("{share}/fish/vendor_completions.d/rocworker.fish"), self.fish.clone());
+        files.put_all(&format!("{}templates", at.samples), &self.templates);
+        files.put(format!("{}config.yaml", at.samples), self.config.clone());
+        files.put_all(at.docs, &self.docs);
+        files
+    }
+
     pub(super) fn collect(programs: &Programs, crates: &[Crate], work: &Path) -> Result<Self> {
         let top = repository::top();
         let said = |arguments: &[&str]| Command::new([&programs.rocworker]).arguments(arguments).read();

@@ -9,7 +9,7 @@ use flate2::GzBuilder;
 use super::VERSION;
 use super::deb::Compression;
 use super::files::Files;
-use super::parts::Parts;
+use super::parts::{Parts, Places};
 
 pub(super) fn write(parts: &Parts, moment: u64, compression: Compression, out: &Path) -> Result<PathBuf> {
     let folder = format!("rocworker-{VERSION}-{}-linux", std::env::consts::ARCH);
@@ -38,22 +38,32 @@ pub(super) fn write(parts: &Parts, moment: u64, compression: Compression, out: &
     Ok(path)
 }
 
+/// What of it docs/install.md has put elsewhere, so that exactly that can be taken away again: a path a line, beneath where
+/// it was put.
+const LIST: &str = "share/rocworker/files";
+
 /// The wrapper lies beside the program: from there apply takes it.
 fn files(parts: &Parts) -> Files {
-    let mut files = Files::default();
-    files.put_program("bin/rocworker", parts.rocworker.clone());
-    files.put_program("bin/runc-amd-wrapper", parts.wrapper.clone());
+    let mut files = parts.placed(&Places {
+        program: "bin",
+        wrapper: "bin",
+        share: "share",
+        zsh: "site-functions",
+        samples: "",
+        docs: "",
+    });
     files.put_all("share/man/man8", &parts.man);
-    files.put("share/bash-completion/completions/rocworker", parts.bash.clone());
-    files.put("share/zsh/site-functions/_rocworker", parts.zsh.clone());
-    files.put("share/fish/vendor_completions.d/rocworker.fish", parts.fish.clone());
-    files.put_all("templates", &parts.templates);
-    files.put("config.yaml", parts.config.clone());
-    for (name, bytes) in &parts.docs {
-        files.put(name.clone(), bytes.clone());
-    }
     files.put("CHANGELOG.md", parts.changelog.clone());
     files.put("LICENSE", parts.licence.clone());
     files.put("NOTICES", parts.notices.clone());
+    let is_put = |path: &&str| path.starts_with("bin/") || path.starts_with("share/");
+    let list: String = files
+        .iter()
+        .map(|(path, _)| path)
+        .filter(is_put)
+        .chain([LIST])
+        .map(|path| format!("{path}\n"))
+        .collect();
+    files.put(LIST, list);
     files
 }
