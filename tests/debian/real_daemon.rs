@@ -143,3 +143,33 @@ systemctl show --property=Id,LoadState rocworker rocworker-boot | xargs
                    Id=rocworker.service LoadState=not-found Id=rocworker-boot.service LoadState=not-found\n";
     assert_eq!(out, format!("{}{}{removed}", brought_about(OTHER_SAYS, 1), brought_about(SAYS, 2)));
 }
+
+/// A container's image has such a policy, and so has a machine that is set up by hand.
+#[test]
+fn real_a_daemon_that_may_not_be_stopped_keeps_the_package_and_none_outlives_it() {
+    let Some(out) = boot(
+        r#"
+printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+removed() {
+    if command dpkg --no-triggers --remove rocworker > /run/dpkg 2>&1; then return; fi
+    grep -o 'the package stays: .* runs still\|systemctl stop rocworker.service' /run/dpkg
+    says ActiveState
+    systemctl stop rocworker.service
+    dpkg --remove rocworker
+}
+removed
+pgrep -a rocworker || echo none runs
+# The package's own unit, which somebody has enabled, on a machine that nobody has set up.
+dpkg --install $stage/first.deb
+systemctl enable --now rocworker 2> /dev/null
+removed
+pgrep -a rocworker || echo none runs
+"#,
+    ) else {
+        return;
+    };
+    let stays = "the package stays: /usr/bin/rocworker: rocworker serve runs still\n\
+                 systemctl stop rocworker.service\nactive\nnone runs\n";
+    assert_eq!(out, [stays; 2].concat());
+}

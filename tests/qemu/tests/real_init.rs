@@ -32,7 +32,7 @@ use support::release::Release;
 const UNITS: [(&str, &str); 4] = [
     (
         "driver.service",
-        "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=90\n\
+        "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=180\n\
          ExecStart=/bin/sh /test/driver.sh\n",
     ),
     (
@@ -122,7 +122,7 @@ fn before_engines(answers: &Answers) {
     assert_eq!(found, expected);
     let journal = answers.said("hang");
     assert!(
-        journal.contains("waiting up to 30 s for GPU 0 (0000:00:05.0): no driver is bound to it"),
+        journal.contains("waiting up to 120 s for GPU 0 (0000:00:05.0): no driver is bound to it"),
         "{journal}"
     );
     // The real containerd tells what configuration it runs by.
