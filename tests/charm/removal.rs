@@ -112,17 +112,17 @@ fn real_what_was_set_up_before_the_charm_came_stays_when_it_goes_unless_an_undo_
         return;
     }
     for is_undone in [false, true] {
-        let (laid, unit) = (Laid::worker(), Unit::new());
+        let (laid, unit) = (worker(), Unit::new());
         let before = laid.tree();
-        Unit::by_hand(laid.root(), &["apply"]).well();
+        Unit::by_hand(laid.top(), &["apply"]).well();
         let by_hand = laid.tree();
-        unit.run(laid.root(), "hooks/install").well();
+        unit.run(laid.top(), "hooks/install").well();
         if is_undone {
-            unit.run(laid.root(), "actions/undo").well();
-            unit.run(laid.root(), "actions/apply").well();
+            unit.run(laid.top(), "actions/undo").well();
+            unit.run(laid.top(), "actions/apply").well();
         }
         assert!(laid.path("etc/cdi/amd.json").exists());
-        let told = unit.run(laid.root(), "hooks/remove").well();
+        let told = unit.run(laid.top(), "hooks/remove").well();
         let says_so =
             told.iter().any(|call| call.words().iter().any(|it| it.contains("applied without the charm")));
         assert_eq!(says_so, !is_undone, "{told:?}");
