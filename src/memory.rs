@@ -47,6 +47,9 @@ pub struct Memory {
     /// By which configuration the machine was last set up. `None`: by its own, which said nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Followed>,
+    /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rocworker: Option<String>,
 }
 
 /// A configuration that was followed.
@@ -86,6 +89,7 @@ impl Default for Memory {
             unverified: false,
             undone: false,
             config: None,
+            rocworker: None,
         }
     }
 }

@@ -7,67 +7,30 @@
 )]
 
 use layout::Machine;
+use support::booted_worker::WORKER_SET_UP;
 use support::real;
 use support::stage::{Stage, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 
-/// The charm's unit (fourdollars/concourse-ci-machine, lib/concourse_worker.py), without what needs a network.
-const UNIT: &str = "[Unit]
-Description=Concourse CI Worker
-
-[Service]
-Type=simple
-User=root
-EnvironmentFile=/var/lib/concourse-worker/worker-config.env
-ExecStart=/var/lib/concourse/bin/concourse worker
-Restart=on-failure
-RestartSec=5
-";
-
-/// Ends on SIGUSR1, as Concourse's worker does, once its build has ended: here, once /run/built is there.
-const WORKER: &str = r#"#!/bin/sh
-case $1 in --version) echo 7.14.3; exit ;; esac
-land() { echo landing >> /run/worker; until [ -e /run/built ]; do sleep 0.05; done; exit 0; }
-trap land USR1
-echo "started as $CONCOURSE_TAG" >> /run/worker
-while :; do sleep 0.05; done
-"#;
-
-const CONTAINERD: &str = "#!/bin/sh\necho containerd github.com/containerd/containerd v2.1.4 1234\n";
-
 /// What each script begins with: the worker runs, a machine's files are written, and a build goes on.
-const START: &str = r#"
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-# Bounded, so that a failure ends.
-until_true() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 600 ] || { echo "never: $1" >&2; cat /run/worker /run/applied >&2; exit 1; }; sleep 0.05; done; }
-mkdir -p /var/lib/concourse/bin /var/lib/concourse-worker
-cp /etc/staged/concourse /etc/staged/containerd /var/lib/concourse/bin/
-chmod 755 /var/lib/concourse/bin/*
+const START: &str = "
 chmod 755 /usr/lib/rocworker/runc-amd-wrapper
-printf 'CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n' > /var/lib/concourse-worker/worker-config.env
-: > /run/worker
 systemctl start concourse-worker
 until_true 'grep -q started /run/worker'
-"#;
+";
 
 /// Of the demo's machine.
 const TAGS: &str = "gpu,gpu-type=amd,compute-runtime=rocm,rocm,gpu-count=9,gfx942,gfx1100";
-
-fn stage() -> Stage {
-    let stage = Stage::set(&Machine::demo());
-    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
-    stage.put("etc/systemd/system/concourse-worker.service", UNIT);
-    stage.put("etc/staged/concourse", WORKER);
-    stage.put("etc/staged/containerd", CONTAINERD);
-    stage
-}
 
 fn boot(script: &str) -> Option<String> {
     if !real::require_root(&["unshare", "systemctl", "systemd-run"]) {
         return None;
     }
-    Some(stdout(&stage().boot(&format!("{START}\n{script}"))))
+    let stage = Stage::set(&Machine::demo());
+    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    stage.put_worker();
+    Some(stdout(&stage.boot(&format!("{WORKER_SET_UP}{START}\n{script}"))))
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::printable::printable;
 use crate::setup::{ChosenNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = match session.config() {
+    let config = match session.config_of_last_apply() {
         Ok(config) => config,
         Err(wrong) => return without_configuration(session, wrong),
     };

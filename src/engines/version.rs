@@ -126,7 +126,7 @@ impl<'a> Versions<'a> {
         let argv = [&*path.to_string_lossy(), "--version"];
         let output = programs.run(&argv, self.patience).map_err(|error| {
             let problem = error.to_string();
-            if let (Error::TimedOut { .. }, Some(now)) = (error, self.now) {
+            if let (Error::TimedOut { .. } | Error::Held { .. }, Some(now)) = (error, self.now) {
                 let told = Told::Late { at: now.seconds(), problem: problem.clone() };
                 self.known.insert(path.to_owned(), Known { identity, told });
             }

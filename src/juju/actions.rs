@@ -17,7 +17,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::setup::Applied;
+use crate::setup::{self, Applied};
 
 /// How many archives of the action report stay.
 const KEPT: usize = 4;
@@ -87,7 +87,10 @@ impl Machine<'_> {
 
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
-        let status = self.with_setup(event, &self.config()?, |setup| setup.status());
+        let status = match Config::read(self.root) {
+            Ok(config) => self.with_setup(event, &config, |setup| setup.status()),
+            Err(wrong) => setup::Status::without_configuration(self.root, wrong.to_string()),
+        };
         let status = status.map_err(Failure::installation)?;
         let answer = Answer::new("rocworker status")
             .with("as-it-should-be", !status.is_off())
@@ -148,11 +151,10 @@ impl Machine<'_> {
         let event = Event::Action(Action::Undo);
         let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
-        if !state.is_taken_back || state.has_found {
-            // What is set up again afterwards is the charm's.
-            (state.is_taken_back, state.has_found) = (true, false);
-            state.write(self.root).map_err(Failure::installation)?;
-        }
+        // What the charm sets up afterwards is its own.
+        (state.is_taken_back, state.has_found) = (true, false);
+        state.taken_back_at = self.now.seconds();
+        state.write(self.root).map_err(Failure::installation)?;
         let undone = self.undo(event, force)?;
         self.tools.status(&self.taken_back(&undone)?)?;
         let failure = undone.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));

@@ -103,7 +103,7 @@ impl Machine<'_> {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok(Brought { workload: self.held(event)?, applied: None });
+            return Ok(Brought { workload: self.held(event, &state)?, applied: None });
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
+use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store, history};
 
 use super::Event;
 use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup, parsed};
@@ -15,6 +15,7 @@ use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use crate::config::Config;
 use crate::driver::PACKAGE;
+use crate::memory::Memory;
 use crate::setup::Undone;
 use crate::worker::concern::Concern;
 
@@ -81,17 +82,30 @@ impl Machine<'_> {
         }
     }
 
-    /// After the action undo nothing is set up. One that was killed, or could not begin, is ended by the next hook.
-    pub(super) fn held(&self, event: Event) -> Result<Workload, Failure> {
+    /// After the action undo nothing is set up. One that was killed, or could not begin, is ended by the next hook; what
+    /// somebody has applied since is theirs.
+    pub(super) fn held(&self, event: Event, state: &State) -> Result<Workload, Failure> {
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         let has_driver = has_driver(&receipt);
         let stays = |entry: &Entry| has_driver && entry.concern == Concern::Packages.as_ref();
         if receipt.entries.iter().all(stays) {
             return Ok(Workload::taken_back(self.unit(), None));
         }
+        if self.was_applied_since(state)? {
+            return Ok(Workload::applied_since(self.unit()));
+        }
         let undone = self.undo(event, false)?;
         self.log_undone(&undone)?;
         self.taken_back(&undone)
+    }
+
+    /// Whether somebody has run an apply on the machine after the action undo: it clears what that undo has remembered.
+    fn was_applied_since(&self, state: &State) -> Result<bool, Failure> {
+        if Memory::read(self.root).map_err(Failure::installation)?.undone {
+            return Ok(false);
+        }
+        let events = history::read(self.root).map_err(Failure::installation)?;
+        Ok(events.iter().any(|event| event.command == "apply" && event.at >= state.taken_back_at))
     }
 
     /// How the unit stands after an undo.

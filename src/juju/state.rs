@@ -19,6 +19,9 @@ pub(super) struct State {
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
     pub(super) is_taken_back: bool,
+    /// When that was, in seconds since 1970.
+    #[serde(default)]
+    pub(super) taken_back_at: u64,
     /// Whether a hook or an action has applied here: only then is it the charm's to take back what is set up. A file without it was
     /// written by a version that applied at once.
     #[serde(default = "at_once")]
@@ -59,6 +62,7 @@ impl Default for State {
             schema_version: VERSION,
             units: Vec::new(),
             is_taken_back: false,
+            taken_back_at: 0,
             has_applied: false,
             has_found: false,
             configuration: Vec::new(),

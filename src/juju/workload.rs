@@ -100,6 +100,16 @@ impl Workload {
         let text = format!("Taken back by the action undo{but_for}: juju run {unit} apply sets it up again");
         Self::new(State::Blocked, &text)
     }
+
+    /// Somebody has set the machine up again after the action undo.
+    #[must_use]
+    pub fn applied_since(unit: &str) -> Self {
+        let text = format!(
+            "Taken back by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
+             it, juju run {unit} undo takes it back"
+        );
+        Self::new(State::Blocked, &text)
+    }
 }
 
 impl State {

@@ -240,8 +240,10 @@ impl Setup<'_> {
         let Carried { done, failed, effects } = work.carry_out(&parted.plan, self.now.seconds(), told)?;
         let arose: Vec<Effect> =
             parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
+        // What has just changed may change again: a unit that reads it is restarted by a later look, once for all of it.
+        let waits = !self.config.daemon.settle.is_zero() && arose.iter().any(is_restart);
         let services = Services {
-            restarts: how.restarts,
+            restarts: if waits { Restarts::Never } else { how.restarts },
             // Nobody waits here for hours: what does is a unit of its own.
             drain: std::time::Duration::ZERO,
             ..self.services()
@@ -391,6 +393,10 @@ impl Setup<'_> {
             }
         }
     }
+}
+
+fn is_restart(effect: &Effect) -> bool {
+    matches!(effect, Effect::Restart { .. } | Effect::NextStart { .. })
 }
 
 fn is_wanted(wanted: &Wanted, path: &Path) -> bool {

@@ -7,6 +7,7 @@ pub mod deb;
 mod driver;
 mod follows;
 mod keep;
+mod last_apply;
 mod own;
 mod planned;
 mod recorded;
@@ -130,6 +131,7 @@ impl Setup<'_> {
         self.forget_driver(&mut memory);
         memory.undone = false;
         memory.config = self.followed();
+        memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
         Ok(memory)
     }
 

@@ -158,7 +158,9 @@ impl Setup<'_> {
     fn plan_now(&self) -> Result<Planned, Error> {
         let memory = Memory::read(self.root)?;
         let receipt = Store::new(self.root).receipt()?;
-        self.planned(&memory, &self.premises(&memory, &receipt), &receipt)
+        let mut planned = self.planned(&memory, &self.premises(&memory, &receipt), &receipt)?;
+        planned.notes.extend(self.of_last_apply(&memory));
+        Ok(planned)
     }
 
     pub(super) fn planned(

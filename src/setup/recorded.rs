@@ -4,8 +4,6 @@ use reconcile::history::Event;
 use reconcile::{Digest, Note, Work};
 
 use super::Setup;
-use crate::config;
-use crate::memory::{Followed, Memory};
 
 impl Setup<'_> {
     /// What the history is told of a run.
@@ -21,35 +19,8 @@ impl Setup<'_> {
         }
     }
 
-    fn config_sha256(&self) -> String {
+    pub(super) fn config_sha256(&self) -> String {
         Digest::of(self.config.text().as_bytes()).as_str().to_owned()
-    }
-
-    /// What is remembered of the configuration.
-    pub(super) fn followed(&self) -> Option<Followed> {
-        let path = self.config.path();
-        let other = (path != self.root.shown(config::PATH)).then(|| path.to_owned());
-        let says_nothing = self.config.text().trim().is_empty();
-        (other.is_some() || !says_nothing).then(|| Followed { other, sha256: self.config_sha256() })
-    }
-
-    /// Why this configuration is not the daemon's to bring about: the machine was last set up by one of another place,
-    /// which may withhold what this one gives.
-    pub(super) fn other_was_applied(&self, remembered: &Memory) -> Option<String> {
-        let (last, now) = (remembered.config.as_ref(), self.followed());
-        let place = |of: Option<&Followed>| of.and_then(|it| it.other.clone());
-        let sum = |of: Option<&Followed>| of.map(|it| it.sha256.clone());
-        if place(last) == place(now.as_ref()) || sum(last) == sum(now.as_ref()) {
-            return None;
-        }
-        let own = self.root.shown(config::PATH);
-        let by = place(last).unwrap_or(own);
-        let here = self.config.path().display();
-        Some(format!(
-            "the last apply was by {}, and not by {here}: nothing is changed until they say the same, or until an apply \
-             by {here}",
-            by.display()
-        ))
     }
 }
 

@@ -69,7 +69,9 @@ impl Setup<'_> {
             Err(Error::Desired(error)) => (None, Some(error.to_string())),
             Err(other) => return Err(other),
         };
-        Ok(Status::of(self.root, &memory, &receipt, &premises.facts, planned.unwrap_or_default(), problem))
+        let mut planned = planned.unwrap_or_default();
+        planned.notes.extend(self.of_other_place());
+        Ok(Status::of(self.root, &memory, &receipt, &premises.facts, planned, problem))
     }
 }
 

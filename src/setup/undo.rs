@@ -83,8 +83,11 @@ impl Setup<'_> {
         let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
         undone.notes.extend(note);
-        memory = Memory::default();
-        memory.undone = is_left;
+        let was = std::mem::take(&mut memory);
+        if is_left {
+            // A driver that stays is looked after by the next apply.
+            (memory.undone, memory.driver, memory.unverified) = (true, was.driver, was.unverified);
+        }
         if let Err(error) = memory.write(self.root) {
             let text = format!("what was remembered stays: {error}");
             undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });

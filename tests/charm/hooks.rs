@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use support::captures;
 use support::real;
 
@@ -196,37 +196,6 @@ fn real_two_units_on_a_machine_take_back_with_the_last() {
     assert_eq!(laid.tree(), before);
 }
 
-/// apt installs nothing beneath another Root than /: that a driver came is put into the receipt by hand.
-#[test]
-fn real_a_driver_stays_at_remove_with_what_came_beside_it() {
-    if !real::require(&["python3", "env"]) {
-        return;
-    }
-    const RECEIPT: &str = "var/lib/rocworker/receipt.json";
-    let (laid, unit) = (worker(), Unit::new());
-    let before = laid.tree();
-    unit.run(laid.top(), "hooks/install").well();
-    let mut receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
-    let entries = receipt["entries"].as_array_mut().unwrap();
-    let spec = entries.iter_mut().find(|entry| entry["path"] == "/etc/cdi/amd.json").unwrap();
-    spec["concern"] = json!("packages");
-    let before_it = spec["before"].clone();
-    entries.push(json!({
-        "path": "package:amdgpu-dkms", "stage": "shape", "reason": "the driver", "kind": "package", "concern": "packages",
-        "came": [], "before": before_it, "effects": [], "repairs": { "count": 0, "last": 0 },
-    }));
-    laid.put(RECEIPT, &receipt.to_string());
-    let told = golden(&unit.run(laid.top(), "hooks/remove").well());
-    assert!(told.contains("the driver stays, and with it what came from AMD's repositories"), "{told}");
-    let left = laid.tree();
-    let stays = ["etc/cdi", "etc/cdi/amd.json"];
-    assert!(stays.iter().all(|path| laid.path(path).exists()), "{told}");
-    assert_eq!(left.without(&stays), before);
-    let receipt: Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
-    let paths: Vec<_> = receipt["entries"].as_array().unwrap().iter().map(|entry| &entry["path"]).collect();
-    assert_eq!(paths, ["/etc/cdi/amd.json", "package:amdgpu-dkms"]);
-}
-
 #[test]
 fn real_another_charms_hook_is_told_the_status_and_sets_its_own() {
     if !real::require(&["python3", "env"]) {
@@ -289,6 +258,10 @@ fn real_an_actions_error_fails_the_action_alone() {
     let told = golden(&unit.run(laid.top(), "actions/plan").well());
     assert!(told.starts_with("action-fail \"") && told.contains("config.yaml:"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
+    // What is ours is told all the same.
+    let told = golden(&unit.run(laid.top(), "actions/status").well());
+    assert!(told.starts_with("action-set ") && told.contains("as-it-should-be=false"), "{told}");
+    assert!(told.contains("problem=") && told.contains("config.yaml:") && !told.contains("ours=0"), "{told}");
     unit.parameters(r#"{"force":"maybe"}"#);
     let told = golden(&unit.run(laid.top(), "actions/undo").well());
     assert!(told.contains("action-fail") && laid.path("etc/cdi/amd.json").exists(), "{told}");

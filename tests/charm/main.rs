@@ -9,6 +9,10 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod driver;
+#[path = "../driver/worker.rs"]
+#[allow(dead_code, reason = "what the tests of the driver need beside")]
+mod driver_worker;
 mod hooks;
 mod killed;
 mod machines;

@@ -130,3 +130,26 @@ fn real_what_was_set_up_before_the_charm_came_stays_when_it_goes_unless_an_undo_
         assert!(!laid.path(STATE).exists());
     }
 }
+
+#[test]
+fn real_what_somebody_applies_after_the_action_undo_stays_until_they_are_asked() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    unit.run(laid.top(), "hooks/install").well();
+    unit.run(laid.top(), "actions/undo").well();
+    Unit::by_hand(laid.top(), &["apply"]).well();
+    let by_hand = laid.tree();
+    for path in ["hooks/update-status", "hooks/config-changed"] {
+        let told = unit.run(laid.top(), path).status();
+        let begin =
+            "blocked: Taken back by the action undo, and set up since by rocworker apply on the machine: ";
+        assert!(told.starts_with(begin), "{path}: {told}");
+        assert_eq!(laid.tree(), by_hand, "{path}");
+    }
+    unit.run(laid.top(), "actions/undo").well();
+    let told = unit.run(laid.top(), "hooks/update-status").status();
+    assert!(told.starts_with("blocked: Taken back by the action undo: juju run"), "{told}");
+    assert!(!laid.path("etc/cdi/amd.json").exists());
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::stat::Mode;
@@ -59,4 +60,30 @@ fn real_of_two_hooks_at_once_one_waits_and_neither_is_forgotten() {
     assert!(laid.path("etc/cdi/amd.json").exists());
     second.run(laid.top(), "hooks/remove").well();
     assert!(!laid.path("etc/cdi/amd.json").exists());
+}
+
+#[test]
+fn real_a_hook_that_is_given_no_turn_says_why_and_changes_nothing() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    let lock = laid.path("var/lib/rocworker/charm.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    symlink("/nowhere", &lock).unwrap();
+    let before = laid.tree();
+    for (path, begin) in [("hooks/install", "Installation failed: "), ("hooks/remove", "Removal failed: ")] {
+        let told = unit.run(laid.top(), path).calls;
+        let text = format!("{begin}cannot lock {}", lock.display());
+        let is_said = |tool: &str, word: &str| {
+            told.iter().any(|call| {
+                let words = call.words().join(" ");
+                call.name() == tool && words.contains(word) && words.contains(&text)
+            })
+        };
+        assert!(is_said("status-set", "blocked") && is_said("juju-log", "ERROR"), "{path}: {told:?}");
+    }
+    let told = unit.run(laid.top(), "actions/apply").well();
+    assert!(told.iter().any(|call| call.name() == "action-fail"), "{told:?}");
+    assert_eq!(laid.tree(), before);
 }

@@ -30,6 +30,7 @@ const PROXY: &str = "http://proxy.example:3128";
 pub(crate) struct Unit {
     dir: TempDir,
     name: String,
+    program: PathBuf,
 }
 
 /// A hook that has run.
@@ -70,6 +71,11 @@ impl Unit {
         Self::kept_in(tempfile::tempdir().unwrap(), "rocworker/0")
     }
 
+    /// One beneath this folder, for a machine that shares it.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self::kept_in(tempfile::tempdir_in(folder).unwrap(), "rocworker/0")
+    }
+
     fn kept_in(dir: TempDir, name: &str) -> Self {
         let tools = dir.path().join("tools");
         fs::create_dir(&tools).unwrap();
@@ -77,9 +83,21 @@ impl Unit {
         for name in TOOLS {
             symlink("hook-tool", tools.join(name)).unwrap();
         }
-        let unit = Self { dir, name: name.to_owned() };
+        let unit = Self { dir, name: name.to_owned(), program: PROGRAM.into() };
         unit.options("{}");
         unit.parameters("{}");
+        unit
+    }
+
+    /// One whose charm has the programs in a folder of its own, as charmcraft packs them.
+    pub(crate) fn with_its_own_programs() -> Self {
+        let mut unit = Self::new();
+        let folder = unit.dir.path().join("charm/bin");
+        fs::create_dir_all(&folder).unwrap();
+        put(&folder.join("runc-amd-wrapper"), "stands for the wrapper's program\n");
+        unit.program = folder.join("rocworker");
+        // As it is handed out: with all that debuggers want it is some sixty megabytes.
+        Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
         unit
     }
 
@@ -130,7 +148,7 @@ impl Unit {
 
     /// The command of a hook beneath this folder; `more`: further arguments.
     pub(crate) fn argv(&self, root: &Path, path: &str, more: &[&str]) -> Vec<String> {
-        let program = [PROGRAM, "--root", root.to_str().unwrap(), "hook"];
+        let program = [self.program.to_str().unwrap(), "--root", root.to_str().unwrap(), "hook"];
         ["env", "-i"]
             .iter()
             .map(ToString::to_string)

@@ -7,6 +7,7 @@ use crate::running::{Running, applied, command, eventually};
 
 const FILE: &str = "etc/rocworker/config.yaml";
 const SPEC: &str = "etc/cdi/amd.json";
+const MEMORY: &str = "var/lib/rocworker/memory.json";
 
 #[test]
 fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_force() {
@@ -115,6 +116,42 @@ fn one_that_was_applied_from_another_place_is_not_taken_back_by_the_machines_own
     running.until("it follows it", |daemon| daemon["config"]["in_force"] == true);
     laid.put(FILE, "");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
+}
+
+/// Whoever follows what status says must not give what the last apply has withheld.
+#[test]
+fn status_goes_by_the_configuration_of_the_last_apply_and_plan_tells_of_it() {
+    let laid = Laid::demo("");
+    laid.put("root/other.yaml", "gpu-device-ids: 0\n");
+    let other = laid.path("root/other.yaml").display().to_string();
+    laid.run(&["--config", &other, "apply"]).success();
+    let status = laid.run(&["status"]).success();
+    let said = String::from_utf8(status.get_output().stdout.clone()).unwrap();
+    assert!(said.contains(&format!("what should be is what {other} says")), "{said}");
+    let plan = laid.run(&["plan"]).success();
+    let said = String::from_utf8(plan.get_output().stdout.clone()).unwrap();
+    let own = laid.path(FILE).display().to_string();
+    assert!(said.contains(&format!("the last apply was by {other}, and this goes by {own}")), "{said}");
+}
+
+/// A charm and a package bring a program each, in versions of their own.
+#[test]
+fn what_another_version_has_set_up_is_left_to_it_until_an_apply_by_this_one() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let memory = laid.text(MEMORY);
+    let own = format!("\"rocworker\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(memory.contains(&own), "{memory}");
+    laid.put(MEMORY, &memory.replace(&own, "\"rocworker\": \"0.0.9\""));
+    laid.put(SPEC, "{}");
+    let running = Running::begin(&laid);
+    let said = running.look();
+    let problem = said["config"]["problem"].as_str().unwrap();
+    assert!(problem.starts_with("the last apply was by rocworker 0.0.9, and this is "), "{said:#}");
+    assert_eq!(laid.text(SPEC), "{}");
+    laid.run(&["apply"]).success();
+    assert!(laid.text(MEMORY).contains(&own));
+    running.until("it keeps what was applied", |daemon| daemon["config"]["in_force"] == true);
 }
 
 #[test]

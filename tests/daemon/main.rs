@@ -13,6 +13,7 @@ mod gpus;
 #[path = "../setup/laid.rs"]
 #[allow(dead_code, reason = "what the tests of setup need beside")]
 mod laid;
+mod real_restarts;
 mod real_unit;
 mod repairs;
 mod running;

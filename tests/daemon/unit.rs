@@ -2,43 +2,19 @@
 
 use std::fs;
 
-use layout::{Entry, Machine};
-
-use crate::laid::Laid;
+use crate::laid::{Laid, stands_where_it_can_run};
 use crate::running::applied;
 
 const UNIT: &str = "etc/systemd/system/rocworker.service";
 
-fn laid(systemd: bool, program: bool, config: &str) -> Laid {
-    let machine = Machine::demo();
-    let machine = if systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
-    let laid = Laid::out(&machine, config);
-    if program {
-        laid.put("usr/bin/rocworker", "stands for the program\n");
-    }
-    laid
-}
-
 #[test]
 fn there_is_a_unit_where_systemd_starts_the_machine_and_the_program_stays() {
-    for (systemd, program, config, has_unit) in [
-        (true, true, "", true),
-        (true, true, "daemon: {unit: false}", false),
-        (true, true, "compute-runtime: cuda", false),
-        (true, false, "", false),
-        (false, true, "", false),
-    ] {
-        let laid = laid(systemd, program, config);
-        let applied = laid.json(&["apply"]);
-        assert_eq!(laid.path(UNIT).exists(), has_unit, "{systemd} {program} {config}: {applied:#}");
-        let told = applied["notes"].as_array().unwrap().iter().any(|note| note["about"] == "daemon");
-        assert_eq!(told, systemd && !program, "{systemd} {program} {config}: {applied:#}");
-    }
+    stands_where_it_can_run(UNIT, "daemon");
 }
 
 #[test]
 fn it_may_write_where_the_configuration_has_its_files_and_begins_anew_with_no_gpu_that_goes() {
-    let laid = laid(true, true, "cdi: {path: /srv/cdi/amd.json}\n");
+    let laid = Laid::started(true, true, "cdi: {path: /srv/cdi/amd.json}\n");
     laid.run(&["apply"]).success();
     let text = laid.text(UNIT);
     assert!(text.contains("\nReadWritePaths=-/srv/cdi\n"), "{text}");
@@ -52,7 +28,7 @@ fn it_may_write_where_the_configuration_has_its_files_and_begins_anew_with_no_gp
 
 #[test]
 fn a_unit_that_its_owner_has_disabled_is_an_applys_to_enable_again() {
-    let laid = laid(true, true, "");
+    let laid = Laid::started(true, true, "");
     let running = applied(&laid);
     let links = ["rocworker.service", "rocworker-boot.service"]
         .map(|unit| format!("etc/systemd/system/multi-user.target.wants/{unit}"));
@@ -70,7 +46,7 @@ fn a_unit_that_its_owner_has_disabled_is_an_applys_to_enable_again() {
 
 #[test]
 fn a_template_that_runs_something_else_is_refused() {
-    let laid = laid(true, true, "");
+    let laid = Laid::started(true, true, "");
     laid.put("etc/rocworker/templates/systemd/rocworker.service", "[Service]\nExecStart=/bin/true serve\n");
     let (code, said) = laid.fails(&["plan"]);
     assert_eq!(code, 1, "{said}");
@@ -87,7 +63,7 @@ fn times_that_make_no_sense_are_refused_with_their_line() {
         ("daemon:\n  settle-s: 4000\n", "config.yaml:2: settle-s is more than 3600 s"),
         ("daemon:\n  restart: often\n", "config.yaml:2: "),
     ] {
-        let (code, said) = laid(false, false, config).fails(&["plan"]);
+        let (code, said) = Laid::started(false, false, config).fails(&["plan"]);
         assert!(code == 2 && said.contains(problem), "{config}: {said}");
     }
 }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod real_daemon;
 mod real_handed_out;
 mod real_installed;
 mod real_killed;

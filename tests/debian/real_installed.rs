@@ -92,6 +92,7 @@ fn real_an_upgrade_goes_by_the_configuration_of_the_last_apply() {
         worker.is_whole(system);
         same(&worker.written(), &now, system);
         worker.machine.call(&["rm", "/root/other.yaml"]).well();
+        let now = worker.written();
         let said = worker.dpkg(&["--install", &worker.deb_of("10.0-1")]);
         assert!(said.stderr.contains("other.yaml"), "{system}: {said:?}");
         said.well();

@@ -140,16 +140,7 @@ impl Worker {
     pub(crate) fn deb_with(&self, version: &str, change: impl FnOnce(&Path)) -> String {
         let place = self.machine.shared().join(format!("rocworker_{version}.deb"));
         if !place.exists() {
-            let folder = tempfile::tempdir().unwrap();
-            let tree = folder.path().join("tree");
-            run(Command::new("dpkg-deb").arg("--raw-extract").arg(file(&self.built, ".deb")).arg(&tree));
-            let control = tree.join("DEBIAN/control");
-            let text = fs::read_to_string(&control).unwrap();
-            let line = text.lines().find(|line| line.starts_with("Version: ")).unwrap();
-            fs::write(&control, text.replacen(line, &format!("Version: {version}"), 1)).unwrap();
-            change(&tree);
-            let mut build = Command::new("dpkg-deb");
-            run(build.args(["--build", "--root-owner-group", "-Znone"]).arg(&tree).arg(&place));
+            repack(&file(&self.built, ".deb"), &place, version, change);
         }
         self.machine.shared_name(&place)
     }
@@ -216,6 +207,19 @@ impl Worker {
             }
         }
     }
+}
+
+/// Packs the package anew at `place`, as this version and with a changed tree.
+pub(crate) fn repack(package: &Path, place: &Path, version: &str, change: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    run(Command::new("dpkg-deb").arg("--raw-extract").arg(package).arg(&tree));
+    let control = tree.join("DEBIAN/control");
+    let text = fs::read_to_string(&control).unwrap();
+    let line = text.lines().find(|line| line.starts_with("Version: ")).unwrap();
+    fs::write(&control, text.replacen(line, &format!("Version: {version}"), 1)).unwrap();
+    change(&tree);
+    run(Command::new("dpkg-deb").args(["--build", "--root-owner-group", "-Znone"]).arg(&tree).arg(place));
 }
 
 pub(crate) fn run(command: &mut Command) -> String {

@@ -16,3 +16,4 @@ mod plan;
 mod preflight;
 mod real;
 mod verified;
+mod worker;

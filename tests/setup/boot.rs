@@ -1,8 +1,6 @@
 //! What `rocworker boot` changes and what it leaves to apply, beneath a Root: with a real systemd it is in real_boot.rs.
 
-use layout::{Entry, Machine};
-
-use crate::laid::Laid;
+use crate::laid::{Laid, stands_where_it_can_run};
 
 const SPEC: &str = "etc/cdi/amd.json";
 const UNIT: &str = "etc/systemd/system/rocworker-boot.service";
@@ -97,29 +95,8 @@ fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
 
 #[test]
 fn there_is_a_unit_where_systemd_starts_the_machine_and_the_program_stays() {
-    let laid = |systemd: bool, program: bool, config: &str| {
-        let machine = Machine::demo();
-        let machine = if systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
-        let laid = Laid::out(&machine, config);
-        if program {
-            laid.put("usr/bin/rocworker", "stands for the program\n");
-        }
-        laid
-    };
-    for (systemd, program, config, has_unit) in [
-        (true, true, "", true),
-        (true, true, "boot: {unit: false}", false),
-        (true, true, "compute-runtime: cuda", false),
-        (true, false, "", false),
-        (false, true, "", false),
-    ] {
-        let laid = laid(systemd, program, config);
-        let applied = laid.json(&["apply"]);
-        assert_eq!(laid.path(UNIT).exists(), has_unit, "{systemd} {program} {config}: {applied:#}");
-        let told = applied["notes"].as_array().unwrap().iter().any(|note| note["about"] == "boot");
-        assert_eq!(told, systemd && !program, "{systemd} {program} {config}: {applied:#}");
-    }
-    let wait = laid(true, true, "boot: {wait-s: 5}");
+    stands_where_it_can_run(UNIT, "boot");
+    let wait = Laid::started(true, true, "boot: {wait-s: 5}");
     wait.run(&["apply"]).success();
     assert!(wait.text(UNIT).contains("\nTimeoutStartSec=125\n"), "{}", wait.text(UNIT));
     wait.put(

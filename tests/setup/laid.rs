@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use layout::Machine;
+use layout::{Entry, Machine};
 use serde_json::Value;
 
 pub(crate) struct Laid {
@@ -31,6 +31,18 @@ impl Laid {
         Self { machine }
     }
 
+    /// The demo's machine, started by systemd or not, with the program where a package puts it or without.
+    pub(crate) fn started(is_by_systemd: bool, has_program: bool, config: &str) -> Self {
+        let machine = Machine::demo();
+        let machine =
+            if is_by_systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
+        let laid = Self::out(&machine, config);
+        if has_program {
+            laid.put("usr/bin/rocworker", "stands for the program\n");
+        }
+        laid
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Assert {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
         command.arg("--root").arg(self.top()).args(arguments).assert()
@@ -49,5 +61,23 @@ impl Laid {
         let output = self.run(arguments).get_output().clone();
         let said = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    }
+}
+
+/// `rocworker.service` or `rocworker-boot.service` stands where systemd starts the machine and the program stays, unless the
+/// configuration says otherwise. `about`: what its key and its notes are called.
+pub(crate) fn stands_where_it_can_run(unit: &str, about: &str) {
+    for (systemd, program, config, has_unit) in [
+        (true, true, String::new(), true),
+        (true, true, format!("{about}: {{unit: false}}"), false),
+        (true, true, "compute-runtime: cuda".to_owned(), false),
+        (true, false, String::new(), false),
+        (false, true, String::new(), false),
+    ] {
+        let laid = Laid::started(systemd, program, &config);
+        let applied = laid.json(&["apply"]);
+        assert_eq!(laid.path(unit).exists(), has_unit, "{systemd} {program} {config}: {applied:#}");
+        let told = applied["notes"].as_array().unwrap().iter().any(|note| note["about"] == about);
+        assert_eq!(told, systemd && !program, "{systemd} {program} {config}: {applied:#}");
     }
 }

@@ -17,8 +17,9 @@ use root::Root;
 /// What is kept of each stream, where nothing else is said. The rest is read and dropped, so that the command can end.
 const KEPT: usize = 1 << 20;
 
-/// How long the streams may stay open after the command has ended: a child of its own may hold them.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long the streams may stay open after the command has ended: a child of its own may hold them. On a machine under
+/// load it takes a second to read what is there.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Between two looks at whether whoever called wants it to end.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -66,6 +67,8 @@ pub enum Error {
     Failed { argv: String, status: std::process::ExitStatus, said: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
     TimedOut { argv: String, limit: Duration },
+    #[error("{argv} has ended, and what it had started held its output open for {} s more", LINGER.as_secs())]
+    Held { argv: String },
     #[error("{argv} was killed: it was interrupted")]
     Interrupted { argv: String },
 }
@@ -157,6 +160,7 @@ enum Failure {
     Start(std::io::Error),
     Status(std::process::ExitStatus, Vec<u8>),
     TimedOut,
+    Held,
     Interrupted,
 }
 
@@ -166,6 +170,7 @@ impl Failure {
             Self::Start(cause) => Error::Start { argv, cause },
             Self::Status(status, stderr) => Error::Failed { argv, status, said: said(&stderr) },
             Self::TimedOut => Error::TimedOut { argv, limit },
+            Self::Held => Error::Held { argv },
             Self::Interrupted => Error::Interrupted { argv },
         }
     }
@@ -223,7 +228,7 @@ fn run(
     let output = stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
     let Ok((stdout, stderr)) = output else {
         kill();
-        return Err(Failure::TimedOut);
+        return Err(Failure::Held);
     };
     tell();
     if !ended.status.success() {
@@ -353,6 +358,14 @@ mod tests {
             assert!(error.contains("was killed"), "{argv:?}: {error}");
             assert!(before.elapsed() < LONG, "{argv:?} was waited for");
         }
+    }
+
+    #[test]
+    fn what_has_ended_and_left_somebody_with_its_output_is_told_apart() {
+        let error = here().run(&["setsid", "--fork", "sleep", "8"], LONG).unwrap_err().to_string();
+        let expected =
+            "setsid --fork sleep 8 has ended, and what it had started held its output open for 5 s more";
+        assert_eq!(error, expected);
     }
 
     #[test]

@@ -1,15 +1,6 @@
-#!/bin/busybox sh
-# How the first process of each machine begins; its steps follow. What comes of a step is written to the second serial
-# port, and the marks are read by tests/qemu/src/answers.rs.
 
-/bin/busybox mkdir -p /proc /sys /dev /run /tmp
-/bin/busybox --install -s /bin
-export PATH=/bin
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t tmpfs none /run
-mount -t tmpfs none /tmp
+# What the steps of each machine are written with. What comes of a step is written to the second serial port, and the
+# marks are read by tests/qemu/src/answers.rs.
 
 step() {
     name=$1; shift

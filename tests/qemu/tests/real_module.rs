@@ -24,7 +24,11 @@ use root::Root;
 use serde_json::{Value, json};
 use support::real;
 
-const INIT: &str = concat!(include_str!("../guest/steps.sh"), include_str!("../guest/module.sh"));
+const INIT: &str = concat!(
+    include_str!("../guest/first.sh"),
+    include_str!("../guest/steps.sh"),
+    include_str!("../guest/module.sh")
+);
 const NOW: u64 = 1_790_000_000;
 
 /// Not a test: what runs in the machine.

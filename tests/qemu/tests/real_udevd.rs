@@ -21,7 +21,11 @@ use qemu_machine::kernel::Kernel;
 use support::real;
 use support::release::Release;
 
-const INIT: &str = concat!(include_str!("../guest/steps.sh"), include_str!("../guest/udev.sh"));
+const INIT: &str = concat!(
+    include_str!("../guest/first.sh"),
+    include_str!("../guest/steps.sh"),
+    include_str!("../guest/udev.sh")
+);
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 
 /// What the ClusterBloom text writes to the same path.

@@ -9,6 +9,7 @@
 )]
 
 pub mod booted;
+pub mod booted_worker;
 pub mod captures;
 pub mod detect;
 pub mod killed;

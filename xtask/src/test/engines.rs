@@ -21,12 +21,13 @@ const SUITES: &[(&str, &str)] = &[
 ];
 const PACKAGES: &[&str] = &["containerd", "runc", "crun", "docker.io"];
 /// What a suite has beside these, and a file by which it is known to be there: a criu that starts on a kernel of today,
-/// which Debian 12's does not, and what it calls; a udevadm that verifies rules, which it does from systemd 254 on;
-/// docker's client, which Debian 12's package of the daemon holds.
+/// which Debian 12's does not, and what it calls; a udevadm that verifies rules, which it does from systemd 254 on, and
+/// that systemd, which starts a machine in QEMU; docker's client, which Debian 12's package of the daemon holds.
 const FURTHER: &[(&str, &[&str], &str)] = &[
     ("sid", &["criu", "tar", "gzip"], "usr/sbin/criu"),
     ("sid", &["docker-cli"], "usr/bin/docker"),
     ("trixie", &["udev"], UDEVADM),
+    ("trixie", &["systemd"], "usr/lib/systemd/systemd"),
     ("trixie", &["docker-cli"], "usr/bin/docker"),
 ];
 /// The variable by which the tests learn where Debian 13's udev is.

@@ -4,8 +4,8 @@ use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::archive::Archive;
 
 /// QEMU's model of an ATI Rage 128 (its hw/display/ati.c), as no kernel has bound one to amdgpu.
-const DEVICE: u16 = 0x5046;
-const ADDRESS: &str = "0000:00:05.0";
+pub(crate) const DEVICE: u16 = 0x5046;
+pub(crate) const ADDRESS: &str = "0000:00:05.0";
 
 /// The tree beneath `laid/sys`, and the script that puts it in place. KFD's major there is the guest's to write.
 pub(crate) fn into(archive: &mut Archive) {

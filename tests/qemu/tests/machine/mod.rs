@@ -14,7 +14,11 @@ use qemu_machine::libraries::copy_program;
 use serde_json::{Value, json};
 use support::real;
 
-const INIT: &str = concat!(include_str!("../../guest/steps.sh"), include_str!("../../guest/init.sh"));
+const INIT: &str = concat!(
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/init.sh")
+);
 
 /// Without CRI, which Concourse does not use.
 const CONTAINERD: &str = r#"

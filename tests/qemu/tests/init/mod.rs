@@ -1,0 +1,5 @@
+//! What is in the machine that systemd starts.
+
+pub(crate) mod debian;
+pub(crate) mod set_up;
+pub(crate) mod units;
