@@ -23,7 +23,7 @@ usage() {
 Usage: deploy-test.sh --program FILE --url URL [OPTION]...
 
 Sets rocworker up on a Concourse worker that Juju runs, and has Concourse check that tasks can use AMD's GPUs.
-It needs juju with a controller, fly, and a Concourse whose worker is an application of the model.
+It needs juju with a controller, fly, readelf (binutils), and a Concourse whose worker is an application of the model.
 
   --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker: of what \`cargo xtask dist\` makes,
                    rocworker-VERSION-x86_64-linux-static
@@ -72,6 +72,12 @@ run() {
     $dry_run || "$@" || fail "$1 ended with $?: $remedy"
 }
 
+# without_terminal: stdin without what a terminal adds to it, as a task's and that of juju ssh: colours, and \r at the end
+# of a line.
+without_terminal() {
+    LC_ALL=C sed -e $'s/\x1b\\[[0-9;?]*[A-Za-z]//g' -e $'s/\r//g'
+}
+
 # expect PATTERN WHAT-TO-DO COMMAND...: runs a command whose output, `said`, must have a line like that.
 said=
 expect() {
@@ -79,7 +85,7 @@ expect() {
     shift 2
     show "$@"
     $dry_run && return
-    said=$("$@" | tee /dev/stderr) || fail "$1 ended with $?: $remedy"
+    said=$("$@" | tee /dev/stderr | without_terminal) || fail "$1 ended with $?: $remedy"
     grep -qE -- "$pattern" <<<"$said" || fail "nothing in its output is like '$pattern': $remedy"
 }
 
@@ -129,10 +135,14 @@ tools() {
     for tool in juju fly; do
         command -v "$tool" >/dev/null || fail "$tool is in no folder of PATH: install it"
     done
+    command -v readelf >/dev/null || fail "readelf is in no folder of PATH: install binutils"
     [[ -f $charm ]] || fail "there is no $charm: pack the charm, or name one with --charm"
     [[ -x $program ]] || fail "there is no program $program that can be run: \`cargo xtask dist\` makes one"
+    local headers
+    headers=$(readelf --program-headers --wide "$program" 2>/dev/null) ||
+        fail "$program is no program of Linux (readelf cannot read it): \`cargo xtask dist\` makes one"
     # A program with an interpreter looks for it in the task's image.
-    if readelf --program-headers --wide "$program" 2>/dev/null | grep -q 'INTERP'; then
+    if [[ $headers == *INTERP* ]]; then
         fail "$program is linked dynamically, and would not start in most images"
     fi
 }

@@ -231,6 +231,20 @@ fn task_check_says_that_it_is_for_the_container_it_runs_in() {
     assert!(output.status.code() == Some(2) && said.contains("the container that it runs in"), "{said}");
 }
 
+/// A task runs on a terminal, of whatever kind, and its lines are looked for in a log.
+#[test]
+fn task_check_writes_no_colours_wherever_it_writes() {
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker"));
+    // With it other commands write them to a pipe too, as they do to a terminal.
+    let output = program.arg("task-check").env("CLICOLOR_FORCE", "1").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+    for (line, name) in lines(&said).into_iter().zip(["render", "card", "access"]) {
+        let sign = line.starts_with("✓ ") || line.starts_with("✗ ");
+        assert!(sign && line.contains(name), "{line}");
+    }
+}
+
 #[test]
 fn task_check_answers_programs_with_the_same_three_lines() {
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker"));

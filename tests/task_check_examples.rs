@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde::Deserialize;
@@ -124,6 +124,17 @@ done
 exit 0
 "#;
 
+/// As elf(5) has it: a program for amd64 of which one part is loaded, and which names no interpreter.
+fn static_program() -> Vec<u8> {
+    const LOAD: u8 = 1;
+    let mut program = b"\x7fELF\x02\x01\x01".to_vec();
+    program.resize(64 + 56, 0);
+    for (offset, byte) in [(16, 2), (18, 62), (20, 1), (32, 64), (52, 64), (54, 56), (56, 1), (64, LOAD)] {
+        program[offset] = byte;
+    }
+    program
+}
+
 struct Desk {
     folder: TempDir,
 }
@@ -138,7 +149,7 @@ impl Desk {
             fs::set_permissions(desk.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
         desk.put("rocworker.charm", "");
-        desk.put("rocworker", "#!/bin/sh\n");
+        fs::write(desk.path("rocworker"), static_program()).unwrap();
         fs::set_permissions(desk.path("rocworker"), fs::Permissions::from_mode(0o755)).unwrap();
         desk.put(
             "juju-status-worker",
@@ -180,7 +191,10 @@ impl Desk {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        let path = format!("{}:/usr/bin:/bin", self.folder.path().display());
+        self.run_by(&format!("{}:/usr/bin:/bin", self.folder.path().display()), arguments)
+    }
+
+    fn run_by(&self, path: &str, arguments: &[&str]) -> Output {
         let mut script = Command::new(top().join("deploy/deploy-test.sh"));
         script.args(arguments).env("PATH", path).current_dir(self.folder.path()).output().unwrap()
     }
@@ -349,21 +363,40 @@ fn a_step_that_fails_ends_it_with_its_number_and_what_to_do() {
 #[test]
 fn a_program_that_needs_a_loader_is_refused_before_anything_is_called() {
     let desk = Desk::set();
-    let output = desk.run(&[
-        "--program",
-        env!("CARGO_BIN_EXE_rocworker"),
-        "--url",
-        "http://c",
-        "--charm",
-        "rocworker.charm",
-    ]);
-    // Where readelf is not installed the task says it, later.
-    if Path::new("/usr/bin/readelf").exists() {
-        assert!(
-            text(&output.stderr).contains("is linked dynamically") && desk.called().is_empty(),
-            "{output:?}"
-        );
+    let bin = env!("CARGO_BIN_EXE_rocworker");
+    let arguments = ["--program", bin, "--url", "http://c", "--charm", "rocworker.charm"];
+    let output = desk.run(&arguments);
+    assert!(text(&output.stderr).contains("is linked dynamically"), "{output:?}");
+    desk.put("script", "#!/bin/sh\n");
+    fs::set_permissions(desk.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = desk.run(&[&["--program", "script"], &arguments[2..]].concat());
+    assert!(text(&output.stderr).contains("step 1 failed: script is no program of Linux"), "{output:?}");
+    // Without the tool that tells, nothing goes on as if it had told.
+    for tool in ["bash", "dirname"] {
+        std::os::unix::fs::symlink(real::program(tool).unwrap(), desk.path(tool)).unwrap();
     }
+    let output = desk.run_by(desk.folder.path().to_str().unwrap(), &arguments);
+    assert!(text(&output.stderr).contains("step 1 failed: readelf is in no folder of PATH"), "{output:?}");
+    assert_eq!(desk.called(), "");
+}
+
+/// A task and `juju ssh` have terminals, which end their lines with \r and may have colours.
+#[test]
+fn what_a_terminal_adds_to_a_line_is_no_part_of_it() {
+    let desk = Desk::set();
+    desk.put("juju-ssh-worker/0-mktemp", "\u{1b}[0m/tmp/tmp.aA0\u{1b}[K\r\n");
+    desk.put(
+        "juju-status-rocworker",
+        "rocworker/0*  \u{1b}[32mactive\u{1b}[0m  Worker ready (GPU: \u{1b}[1m2x\u{1b}[0m AMD)\n",
+    );
+    desk.put("fly---target-ci-workers", "w1  2  linux  gpu,compute-\u{1b}[1mruntime\u{1b}[0m=rocm\r\n");
+    desk.put(
+        "fly---target-ci-trigger-job",
+        "started\r\n\u{1b}[32m✓\u{1b}[0m AMD GPU devices are accessible in container (KFD 1.18)\r\nsucceeded\r\n",
+    );
+    let output = desk.run_all(&[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(desk.called().contains("worker/0:/tmp/tmp.aA0/rocworker\n"), "{}", desk.called());
 }
 
 #[test]

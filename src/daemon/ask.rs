@@ -11,7 +11,7 @@ use root::Root;
 use serde::Serialize;
 
 use super::report::Report;
-use super::socket::STATUS;
+use super::socket::{Place, STATUS};
 use super::{LOCK, SOCKET};
 
 /// Far longer than an answer takes, and no time for a person.
@@ -38,13 +38,9 @@ pub fn ask(root: &Root) -> Option<Answer> {
     let silent =
         |problem: String| Some(Answer::Silent { problem: format!("{}: {problem}", shown.display()) });
     let stream = match open(root) {
-        Ok(stream) => stream,
-        // A path that is too long for a socket is so for a daemon's own too, which then does not begin.
-        Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return None,
-        Err(Errno::EACCES) => return silent("only root may ask it".to_owned()),
-        // So many wait already that one more would have to.
-        Err(Errno::EAGAIN) => return silent("it does not take calls".to_owned()),
-        Err(errno) => return silent(errno.to_string()),
+        Ok(Some(stream)) => stream,
+        Ok(None) => return None,
+        Err(problem) => return silent(problem),
     };
     match exchange(stream) {
         Ok(text) => match serde_json::from_slice::<Report>(&text) {
@@ -82,10 +78,30 @@ pub fn serving(root: &Root, patience: Duration) -> Result<Option<Serving>, root:
     }
 }
 
-fn open(root: &Root) -> Result<OwnedFd, Errno> {
+/// `None` where nobody listens.
+fn open(root: &Root) -> Result<Option<OwnedFd>, String> {
+    let for_root_alone = || "only root may ask it".to_owned();
+    let place = match Place::open(root) {
+        Ok(place) => place,
+        Err(error) if error.is_denied() => return Err(for_root_alone()),
+        // Nor could a daemon have its lock there.
+        Err(error) if error.is_not_found() || matches!(error, root::Error::Folder { .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    match connect_to(&place) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(Errno::ENOENT | Errno::ECONNREFUSED) => Ok(None),
+        Err(Errno::EACCES) => Err(for_root_alone()),
+        // So many wait already that one more would have to.
+        Err(Errno::EAGAIN) => Err("it does not take calls".to_owned()),
+        Err(errno) => Err(errno.to_string()),
+    }
+}
+
+fn connect_to(place: &Place) -> Result<OwnedFd, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    connect(socket.as_raw_fd(), &UnixAddr::new(&root.shown(SOCKET))?)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(&place.path())?)?;
     Ok(socket)
 }
 

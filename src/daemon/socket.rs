@@ -2,8 +2,9 @@
 //! nobody is waited for.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::poll::PollFlags;
@@ -24,6 +25,26 @@ const MOST: usize = 8;
 /// So long one may take from its coming to its end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The socket by its opened folder. By the path that people name it would be out of reach beneath a Root whose own is long:
+/// a socket's path has at most 107 bytes (unix(7)).
+pub(super) struct Place {
+    folder: OwnedFd,
+}
+
+impl Place {
+    /// # Errors
+    /// When its folder cannot be opened.
+    pub(super) fn open(root: &Root) -> Result<Self, root::Error> {
+        Ok(Self { folder: root.folder(Path::new(SOCKET).parent().unwrap_or(Path::new("/")))? })
+    }
+
+    /// As long as this is held.
+    pub(super) fn path(&self) -> PathBuf {
+        let name = Path::new(SOCKET).file_name().unwrap_or_default();
+        PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd())).join(name)
+    }
+}
+
 #[derive(Debug)]
 pub struct Server {
     listener: UnixListener,
@@ -43,12 +64,13 @@ impl Server {
     /// Takes the place of a socket that an earlier daemon has left: that none runs is for the caller to know.
     ///
     /// # Errors
-    /// When it cannot be made, for example because the Root's path is longer than a socket's may be.
+    /// When it cannot be made, for example because /proc is not mounted.
     pub fn bind(root: &Root) -> io::Result<Self> {
         root.remove(SOCKET).map_err(io::Error::other)?;
+        let place = Place::open(root).map_err(io::Error::other)?;
         // Nobody but root may connect, from the first moment.
         let before = umask(Mode::from_bits_truncate(0o177));
-        let listener = UnixListener::bind(root.shown(SOCKET));
+        let listener = UnixListener::bind(place.path());
         umask(before);
         let listener = listener?;
         listener.set_nonblocking(true)?;

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::lxd::command::{Command, on_the_host};
+use crate::lxd::on_host::OnHost;
 
 /// One thing that was looked at, from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,19 +16,19 @@ pub struct Check {
     pub remedy: Option<String>,
     /// The remedy where it is commands on the host of this container, and nothing else.
     #[serde(skip)]
-    pub(crate) on_host: Vec<Command>,
+    pub(crate) on_host: Option<OnHost>,
 }
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remedy {
     text: String,
-    on_host: Vec<Command>,
+    on_host: Option<OnHost>,
 }
 
 impl From<String> for Remedy {
     fn from(text: String) -> Self {
-        Self { text, on_host: Vec::new() }
+        Self { text, on_host: None }
     }
 }
 
@@ -39,9 +39,9 @@ impl From<&str> for Remedy {
 }
 
 /// On the host of this container.
-impl From<Vec<Command>> for Remedy {
-    fn from(commands: Vec<Command>) -> Self {
-        Self { text: on_the_host(&commands), on_host: commands }
+impl From<OnHost> for Remedy {
+    fn from(on_host: OnHost) -> Self {
+        Self { text: on_host.to_string(), on_host: Some(on_host) }
     }
 }
 
@@ -91,7 +91,7 @@ impl About {
 
     fn check(self, status: Status, evidence: String, remedy: Option<Remedy>) -> Check {
         let (remedy, on_host) = remedy.map(|remedy| (remedy.text, remedy.on_host)).unzip();
-        let on_host = on_host.unwrap_or_default();
+        let on_host = on_host.flatten();
         Check { name: self.name, subject: self.subject, status, evidence, remedy, on_host }
     }
 }

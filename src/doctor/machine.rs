@@ -13,6 +13,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: &'a Facts,
     pub(crate) groups: Groups,
+    /// What this container is likely called on its host.
+    pub(crate) likely_name: Option<String>,
     /// `None` beneath another Root than `/`, where no command is run.
     pub(crate) programs: Option<&'a Programs>,
 }

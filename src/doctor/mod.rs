@@ -30,6 +30,7 @@ pub use check::{Check, Status};
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
+use crate::lxd::on_host;
 use crate::worker::selection::is_off;
 use machine::Subject;
 use reconcile::command::Programs;
@@ -71,7 +72,8 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
         let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
-        let subject = Subject { root, config, facts, groups: Groups::read(root), programs };
+        let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
+        let subject = Subject { root, config, facts, groups, likely_name, programs };
         let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
         let engines = engines::check(root, config, facts, programs);
         let toolkit = toolkit::check(&subject, programs);

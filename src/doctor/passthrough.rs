@@ -1,13 +1,18 @@
 //! How a node gets into a container: whether it did, and what to say to whoever made the container.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use amdgpu::{Gpu, NodeFault};
+use amdgpu::{Address, Gpu, NodeFault, Problem};
 
 use super::check::{About, Check, Remedy};
 use super::machine::{Subject, gpus};
 use crate::host::Around;
-use crate::lxd::command::{Client, Container, PLACEHOLDER, on_the_host};
+use crate::lxd::command::{Client, Container, PLACEHOLDER};
+use crate::lxd::on_host::OnHost;
+use crate::task_check::nodes::is_partition;
+
+const DRM: &str = "/sys/class/drm";
 
 /// Tells a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
 /// the concern that it is a check of.
@@ -15,55 +20,98 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
     if !subject.in_container() {
         return None;
     }
-    let driven: Vec<_> = subject.facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).collect();
-    let outside = driven.iter().filter(|gpu| subject.is_left_outside(gpu)).count();
+    // One without a render node is the driver's to speak of, and nobody could pass it in.
+    let is_driven = |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some();
+    let driven: Vec<&Gpu> = subject.facts.amd().filter(is_driven).collect();
+    if driven.is_empty() {
+        return None;
+    }
     let about = About::one(name, "passthrough");
-    let first = *driven.first()?;
-    let (all, inside) = (gpus(driven.len()), driven.len() - outside);
+    let outside: Vec<&Gpu> = driven.iter().copied().filter(|gpu| subject.is_left_outside(gpu)).collect();
+    let inside = driven.len() - outside.len();
+    let outside = Outside { driven: &driven, gpus: outside, hidden: hidden_partitions(subject) };
+    let shown = format!("{} of amdgpu in sysfs", gpus(driven.len() + outside.hidden));
     let kfd = &subject.facts.machine.kfd.node;
     let lacks_kfd = matches!(kfd.state, Err(NodeFault::Missing(_)));
-    Some(match (inside, lacks_kfd) {
-        (0, _) => about.failed(
-            format!("sysfs shows {all} of amdgpu, and none of them in /dev: the driver is there, the passthrough is not"),
-            of_gpu(subject, first, lacks_kfd),
-        ),
-        (_, true) => about.failed(
-            format!(
-                "sysfs shows {all} of amdgpu, and {inside} of them here in /dev, without /dev/kfd, which computing goes \
-                 through: a GPU was passed in, and KFD was not"
-            ),
+    Some(match (inside, outside.gpus.len() + outside.hidden) {
+        (0, _) => about.failed(format!("{shown}, none passed in"), of_gpus(subject, &outside, lacks_kfd)),
+        (_, _) if lacks_kfd => about.failed(
+            format!("{shown}, {inside} of them passed in without /dev/kfd, which computing goes through"),
             of_node(subject, &kfd.path),
         ),
-        (_, false) => about.ok(format!("sysfs shows {all} of amdgpu, and {inside} of them here in /dev")),
+        (_, 0) => about.ok(format!("{shown}, {inside} of them passed in")),
+        // Whoever passed in two of eight may have meant it.
+        (_, others) => about.warning(
+            format!(
+                "{shown}, {inside} of them passed in: right, if the other {others} are not for this container"
+            ),
+            of_gpus(subject, &outside, false),
+        ),
     })
 }
 
-/// The commands on the host, for LXD and Incus with the container's own gid of render: without `gid=` the node
-/// would be root's, which nobody in a nested user namespace can open.
-fn of_gpu(subject: &Subject<'_>, gpu: &Gpu, with_kfd: bool) -> Remedy {
+/// What was not passed in.
+struct Outside<'a> {
+    /// What amdgpu has, here or not: a card has its place among these, and its device a name by that.
+    driven: &'a [&'a Gpu],
+    gpus: Vec<&'a Gpu>,
+    /// How many partitions there are beside these of which nothing else is known here.
+    hidden: usize,
+}
+
+/// KFD shows no node of a GPU that the device cgroup keeps out (kfd_devcgroup_check_permission), as LXD's does what it was
+/// not told to pass. A card is found without it; a further partition is not, and counts among the nodes that are hidden.
+fn hidden_partitions(subject: &Subject<'_>) -> usize {
+    let is_hidden = |gpu: &&Gpu| gpu.problems.contains(&Problem::HiddenByKfd);
+    subject.facts.machine.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())
+}
+
+/// The render nodes that a hidden partition may have: those of partitions that KFD names nowhere and that are not here. A card
+/// that is cut into fewer parts than it could be has some to spare, and `lxd advise` passes them as well.
+fn nodes_of_hidden(subject: &Subject<'_>) -> Vec<PathBuf> {
+    let known: Vec<&Path> =
+        subject.facts.amd().filter_map(|gpu| Some(gpu.render.as_ref()?.path.as_path())).collect();
+    let names = subject.root.list(DRM).unwrap_or_default();
+    let numbers: BTreeSet<u32> =
+        names.iter().filter_map(|name| name.to_str()?.strip_prefix("renderD")?.parse().ok()).collect();
+    let is_partition = |name: &str| is_partition(subject.root, &Path::new(DRM).join(name).join("device"));
+    let names = numbers.iter().map(|number| format!("renderD{number}")).filter(|name| is_partition(name));
+    let paths = names.map(|name| Path::new("/dev/dri").join(name));
+    paths.filter(|path| !known.contains(&path.as_path()) && !subject.root.exists(path)).collect()
+}
+
+/// What passes each of them: for LXD and Incus on the host, with the container's own gid of render, for without `gid=` a
+/// node would be root's, which nobody in a nested user namespace can open.
+fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Remedy {
     let kfd = &subject.facts.machine.kfd.node.path;
+    let hidden = if outside.hidden > 0 { nodes_of_hidden(subject) } else { Vec::new() };
+    let render = |gpu: &Gpu| gpu.render.as_ref().map(|node| node.path.clone());
     let Some(container) = container(subject) else {
-        let render = gpu.render.as_ref().map_or(Path::new("/dev/dri/renderD…"), |node| &node.path);
-        return format!("start it with --device {} --device {}", kfd.display(), render.display()).into();
+        let nodes = outside.gpus.iter().copied().filter_map(render).chain(hidden);
+        let devices = std::iter::once(kfd.clone()).chain(nodes);
+        let devices: Vec<String> = devices.map(|path| format!("--device {}", path.display())).collect();
+        return format!("start it with {}", devices.join(" ")).into();
     };
-    let further_partition = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
-    let of_gpu = match (&gpu.render, gpu.pci) {
-        (_, Some(address)) if !further_partition => Some(container.add_gpu("gpu0", address)),
-        (Some(node), _) => Some(container.add_node(&node.path)),
-        (None, _) => None,
-    };
-    let Some(of_gpu) = of_gpu else {
-        return format!("rocworker lxd advise on the host names the {} commands", container.client.program())
-            .into();
-    };
+    let places: BTreeSet<Address> = outside.driven.iter().copied().filter_map(address).collect();
+    let wanted: BTreeSet<Address> = outside.gpus.iter().copied().filter_map(address).collect();
+    let cards = places.iter().enumerate().filter(|(_, card)| wanted.contains(card));
+    let cards = cards.map(|(place, card)| container.add_gpu(&format!("gpu{place}"), *card));
+    let further = outside.gpus.iter().copied().filter(|gpu| address(gpu).is_none());
+    let further = further.filter_map(render).chain(hidden).map(|path| container.add_node(&path));
     let of_kfd = with_kfd.then(|| container.add_node(kfd));
-    of_kfd.into_iter().chain([of_gpu]).collect::<Vec<_>>().into()
+    OnHost::new(&container, of_kfd.into_iter().chain(cards).chain(further).collect()).into()
+}
+
+/// By what LXD and Incus pass a card with its first partition; a further one has no PCI function, and its node alone.
+fn address(gpu: &Gpu) -> Option<Address> {
+    let is_further = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
+    gpu.pci.filter(|_| !is_further)
 }
 
 /// One node by its path.
 pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
     match container(subject) {
-        Some(container) => vec![container.add_node(path)].into(),
+        Some(container) => OnHost::new(&container, vec![container.add_node(path)]).into(),
         None => format!("start the container with --device {}", path.display()).into(),
     }
 }
@@ -72,15 +120,17 @@ pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
 pub(super) fn of_rights(subject: &Subject<'_>) -> String {
     match container(subject) {
         Some(container) => {
-            format!("{}, with the device that passes it in", on_the_host(&[container.set_rights("DEVICE")]))
+            let set = OnHost::new(&container, vec![container.set_rights("DEVICE")]);
+            format!("{set}, with the device that passes it in")
         }
         None => "give the node group render and mode 0660 on the host: a container shows it as it is there"
             .to_owned(),
     }
 }
 
-fn container(subject: &Subject<'_>) -> Option<Container<'static>> {
+fn container<'a>(subject: &'a Subject<'_>) -> Option<Container<'a>> {
     let around = subject.facts.virtualization.as_ref().map(Around::name)?;
     let client = Client::of_container(around)?;
-    Some(Container { client, name: PLACEHOLDER, gid: subject.groups.gid("render") })
+    let name = subject.likely_name.as_deref().unwrap_or(PLACEHOLDER);
+    Some(Container { client, name, gid: subject.groups.gid("render") })
 }

@@ -6,10 +6,14 @@ use root::Root;
 use crate::config::Config;
 use crate::doctor::{self, Check, Status};
 use crate::facts::Facts;
-use crate::lxd::command::{Command, on_the_host};
+use crate::lxd::on_host::OnHost;
+
+/// Some five lines of a terminal, with three commands or four. Juju keeps a status of any length; the table of `juju status`
+/// shows 120 letters of it (juju/cmd/juju/status/output_tabular.go), and `--format=yaml` all.
+const READABLE: usize = 400;
 
 /// In a line; `None` where doctor finds nothing wrong. In a container to which nodes were not passed, all of the
-/// commands that pass them: one alone makes no GPU usable.
+/// commands that pass them, for one alone makes no GPU usable; where they are many, what prints them.
 pub(super) fn hindrance(
     root: &Root,
     config: &Config,
@@ -22,22 +26,15 @@ pub(super) fn hindrance(
 fn told(checks: &[Check]) -> Option<String> {
     let of = |status| checks.iter().find(|check| check.status == status && check.remedy.is_some());
     let first = of(Status::Failed).or_else(|| of(Status::Warning))?;
-    let remedy = if first.on_host.is_empty() {
-        first.remedy.clone()?
-    } else {
-        let mut commands: Vec<Command> = Vec::new();
-        for command in checks.iter().filter(|check| check.status == Status::Failed).flat_map(|it| &it.on_host)
-        {
-            if !commands.contains(command) {
-                commands.push(command.clone());
-            }
-        }
-        on_the_host(&commands)
-    };
     // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
     let thing = first.subject.as_ref().filter(|subject| subject.contains(['/', ':']));
     let subject = thing.map_or_else(String::new, |subject| format!("{subject} "));
-    Some(format!("{subject}{}: {remedy}", first.evidence))
+    let said = |remedy: &str| format!("{subject}{}: {remedy}", first.evidence);
+    let Some(on_host) = &first.on_host else { return first.remedy.as_deref().map(said) };
+    let alike = checks.iter().filter(|check| check.status == first.status);
+    let all = alike.filter_map(|check| check.on_host.clone()).fold(on_host.clone(), OnHost::and);
+    let whole = said(&all.to_string());
+    Some(if whole.chars().count() > READABLE { said(&all.in_brief()) } else { whole })
 }
 
 #[cfg(test)]
@@ -46,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::About;
-    use crate::lxd::command::{Client, Container, PLACEHOLDER};
+    use crate::lxd::command::{Client, Command, Container, PLACEHOLDER};
 
     #[test]
     fn the_first_thing_that_fails_is_told_and_of_a_container_each_command_once() {
@@ -54,6 +51,9 @@ mod tests {
         let kfd = lxd.add_node(Path::new("/dev/kfd"));
         let gpu = lxd.add_node(Path::new("/dev/dri/renderD128"));
         let about = |subject: &str| About::one("nodes", subject);
+        let on_host = |commands: &[&Command]| {
+            OnHost::new(&lxd, commands.iter().map(|command| (*command).clone()).collect())
+        };
         for (checks, expected) in [
             (vec![about("/dev/kfd").ok("fine")], None),
             (
@@ -66,22 +66,49 @@ mod tests {
             ),
             (
                 vec![
-                    about("passthrough").failed("none of them in /dev", vec![kfd.clone(), gpu.clone()]),
-                    about("/dev/kfd").failed("is not there", vec![kfd.clone()]),
+                    about("passthrough").failed("none of them in /dev", on_host(&[&kfd, &gpu])),
+                    about("/dev/kfd").failed("is not there", on_host(&[&kfd])),
                     about("/dev/dri/renderD129").warning("is not there", "look"),
                 ],
                 Some(format!("none of them in /dev: on the host: {kfd} && {gpu}")),
             ),
             (
                 vec![
-                    about("/dev/kfd").failed("is not there", vec![kfd.clone()]),
-                    about("passthrough").failed("none of them in /dev", vec![gpu.clone()]),
+                    about("/dev/kfd").failed("is not there", on_host(&[&kfd])),
+                    about("passthrough").failed("none of them in /dev", on_host(&[&gpu])),
                     about("GPU 1").failed("cannot be opened", "on the host: see to its group"),
                 ],
                 Some(format!("/dev/kfd is not there: on the host: {kfd} && {gpu}")),
             ),
+            (
+                vec![
+                    about("passthrough").warning("right, if the other is another's", on_host(&[&gpu])),
+                    about("/dev/kfd").ok("fine"),
+                ],
+                Some(format!("right, if the other is another's: on the host: {gpu}")),
+            ),
         ] {
             assert_eq!(told(&checks), expected);
+        }
+    }
+
+    #[test]
+    fn more_commands_than_can_be_read_are_told_by_what_prints_them() {
+        for (name, called) in
+            [(PLACEHOLDER, "CONTAINER"), ("c1", "c1 (its hostname, and likely its name there)")]
+        {
+            let lxd = Container { client: Client::Lxc, name, gid: Some(992) };
+            let kfd = lxd.add_node(Path::new("/dev/kfd"));
+            let renders =
+                (128..136).map(|minor| lxd.add_node(Path::new(&format!("/dev/dri/renderD{minor}"))));
+            let commands = std::iter::once(kfd.clone()).chain(renders).collect();
+            let check =
+                About::one("virtualization", "passthrough").failed("none", OnHost::new(&lxd, commands));
+            let expected = format!(
+                "none: on the host: rocworker lxd advise --container {called} prints the 9 commands, and so does rocworker \
+                 doctor in here; the first is {kfd}"
+            );
+            assert_eq!(told(&[check]), Some(expected));
         }
     }
 }

@@ -63,13 +63,6 @@ impl fmt::Display for Command {
     }
 }
 
-/// All of them, one after the other, for whoever sees only the container.
-#[must_use]
-pub fn on_the_host(commands: &[Command]) -> String {
-    let shown: Vec<String> = commands.iter().map(ToString::to_string).collect();
-    format!("on the host: {}", shown.join(" && "))
-}
-
 /// Commands for one container.
 #[derive(Debug, Clone, Copy)]
 pub struct Container<'a> {

@@ -15,7 +15,7 @@ mod sysfs;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use root::{CAPTURE_FILE, Recording, Root};
 use serde::Serialize;
@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::detection::Detection;
 use crate::doctor;
 use crate::facts::Facts;
+use crate::host::hostname;
 use crate::moment::Moment;
 use collect::{Collector, Entry};
 use reconcile::command::Programs;
@@ -120,16 +121,4 @@ fn json(redactor: &Redactor, answer: &impl Serialize) -> io::Result<String> {
     let mut value = serde_json::to_value(answer)?;
     redactor.names_in(&mut value);
     Ok(format!("{value:#}\n"))
-}
-
-fn hostname(root: &Root) -> Option<String> {
-    let files = ["/proc/sys/kernel/hostname", "/etc/hostname"].iter();
-    let texts = files.filter_map(|file| root.read_text(Path::new(file), 4096).ok());
-    texts.map(|text| text.trim().to_owned()).find(|name| is_hostname(name))
-}
-
-/// As hostname(7) has it.
-fn is_hostname(name: &str) -> bool {
-    let fits = (1..=64).contains(&name.len()) && !name.starts_with(['.', '-']);
-    fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
 }

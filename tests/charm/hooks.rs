@@ -129,10 +129,15 @@ fn real_without_a_usable_gpu_the_status_says_the_one_thing_to_do() {
     without_driver.put("dev/.keep", "");
     fs::remove_file(without_driver.path("capture.json")).ok();
     let lxd = out(&captures::phoenix());
-    lxd.put("dev/lxd/sock", "");
-    lxd.put("run/systemd/container", "lxc\n");
-    fs::remove_file(lxd.path("capture.json")).ok();
-    for (name, laid) in [("none", none), ("no-nodes", without_driver), ("lxd", lxd)] {
+    let several = out(&layout::Machine::demo());
+    for lxd in [&lxd, &several] {
+        lxd.put("dev/lxd/sock", "");
+        lxd.put("run/systemd/container", "lxc\n");
+        lxd.put("proc/sys/kernel/hostname", "juju-3f2a81-0\n");
+        fs::remove_file(lxd.path("capture.json")).ok();
+    }
+    let machines = [("none", none), ("no-nodes", without_driver), ("lxd", lxd), ("lxd-several", several)];
+    for (name, laid) in machines {
         let status = Unit::new().run(laid.top(), "hooks/install").status();
         insta::assert_snapshot!(format!("blocked-{name}"), status.replace(laid.top().to_str().unwrap(), ""));
     }

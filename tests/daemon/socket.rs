@@ -1,14 +1,20 @@
 //! What the socket does with those who do not ask as `rocworker status` does.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use layout::{Machine, Nodes};
+use rocworker::daemon::ask::{Answer, Serving, ask, serving};
+use root::Root;
 use serde_json::Value;
+use support::detect::scratch;
 
 use crate::laid::Laid;
-use crate::running::{SOCKET, answer, applied};
+use crate::running::{SOCKET, answer, applied, eventually};
 
 #[test]
 fn one_line_is_answered_by_one_object_and_nothing_else_is() {
@@ -55,13 +61,34 @@ fn status_does_not_wait_for_one_that_does_not_answer() {
     assert_eq!(laid.json(&["status"])["daemon"], Value::Null, "the socket leads to nobody");
 }
 
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 /// A socket's path has at most 107 bytes (unix(7)).
 #[test]
-fn beneath_a_root_whose_path_is_too_long_for_a_socket_no_daemon_runs_and_status_says_so() {
-    let above = tempfile::tempdir().unwrap();
-    let top = above.path().join("a".repeat(110));
-    std::fs::create_dir(&top).unwrap();
-    let root = root::Root::open(&top).unwrap();
-    assert!(rocworker::daemon::socket::Server::bind(&root).is_err());
-    assert_eq!(rocworker::daemon::ask::ask(&root), None);
+fn beneath_a_root_whose_path_is_longer_than_a_sockets_the_daemon_is_asked_all_the_same() {
+    let above = scratch();
+    let top = above.path().join("a".repeat(130));
+    fs::create_dir(&top).unwrap();
+    Machine::demo().lay_out(&top, Nodes::Recorded).unwrap();
+    let root = Root::open(&top).unwrap();
+    assert_eq!(ask(&root), None);
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+    serve.arg("--root").arg(&top).arg("serve").stdin(Stdio::null()).stderr(Stdio::null());
+    let served = Served(serve.spawn().unwrap());
+    eventually(
+        "it answers",
+        || matches!(ask(&root), Some(Answer::Report(report)) if report.pid == served.0.id()),
+    );
+    assert_eq!(serving(&root, Duration::ZERO).unwrap(), Some(Serving::Process(served.0.id())));
+    let mode = top.join(SOCKET).metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    drop(served);
+    assert_eq!(ask(&root), None);
 }

@@ -1,6 +1,6 @@
 //! Installed, upgraded, downgraded, removed and purged, with apply on and off.
 
-use crate::worker::{CONFIG, RECEIPT, RULES, SYSTEMCTL_SAID, Worker, on, on_both, same};
+use crate::worker::{CONFIG, RECEIPT, RULES, STOPPED, SYSTEMCTL_SAID, Worker, on, on_both, same};
 
 /// Where `systemctl enable` puts links.
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
@@ -117,7 +117,6 @@ fn real_an_upgrade_makes_no_worker_of_a_machine_with_a_spec_alone() {
 /// The program that runs would take back what the new one writes.
 #[test]
 fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {
-    const STOPPED: &str = "/run/rocworker.stopped";
     let Some(worker) = on("trixie") else { return };
     worker.install();
     worker.machine.put(CONFIG, "restart: now\n");

@@ -6,7 +6,7 @@ use lab::package::Package;
 use lab::repository::Repository;
 use lab::server::Server;
 
-use crate::worker::{CONFIG, RECEIPT, RULES, WRAPPER, Worker, on, same};
+use crate::worker::{CONFIG, RECEIPT, RULES, STOPPED, SYSTEMCTL_SAID, WRAPPER, Worker, on, same};
 
 /// What hinders a removal, what takes the hindrance away, and what is said.
 struct Hindrance {
@@ -104,6 +104,35 @@ fn real_a_removal_stops_where_something_would_dangle() {
         worker.dpkg(&["--remove", "rocworker"]).well();
         worker.names_nothing_that_is_gone(name);
     }
+}
+
+/// Its owner's word on what runs counts for more than a removal that came to nothing.
+#[test]
+fn real_a_removal_that_stops_starts_what_it_has_stopped_and_nothing_else() {
+    let Some(worker) = on("trixie") else { return };
+    worker.install();
+    for (runs, before) in [(true, ""), (false, ""), (false, "rocworker.service\n")] {
+        worker.apply();
+        worker.machine.put(RULES, "# mine\n");
+        worker.machine.call(&["rm", "-f", "/run/lab/inactive", STOPPED]).well();
+        if !runs {
+            worker.machine.put("/run/lab/inactive", "");
+        }
+        // What an upgrade has noted that was killed after it had stopped it.
+        if !before.is_empty() {
+            worker.machine.put(STOPPED, before);
+        }
+        worker.machine.call(&["rm", "-f", SYSTEMCTL_SAID]).well();
+        worker.dpkg(&["--remove", "rocworker"]).badly();
+        let asked = worker.machine.text(SYSTEMCTL_SAID).unwrap();
+        let starts = asked.lines().any(|line| line.ends_with(" start rocworker.service"));
+        assert_eq!(starts, runs || !before.is_empty(), "{runs} {before:?}: {asked}");
+        assert_eq!(worker.machine.text(STOPPED), None, "{runs} {before:?}");
+        worker.rocworker(&["undo", "--force"]).well();
+    }
+    worker.machine.call(&["rm", "-f", "/run/lab/inactive"]).well();
+    worker.dpkg(&["--remove", "rocworker"]).well();
+    assert_eq!(worker.machine.text(STOPPED), None, "nothing of it is left to be started");
 }
 
 /// The package's other versions, and the daemon, take nothing of it up again.

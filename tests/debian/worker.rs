@@ -22,6 +22,9 @@ const DAEMON_JSON: &str = "/etc/docker/daemon.json";
 const CONTAINERD_SAYS: &str = "# ours\nversion = 3\n[metrics]\n  address = \"127.0.0.1:1338\"\n";
 const DOCKER_SAYS: &str = "{\n    \"log-driver\": \"journald\"\n}\n";
 
+/// What ran and was stopped, as the package's scripts note it.
+pub(crate) const STOPPED: &str = "/run/rocworker.stopped";
+
 /// What systemctl was asked for.
 pub(crate) const SYSTEMCTL_SAID: &str = "/run/lab/systemctl";
 

@@ -219,15 +219,17 @@ fn where_rocworker_has_nothing_to_do_everything_is_skipped_with_that_reason() {
 fn inside_lxd_a_missing_passthrough_is_told_from_a_missing_driver() {
     let (code, answer) = doctor(&lxd().remove("/dev/dri/card1").remove("/dev/dri/renderD129"));
     assert_eq!(code, 0, "one of two is somebody's choice: {answer:#}");
-    assert_check(find(&answer, "virtualization", "passthrough"), "ok", "2 GPUs of amdgpu, and 1 of them", "");
+    let evidence = "2 GPUs of amdgpu in sysfs, 1 of them passed in";
+    let remedy = "lxc config device add CONTAINER gpu1 gpu pci=0000:83:00.0 gid=992 mode=0660";
+    assert_check(find(&answer, "virtualization", "passthrough"), "warning", evidence, remedy);
     assert_check(find(&answer, "nodes", "GPU 1"), "skipped", "not passed into this container", "");
     assert_check(find(&answer, "blacklist", ""), "skipped", "the host loads the driver", "");
 
     let none = lxd().remove("/dev/dri").put("/etc/group", "render:x:110:\n");
     let (code, answer) = doctor(&none);
     assert_eq!(code, 3);
-    let remedy = "lxc config device add CONTAINER gpu0 gpu pci=0000:03:00.0 gid=110 mode=0660";
-    assert_check(find(&answer, "virtualization", "passthrough"), "failed", "the passthrough is not", remedy);
+    let remedy = "lxc config device add CONTAINER gpu0 gpu pci=0000:03:00.0 gid=110 mode=0660 && lxc";
+    assert_check(find(&answer, "virtualization", "passthrough"), "failed", "none passed in", remedy);
 
     let (_, answer) = doctor(&lxd().remove("/dev/kfd"));
     let remedy =
@@ -260,7 +262,8 @@ fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_
     let docker = lxd().remove("/dev/lxd").put("/.dockerenv", "").remove("/dev/dri");
     let (_, answer) = doctor(&docker);
     let passthrough = find(&answer, "virtualization", "passthrough");
-    assert_check(passthrough, "failed", "passthrough", "--device /dev/kfd --device /dev/dri/renderD128");
+    let devices = "--device /dev/kfd --device /dev/dri/renderD128 --device /dev/dri/renderD129";
+    assert_check(passthrough, "failed", "none passed in", devices);
 }
 
 #[test]

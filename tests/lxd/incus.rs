@@ -148,11 +148,13 @@ fn real_incus_gives_a_plain_gpu_every_vendors_card_for_root_alone_and_no_kfd() {
     let said = incus.say(
         "incus config device add c1 all gpu >&2
          incus start c1 >&2
-         incus exec c1 -- sh -c \"stat -c '%n %a %u:%g' /dev/dri/card0 /dev/dri/renderD129; ls /dev/kfd 2>&1 || true\"",
+         incus exec c1 -- sh -c \"stat -c '%n %a %u:%g' /dev/dri/card0 /dev/dri/renderD129; ls /dev/kfd 2>&1 || true\"
+         incus config device add c2 gpu0 gpu pci=0000:03:00.0 2>&1 || true",
     );
-    let [nvidia, amd, kfd] = said.lines().collect::<Vec<_>>().try_into().unwrap();
+    let [nvidia, amd, kfd, other] = said.lines().collect::<Vec<_>>().try_into().unwrap();
     assert_eq!((nvidia, amd), ("/dev/dri/card0 660 0:0", "/dev/dri/renderD129 660 0:0"));
     assert!(kfd.contains("No such file"), "{kfd}");
+    assert!(other.contains("not found"), "what doctor has as the likely name: {other}");
 }
 
 #[test]

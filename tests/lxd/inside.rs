@@ -1,10 +1,17 @@
 //! What a container says whose host passed it too little.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
 use layout::{Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use rocworker::config::Config;
-use rocworker::doctor::{Status, examine};
+use rocworker::doctor::{Check, Status, examine};
 use rocworker::facts::Facts;
 use root::Root;
+use serde_json::Value;
+use support::real;
 
 /// A card in a container of LXD's, everything passed as `lxd advise` says.
 fn container() -> Machine {
@@ -25,37 +32,127 @@ fn laid_out(machine: &Machine) -> (tempfile::TempDir, Root) {
     (dir, root)
 }
 
+#[track_caller]
+fn passthrough(machine: &Machine) -> Check {
+    let (_dir, root) = laid_out(machine);
+    let config = Config::read(&root).unwrap();
+    let diagnosis = examine(&root, &config, &Facts::read(&root), None);
+    let is_it = |check: &Check| check.subject.as_deref() == Some("passthrough");
+    diagnosis.checks.into_iter().find(is_it).unwrap()
+}
+
 #[test]
 fn doctor_tells_a_gpu_that_came_without_kfd_from_one_that_did_not_come() {
     let groupless = container().remove("/dev/dri").put("/etc/group", "root:x:0:\n");
     for (machine, evidence, remedies) in [
         (container().remove("/dev/kfd"), "without /dev/kfd", &["add CONTAINER kfd unix-char"][..]),
-        (
-            container().remove("/dev/dri"),
-            "none of them in /dev",
-            &["add CONTAINER gpu0 gpu pci=0000:03:00.0"],
-        ),
+        (container().remove("/dev/dri"), "none passed in", &["add CONTAINER gpu0 gpu pci=0000:03:00.0"]),
         (
             groupless.remove("/dev/lxd").put("/dev/incus/sock", ""),
-            "none of them in /dev",
+            "none passed in",
             &[
                 "incus config device add CONTAINER gpu0 gpu pci=0000:03:00.0 gid=GID-OF-RENDER-IN-THE-CONTAINER ",
             ],
         ),
         (
             container().remove("/dev/dri").remove("/dev/kfd"),
-            "none of them in /dev",
+            "none passed in",
             &["add CONTAINER kfd unix-char", "&& lxc config device add CONTAINER gpu0 gpu pci="],
         ),
     ] {
-        let (_dir, root) = laid_out(&machine);
-        let config = Config::read(&root).unwrap();
-        let diagnosis = examine(&root, &config, &Facts::read(&root), None);
-        let check =
-            diagnosis.checks.iter().find(|check| check.subject.as_deref() == Some("passthrough")).unwrap();
+        let check = passthrough(&machine);
         assert!(check.status == Status::Failed && check.evidence.contains(evidence), "{check:?}");
         let remedy = check.remedy.as_deref().unwrap();
         assert!(remedies.iter().all(|part| remedy.contains(part)), "{remedy}");
         assert_eq!(remedy.matches("unix-char").count(), usize::from(remedies[0].contains("kfd")), "{remedy}");
     }
+}
+
+/// What passes the demo's machine into a container: crates/layout/src/sample.rs.
+fn commands(name: &str) -> Vec<String> {
+    let rest = "gid=992 mode=0660";
+    let add = |rest: String| format!("lxc config device add {name} {rest}");
+    let node = |name: &str, path: &str| format!("{name} unix-char source={path} path={path} {rest}");
+    let cards = ["gpu0 gpu pci=0000:03:00.0", "gpu1 gpu pci=0000:c1:00.0"];
+    let partitions =
+        (131..=137).map(|minor| node(&format!("renderD{minor}"), &format!("/dev/dri/renderD{minor}")));
+    let all = std::iter::once(node("kfd", "/dev/kfd")).chain(cards.map(|it| format!("{it} {rest}")));
+    all.chain(partitions).map(add).collect()
+}
+
+/// The demo's machine as LXD shows it inside: the host's sysfs, and in /dev what was passed.
+fn demo(hostname: &str) -> Machine {
+    Machine::demo()
+        .put("/proc/sys/kernel/hostname", format!("{hostname}\n"))
+        .put("/dev/lxd/sock", "")
+        .remove("/dev/kfd")
+        .remove("/dev/dri")
+}
+
+#[test]
+fn each_card_that_is_outside_has_its_command_with_the_hostname_as_the_containers_likely_name() {
+    let all = |name: &str| commands(name).join(" && ");
+    let likely = |name: &str| format!("on the host, where this is likely called {name}: {}", all(name));
+    for (hostname, remedy) in [
+        ("juju-3f2a81-0", likely("juju-3f2a81-0")),
+        ("farm-3.example.org", likely("farm-3")),
+        ("localhost", format!("on the host: {}", all("CONTAINER"))),
+        ("x;reboot", format!("on the host: {}", all("CONTAINER"))),
+    ] {
+        let check = passthrough(&demo(hostname));
+        assert_eq!(check.status, Status::Failed, "{check:?}");
+        assert_eq!(check.evidence, "9 GPUs of amdgpu in sysfs, none passed in");
+        assert_eq!(check.remedy.as_deref(), Some(remedy.as_str()));
+    }
+}
+
+/// As a device cgroup has it that keeps GPUs out, KFD shows nothing of their nodes (kfd_topology.c): as nobody, who may
+/// not read them.
+#[test]
+fn real_a_partition_that_kfd_hides_has_its_command_too() {
+    if !real::require_root(&[]) {
+        return;
+    }
+    let (dir, _) = laid_out(&demo("c1"));
+    let program = dir.path().join("rocworker");
+    fs::copy(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let doctor = || {
+        let mut command = Command::new(&program);
+        command.arg("--root").arg(dir.path()).args(["--output", "json", "doctor"]);
+        let output = command.uid(65534).gid(65534).output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let checks = said["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["subject"] == "passthrough").unwrap().clone()
+    };
+    let shown = doctor();
+    assert_eq!(shown["evidence"], "9 GPUs of amdgpu in sysfs, none passed in");
+    for node in 1..=9 {
+        let properties = format!("sys/class/kfd/kfd/topology/nodes/{node}/properties");
+        fs::set_permissions(dir.path().join(properties), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert_eq!(doctor(), shown);
+}
+
+#[test]
+fn one_card_of_several_is_somebodys_choice_that_should_be_looked_at() {
+    let one = Machine::demo().put("/proc/sys/kernel/hostname", "c1\n").put("/dev/lxd/sock", "");
+    let one = (130..=137).fold(one, |machine, minor| machine.remove(&format!("/dev/dri/renderD{minor}")));
+    let check = passthrough(&one);
+    assert_eq!(check.status, Status::Warning, "{check:?}");
+    assert_eq!(
+        check.evidence,
+        "9 GPUs of amdgpu in sysfs, 1 of them passed in: right, if the other 8 are not for this container"
+    );
+    let others: Vec<_> = commands("c1").split_off(2);
+    let remedy = format!("on the host, where this is likely called c1: {}", others.join(" && "));
+    assert_eq!(check.remedy, Some(remedy), "gpu0 is the one that is here");
+
+    let docker = one.remove("/dev/lxd").put("/.dockerenv", "");
+    let remedy = passthrough(&docker).remedy.unwrap();
+    assert!(
+        remedy.starts_with("start it with --device /dev/kfd --device /dev/dri/renderD130 --"),
+        "{remedy}"
+    );
+    assert!(remedy.ends_with(" --device /dev/dri/renderD137"), "{remedy}");
 }

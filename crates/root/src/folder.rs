@@ -61,6 +61,16 @@ impl Root {
         }
     }
 
+    /// Opens a folder that is reached without any link, for a call of the kernel that takes a descriptor, or a path that
+    /// would be too long.
+    ///
+    /// # Errors
+    /// When it is not there, is no folder, or stands behind a link.
+    pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
+        let path = path.as_ref();
+        self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
+    }
+
     /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
     /// followed on the way.
     pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
