@@ -230,6 +230,15 @@ impl<'a> Scanner<'a> {
         Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
     }
 
+    /// Behind an element of an array: goes to the next one where that is a string with no space in front of it.
+    #[inline(always)]
+    pub(crate) fn has_another_string(&mut self) -> bool {
+        let bytes = self.text.as_bytes();
+        let has = bytes.get(self.at) == Some(&b',') && bytes.get(self.at + 1) == Some(&b'"');
+        self.at += usize::from(has);
+        has
+    }
+
     /// From the quotation mark of a string to behind its end; whether there is an escape in it.
     #[inline(always)]
     fn past_string(&mut self) -> Result<bool, Fault> {

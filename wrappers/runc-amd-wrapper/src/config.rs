@@ -55,7 +55,7 @@ pub fn read(path: PathBuf, seen: Option<(Fd, Stat)>) -> Result<Config, (PathBuf,
 fn read_again(file: &Fd, found: &Stat) -> Option<Vec<u8>> {
     let size = usize::try_from(found.size).ok()?;
     // And for what is learnt from it.
-    sys::provide(size + 5 * 1024);
+    sys::provide(size + 2560);
     let mut bytes = Vec::with_capacity(size + 1);
     (sys::read_from_start(file, &mut bytes, size + 1) == Ok(size)).then_some(bytes)
 }

@@ -287,7 +287,7 @@ impl Create<'_> {
         };
         let (lock, leased) = lock;
         // For what becomes of each GPU on the way into the bundle, the record included.
-        sys::provide(chosen.len() * 960 + 3 * 1024);
+        sys::provide(chosen.len() * 912 + 3328);
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
         let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);

@@ -59,7 +59,7 @@ global_asm!(
 pub(crate) static SEEN: Slot = Slot(UnsafeCell::new((false, MaybeUninit::zeroed())));
 
 /// Whether it is filled, and with what.
-pub(crate) struct Slot(UnsafeCell<(bool, MaybeUninit<Seen>)>);
+pub(crate) struct Slot(UnsafeCell<(bool, MaybeUninit<Seen<'static>>)>);
 
 // SAFETY: it is filled before the program has threads, and emptied by its first one, before there are others.
 unsafe impl Sync for Slot {}
@@ -67,14 +67,14 @@ unsafe impl Sync for Slot {}
 impl Slot {
     /// # Safety
     /// There is one thread.
-    unsafe fn put(&self, seen: Seen) {
+    unsafe fn put(&self, seen: Seen<'static>) {
         // SAFETY: by the contract nobody else looks at it.
         unsafe { *self.0.get() = (true, MaybeUninit::new(seen)) };
     }
 
     /// # Safety
     /// There is one thread.
-    pub(crate) unsafe fn take(&self) -> Seen {
+    pub(crate) unsafe fn take(&self) -> Seen<'static> {
         // SAFETY: by the contract nobody else looks at it, and what is filled is initialized.
         unsafe {
             let (is_filled, seen) = &mut *self.0.get();

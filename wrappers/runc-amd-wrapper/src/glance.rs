@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use allocation::policy::{Default, Policy};
 
-use crate::args::{self, Command, Reading};
+use crate::args::{self, Call, Command, Reading};
 use crate::environment::Environment;
 use crate::paths::Paths;
 use crate::store::{Key, valid_id};
@@ -26,7 +26,9 @@ const PIECE: usize = 8 * 1024;
 
 /// What [`glance`] has read that [`crate::wrap::wrap`] would read again.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Seen<'a> {
+    /// What the command line means, where that is certain.
+    pub call: Option<Call<'a>>,
     /// A policy of root's that can be kept.
     pub policy: Option<Policy>,
     /// Of a create or run: its bundle, a regular file, in which a request may stand.
@@ -39,14 +41,15 @@ pub struct Seen {
 /// The environment's `effective_user` does not matter. `paths.own` is the name under which this program was
 /// executed. Where it does not stand there any more there is no answer, or, behind an update at this very
 /// moment, one more round through a wrapper, which counts the rounds.
-pub fn glance(
-    arguments: &[&[u8]],
+pub fn glance<'a>(
+    arguments: &[&'a [u8]],
     environment: &Environment<'_>,
     paths: &Paths,
-    seen: &mut Seen,
+    seen: &mut Seen<'a>,
 ) -> Option<Verdict> {
     let depth = runtime::next_depth(environment.get(runtime::DEPTH)).ok()?;
     let Reading::Certain(call) = args::read(arguments) else { return None };
+    seen.call = Some(call);
     let policy = policy(&paths.policy, paths.owner)?;
     let policys_runtime = match (policy, call.command) {
         (None, _) => None,

@@ -27,7 +27,8 @@ pub struct Devices<'a> {
     chars: OnceCell<Option<Fd>>,
     /// amdgpu's own folder, which has a link for each card that it drives.
     driver: OnceCell<Option<Fd>>,
-    nodes: OnceCell<Option<Fd>>,
+    /// `/dev/dri`, where all nodes are but one.
+    graphics: OnceCell<Option<Fd>>,
     /// The folder of nodes, relative to `chars`, of the device of AMD's that was found last: each has two nodes or more,
     /// which mostly come one behind the other.
     amds: RefCell<Vec<u8>>,
@@ -42,7 +43,7 @@ impl<'a> Devices<'a> {
             dev,
             chars: OnceCell::new(),
             driver: OnceCell::new(),
-            nodes: OnceCell::new(),
+            graphics: OnceCell::new(),
             amds: RefCell::default(),
             target: RefCell::default(),
         }
@@ -53,9 +54,22 @@ impl<'a> Devices<'a> {
         self.chars.get_or_init(|| folder(&self.sys.join("dev/char"))).as_ref().map(Begin::Folder)
     }
 
-    /// `/dev`.
-    fn nodes(&self) -> Option<Begin<'_>> {
-        self.nodes.get_or_init(|| folder(self.dev)).as_ref().map(Begin::Folder)
+    /// Where a path begins for the kernel, and what it is made of. One below `/dev` begins where `/dev` is.
+    fn begin<'p>(&'p self, path: &'p [u8]) -> (Begin<'p>, [&'p [u8]; 2]) {
+        // A rest that begins with another slash would begin at the root.
+        let graphics = path.strip_prefix(b"/dev/dri/").filter(|rest| !rest.starts_with(b"/"));
+        let folder = || self.graphics.get_or_init(|| folder(&self.dev.join("dri"))).as_ref();
+        if let Some(rest) = graphics
+            && let Some(folder) = folder()
+        {
+            return (Begin::Folder(folder), [&[], rest]);
+        }
+        match path.strip_prefix(b"/dev") {
+            Some(rest) if rest.starts_with(b"/") => {
+                (Begin::WorkingFolder, [self.dev.as_os_str().as_bytes(), rest])
+            }
+            _ => (Begin::WorkingFolder, [&[], path]),
+        }
     }
 
     /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`: put into the buffer.
@@ -194,18 +208,13 @@ impl Node {
     ///
     /// One below `/dev` is looked for where `/dev` is.
     pub fn at(path: &Path, devices: &Devices<'_>) -> Result<Self, Error> {
-        let bytes = path.as_os_str().as_bytes();
-        let (begin, rest) = match (bytes.strip_prefix(b"/dev/"), devices.nodes()) {
-            // `/dev//x` is below it as well, and the rest must not begin at the root.
-            (Some(rest), Some(begin)) if !rest.starts_with(b"/") => (begin, rest),
-            _ => (Begin::WorkingFolder, bytes),
-        };
+        let (begin, parts) = devices.begin(path.as_os_str().as_bytes());
         let mut short = ShortPath::default();
         let long;
-        let named = match short.push(rest) {
+        let named = match parts.iter().try_for_each(|part| short.push(part)) {
             Some(()) => Ok(short.as_c_str()),
             None => {
-                long = open::c_string(Path::new(OsStr::from_bytes(rest)));
+                long = open::c_string(Path::new(OsStr::from_bytes(&parts.concat())));
                 long.as_deref().map_err(|errno| *errno)
             }
         };

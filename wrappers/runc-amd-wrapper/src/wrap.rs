@@ -30,8 +30,8 @@ pub enum Verdict {
 
 /// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
 /// `arguments` are those after the program's name; `seen` is what [`crate::glance::glance`] has read for this very call.
-pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths, seen: Seen) -> Verdict {
-    let reading = args::read(arguments);
+pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths, seen: Seen<'_>) -> Verdict {
+    let reading = seen.call.map_or_else(|| args::read(arguments), Reading::Certain);
     let log = Log::of(&reading.global());
     let wrapper = Wrapper { environment, paths, log };
     match wrapper.prepare(&reading, seen) {
@@ -54,7 +54,7 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
-    fn prepare(&self, reading: &Reading<'_>, seen: Seen) -> Result<(PathBuf, u32), String> {
+    fn prepare(&self, reading: &Reading<'_>, seen: Seen<'_>) -> Result<(PathBuf, u32), String> {
         let depth =
             runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
         let policys_runtime = match reading {

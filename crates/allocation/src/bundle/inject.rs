@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use super::{
     Bundle, Device, Error, Process,
     entries::{self, Rule},
-    hooks, mounts, rlimits,
+    hooks, mounts,
+    places::Entry,
+    rlimits,
 };
 use crate::{
     by_path::ByPath,
@@ -157,10 +159,10 @@ impl Process<'_> {
                 continue;
             }
             let mut found = false;
-            for present in self.entries.iter().filter(|present| key_of(&present.text) == key_of(entry)) {
+            for present in self.entries.iter().filter(|present| key_of(present.text()) == key_of(entry)) {
                 found = true;
-                if present.text != *entry {
-                    splices.replace(present.span, string(entry));
+                if present.text() != *entry {
+                    splices.replace(present.span(text), string(entry));
                 }
             }
             if !found {
@@ -168,7 +170,7 @@ impl Process<'_> {
             }
         }
         if let Some(entry) = env_unless_set {
-            let mut all = self.entries.iter().map(|present| &*present.text).chain(env.iter().copied());
+            let mut all = self.entries.iter().map(Entry::text).chain(env.iter().copied());
             if !all.any(|other| key_of(other) == key_of(entry)) {
                 push(&mut missing, &string(entry));
             }
@@ -272,12 +274,17 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
     let mut out = String::with_capacity(nodes.len() * 66);
-    let mut added = Added::with_capacity(nodes.len());
+    let mut kinds = Kinds(Vec::with_capacity(8));
     let (mut number, mut rest) = (Repeated::default(), Repeated::default());
-    for node in nodes {
+    for (at, node) in nodes.iter().enumerate() {
         let Node { major, minor, access, .. } = **node;
         let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
-        if access.is_empty() || effective.iter().any(has) || !added.is_new(major, minor, access) {
+        let is_same = |other: &&Node<'_>| (other.major, other.minor, other.access) == (major, minor, access);
+        let is_repeated = |_| nodes.iter().take(at).any(is_same);
+        if access.is_empty()
+            || effective.iter().any(has)
+            || kinds.may_have(major, minor).is_some_and(is_repeated)
+        {
             continue;
         }
         comma(&mut out);
@@ -296,33 +303,22 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     out
 }
 
-/// The rules that were added.
-struct Added<'i> {
-    rules: Vec<(u32, u32, &'i str)>,
-    /// Of each kind of nodes the greatest minor. They mostly come in order, card nodes and render nodes by turns, which
-    /// have their minors in different parts of one range (drm_drv.c).
-    greatest: Vec<(u32, u32, u32)>,
-}
+/// Of each kind of nodes the greatest minor so far: major, part of the range, minor. They mostly come in order, card nodes
+/// and render nodes by turns, which have their minors in different parts of one range (drm_drv.c).
+struct Kinds(Vec<(u32, u32, u32)>);
 
-impl<'i> Added<'i> {
-    fn with_capacity(rules: usize) -> Self {
-        Self { rules: Vec::with_capacity(rules), greatest: Vec::with_capacity(8) }
-    }
-
-    /// Notes a rule; false where it is not new.
-    fn is_new(&mut self, major: u32, minor: u32, access: &'i str) -> bool {
+impl Kinds {
+    /// Notes a node's number. None: it is greater than those of its kind before, so that it is none of them.
+    fn may_have(&mut self, major: u32, minor: u32) -> Option<()> {
         const PART: u32 = 64;
-        let rule = (major, minor, access);
         let of_kind =
             |(its_major, part, _): &&mut (u32, u32, u32)| (*its_major, *part) == (major, minor / PART);
-        match self.greatest.iter_mut().find(of_kind) {
-            None => self.greatest.push((major, minor / PART, minor)),
+        match self.0.iter_mut().find(of_kind) {
+            None => self.0.push((major, minor / PART, minor)),
             Some((_, _, greatest)) if *greatest < minor => *greatest = minor,
-            Some(_) if self.rules.contains(&rule) => return false,
-            Some(_) => {}
+            Some(_) => return Some(()),
         }
-        self.rules.push(rule);
-        true
+        None
     }
 }
 

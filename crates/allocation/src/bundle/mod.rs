@@ -113,7 +113,7 @@ impl<'a> Bundle<'a> {
 
     /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
     pub fn env(&self) -> impl Iterator<Item = &str> {
-        self.process.entries.iter().map(|entry| &*entry.text)
+        self.process.entries.iter().map(places::Entry::text)
     }
 
     /// The keys of `annotations`.

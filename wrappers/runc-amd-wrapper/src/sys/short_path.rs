@@ -31,16 +31,22 @@ impl ShortPath {
 
     /// Adds a number. core::fmt would take longer than the question to the kernel.
     pub fn push_number(&mut self, number: u32) -> Option<()> {
-        let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
-        let end = self.length + digits;
-        let place = self.bytes.get_mut(self.length..end).filter(|_| end < 64)?;
-        let mut left = number;
-        for digit in place.iter_mut().rev() {
-            *digit = b'0' + u8::try_from(left % 10).unwrap_or_default();
-            left /= 10;
+        let digit = |number: u32| b'0' + u8::try_from(number % 10).unwrap_or_default();
+        match number {
+            // Most are numbers of nodes.
+            0..10 => self.push(&[digit(number)]),
+            10..100 => self.push(&[digit(number / 10), digit(number)]),
+            100..1000 => self.push(&[digit(number / 100), digit(number / 10), digit(number)]),
+            _ => {
+                let (mut digits, mut begin, mut left) = ([0; 10], 10, number);
+                while left > 0 {
+                    begin -= 1;
+                    digits[begin] = digit(left);
+                    left /= 10;
+                }
+                self.push(&digits[begin..])
+            }
         }
-        self.length = end;
-        Some(())
     }
 
     pub fn as_c_str(&self) -> &CStr {
