@@ -41,6 +41,9 @@ impl Options {
                 options.under = Some(rest.by_ref().cloned().collect());
                 break;
             }
+            if !["--runs", "--wrapper", "--rocworker", "--only"].contains(&name.as_str()) {
+                return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}")));
+            }
             let value = rest.next().ok_or_else(|| Refusal::new(format!("{name} needs a value")))?;
             match name.as_str() {
                 "--runs" => {
@@ -50,8 +53,7 @@ impl Options {
                 }
                 "--wrapper" => options.wrapper = Some(program(value)?),
                 "--rocworker" => options.rocworker = Some(program(value)?),
-                "--only" => options.only = Some(value.clone()),
-                _ => return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}"))),
+                _ => options.only = Some(value.clone()),
             }
         }
         Ok(options)
