@@ -124,8 +124,8 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
         major: 226,
         minor: u32::try_from(node(given)).expect("few"),
         file_mode: given.file_mode.unwrap_or(0o660),
-        uid: given.uid,
-        gid: given.gid,
+        uid: given.more.uid,
+        gid: given.more.gid,
         access: given.access(),
     });
     let injection = Injection {

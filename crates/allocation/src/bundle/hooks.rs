@@ -12,15 +12,13 @@ use crate::{
 };
 
 /// Adds the hooks that are not there yet. Returned is the whole object if the bundle has none.
+#[inline(never)]
 pub(super) fn extend(
     text: &str,
     place: Place,
     hooks: &[&Hook<'_>],
     splices: &mut Splices,
 ) -> Result<Option<String>, Error> {
-    if hooks.is_empty() {
-        return Ok(None);
-    }
     if let Some(hook) = hooks.iter().find(|hook| !HOOK_NAMES.contains(&&*hook.name)) {
         return Err(Error::UnknownHook { name: hook.name.to_string() });
     }

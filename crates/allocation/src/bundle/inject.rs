@@ -31,6 +31,13 @@ pub struct Injection<'i> {
     pub hooks: Vec<&'i Hook<'i>>,
 }
 
+impl Injection<'_> {
+    /// Whether there is anything that `mounts` may have to have.
+    fn adds_mounts(&self) -> bool {
+        !self.mounts.is_empty() || self.shm_bytes.is_some() || !self.folders.is_empty()
+    }
+}
+
 /// What the container's process is given, and each that is started in it later.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessEdits<'i> {
@@ -96,6 +103,8 @@ impl Bundle<'_> {
         warn: &mut dyn FnMut(&str),
     ) -> Result<Option<Edited<'_>>, Error> {
         self.certain()?;
+        // What is seldom asked for (limits, mounts, hooks) is never inlined: it stands apart from what each create goes
+        // through, and so does its memory on the stack.
         let mut splices = Splices::default();
         let mut root = Members::default();
         if let Place::Here(process) = self.process_place {
@@ -104,8 +113,12 @@ impl Bundle<'_> {
             splices.extend(self.process_place, Brackets::Object, members.0);
         }
         root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
-        root.add("mounts", mounts::extend(self.text, self.mounts, injection, &mut splices, warn)?);
-        root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
+        if injection.adds_mounts() {
+            root.add("mounts", mounts::extend(self.text, self.mounts, injection, &mut splices, warn)?);
+        }
+        if !injection.hooks.is_empty() {
+            root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);
+        }
         splices.extend(Place::Here(self.root), Brackets::Object, root.0);
         Ok(splices.edited(self.text))
     }

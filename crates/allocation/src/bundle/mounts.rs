@@ -14,6 +14,7 @@ const SHM: &str = "/dev/shm";
 
 /// Adds the mounts that are not there yet. Returned is the whole list if the bundle has none. `warn` is told what is
 /// left out.
+#[inline(never)]
 pub(super) fn extend(
     text: &str,
     place: Place,
@@ -23,9 +24,6 @@ pub(super) fn extend(
 ) -> Result<Option<String>, Error> {
     let Injection { mounts, shm_bytes, folders, .. } = injection;
     let for_gpus = !mounts.is_empty() || shm_bytes.is_some();
-    if !for_gpus && folders.is_empty() {
-        return Ok(None);
-    }
     let present: Vec<(usize, Mount<'_>)> = match entries::read_with_places(text, place, "mounts") {
         Ok(present) => present,
         Err(error) if for_gpus => return Err(error),

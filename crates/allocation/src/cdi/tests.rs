@@ -40,6 +40,20 @@ fn reads_what_rocworker_writes_without_copying_it() {
     assert_eq!((&node.more.kind, node.more.major, node.more.minor), (&None, None, None));
 }
 
+/// A create has hundreds of them, and each page of memory costs as much as a call of the kernel.
+#[test]
+fn what_is_seldom_there_takes_no_room_and_says_nothing() {
+    assert_eq!((size_of::<DeviceNode<'_>>(), size_of::<Device<'_>>()), (64, 64));
+    let spec = Spec::parse(AMD).unwrap();
+    let node = &spec.devices[0].edits.device_nodes[1];
+    let mut same = node.clone();
+    same.more.host_path = None;
+    assert_eq!(&same, node);
+    same.more.host_path = Some("/dev/other".into());
+    assert_ne!(&same, node);
+    assert_eq!((same.host(), node.host()), ("/dev/other", "/dev/dri/renderD128"));
+}
+
 #[test]
 fn reads_every_key_of_a_node_a_mount_and_a_hook() {
     let text = spec_with(
