@@ -115,8 +115,9 @@ impl Race<'_> {
 
     fn create(&self, bundle: &Path, id: &str, dice: &mut Dice) {
         let (pid_file, said) = (bundle.join("pid"), bundle.join("said"));
-        // runc writes the second first, and leaves it where it is killed before the rename.
-        for file in [&pid_file, &bundle.join(".pid")] {
+        // runc writes the second first, and leaves it where it is killed before the rename. What a killed one has started may
+        // write into the third still.
+        for file in [&pid_file, &bundle.join(".pid"), &said] {
             let _ = std::fs::remove_file(file);
         }
         let arguments =
