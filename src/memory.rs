@@ -71,7 +71,7 @@ impl Followed {
     pub fn of(root: &Root, config: &Config) -> Option<Self> {
         let path = config.path();
         let other = (path != root.shown(config::PATH)).then(|| path.to_owned());
-        let says_nothing = config.text().trim().is_empty();
+        let says_nothing = config.says_nothing();
         let sha256 = || Digest::of(config.text().as_bytes()).as_str().to_owned();
         (other.is_some() || !says_nothing).then(|| Self { other, sha256: sha256() })
     }
@@ -82,7 +82,7 @@ impl Followed {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    #[error("{} cannot be read: {problem}; move it away: words of gpu-device-ids are then looked up anew", path.display())]
+    #[error("{} cannot be read: {problem}; move it away, then run rocworker apply, with --config FILE where the last one had it: words of gpu-device-ids are looked up anew, and nobody knows by which configuration this machine was set up", path.display())]
     Damaged { path: PathBuf, problem: String },
     #[error(
         "{} has schema_version {found}, which another rocworker wrote: install that one again, and undo with it before \

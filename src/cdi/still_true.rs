@@ -37,17 +37,15 @@ fn read(text: &str) -> Option<cdi::Spec<'_>> {
     cdi::Spec::parse(text).ok().filter(|spec| spec.kind == KIND && spec.faults().is_empty())
 }
 
-/// Whether the spec gave a GPU's nodes by its own name: its card's address, where cards are named so, else its uuid, else
-/// its index.
+/// Whether the spec gave a GPU's nodes by its own name: its card's address, where cards are named so, else its uuid. An index
+/// is whose turn it is, and nobody's own.
 fn gives(spec: &cdi::Spec<'_>, gpu: &Gpu) -> bool {
     let names_by = |is_so: fn(&str) -> bool| spec.devices.iter().any(|device| is_so(&device.name));
     let uuid = gpu.uuid.as_ref().ok().map(ToString::to_string);
     let name = if names_by(|name| name.parse::<Address>().is_ok()) {
         gpu.pci.map(|address| address.to_string())
-    } else if names_by(|name| name.starts_with("GPU-")) && uuid.is_some() {
-        uuid
     } else {
-        gpu.index.map(|index| index.to_string())
+        uuid
     };
     let device = spec.devices.iter().find(|device| name.as_deref() == Some(&*device.name));
     let gave = |path: &str| device.is_some_and(|it| it.edits.device_nodes.iter().any(|it| it.host() == path));

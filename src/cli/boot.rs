@@ -29,7 +29,8 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 
 /// The end of the program is that of a wrong configuration, as with every command.
 fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
-    let config = session.config_without_restarts()?;
+    // Of the machine's own, where that can be read, it is asked how long to wait.
+    let config = session.config().or_else(|_| session.config_without_restarts())?;
     let mut shown_so_far = Shown::new(session);
     session.with_setup(&config, |setup| {
         Ok(setup.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)

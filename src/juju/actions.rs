@@ -151,11 +151,10 @@ impl Machine<'_> {
         let event = Event::Action(Action::Undo);
         let _turn = self.turn()?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
-        // What the charm sets up afterwards is its own.
-        (state.is_taken_back, state.has_found) = (true, false);
-        state.taken_back_at = self.now.seconds();
+        (state.is_taken_back, state.undo_ended) = (true, false);
         state.write(self.root).map_err(Failure::installation)?;
         let undone = self.undo(event, force)?;
+        self.ended(&mut state)?;
         self.tools.status(&self.taken_back(&undone)?)?;
         let failure = undone.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
         let answer = Answer::new("rocworker status")

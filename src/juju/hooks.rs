@@ -13,7 +13,7 @@ use super::steps::Steps;
 use super::tools::{self, Level};
 use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
-use super::{Event, standing};
+use super::{Action, Event, standing};
 use crate::config::{self, Config};
 use crate::setup::{self, Applied};
 use crate::worker::{daemon, desired};
@@ -95,6 +95,11 @@ impl Machine<'_> {
         let config = parsed(self.root, &text)?;
         let mut state = State::read(self.root).map_err(Failure::installation)?;
         self.join(&mut state)?;
+        if event != Event::Action(Action::Apply)
+            && let Some(workload) = self.of_another(&state, &config)?
+        {
+            return Ok(Brought { workload, applied: None });
+        }
         own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
         if own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)? {
             self.take_over(event, &mut state)?;
@@ -103,7 +108,7 @@ impl Machine<'_> {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok(Brought { workload: self.held(event, &state)?, applied: None });
+            return Ok(Brought { workload: self.held(event, &mut state)?, applied: None });
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
@@ -114,13 +119,12 @@ impl Machine<'_> {
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
     }
 
-    /// Applies, and remembers before the first change that it was the charm that did, and whether somebody else had before
-    /// it: whoever kills this leaves what the hook remove takes back.
+    /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
+    /// hook remove takes back.
     fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
-            state.has_found = self.is_set_up()?;
             state.write(self.root).map_err(Failure::installation)?;
         }
         let mut steps = Steps::default();
@@ -128,7 +132,7 @@ impl Machine<'_> {
             .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
         // Refused before it changed anything: what stands here is still another's.
         if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
-            (state.has_applied, state.has_found) = (false, false);
+            state.has_applied = false;
             state.write(self.root).map_err(Failure::installation)?;
         }
         applied.map_err(of_setup)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store, history};
+use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
 
 use super::Event;
 use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup, parsed};
@@ -15,7 +15,6 @@ use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use crate::config::Config;
 use crate::driver::PACKAGE;
-use crate::memory::Memory;
 use crate::setup::Undone;
 use crate::worker::concern::Concern;
 
@@ -50,13 +49,16 @@ impl Machine<'_> {
             state.write(self.root).map_err(Failure::installation)?;
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        // What waits for a worker's builds to end, and starts it again, is this program.
-        let is_needed = state.is_ours() && self.take_back_whole(event)?;
-        if !state.is_ours() && !Store::new(self.root).receipt().map_err(Failure::installation)?.is_empty() {
+        let is_ours = state.has_applied && !(state.is_taken_back && self.was_applied_since(&state)?);
+        if is_ours || !self.is_set_up()? {
+            // What waits for a worker's builds to end, and starts it again, is this program.
+            let is_needed = is_ours && self.take_back_whole(event)?;
+            own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
+        } else {
+            // The program and the configuration are a part of it, whoever brought them.
             let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
             self.tools.log(Level::Info, text)?;
         }
-        own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
         if self.root.exists(REPORTS) {
             self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
         }
@@ -84,7 +86,7 @@ impl Machine<'_> {
 
     /// After the action undo nothing is set up. One that was killed, or could not begin, is ended by the next hook; what
     /// somebody has applied since is theirs.
-    pub(super) fn held(&self, event: Event, state: &State) -> Result<Workload, Failure> {
+    pub(super) fn held(&self, event: Event, state: &mut State) -> Result<Workload, Failure> {
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         let has_driver = has_driver(&receipt);
         let stays = |entry: &Entry| has_driver && entry.concern == Concern::Packages.as_ref();
@@ -95,17 +97,9 @@ impl Machine<'_> {
             return Ok(Workload::applied_since(self.unit()));
         }
         let undone = self.undo(event, false)?;
+        self.ended(state)?;
         self.log_undone(&undone)?;
         self.taken_back(&undone)
-    }
-
-    /// Whether somebody has run an apply on the machine after the action undo: it clears what that undo has remembered.
-    fn was_applied_since(&self, state: &State) -> Result<bool, Failure> {
-        if Memory::read(self.root).map_err(Failure::installation)?.undone {
-            return Ok(false);
-        }
-        let events = history::read(self.root).map_err(Failure::installation)?;
-        Ok(events.iter().any(|event| event.command == "apply" && event.at >= state.taken_back_at))
     }
 
     /// How the unit stands after an undo.
@@ -118,12 +112,6 @@ impl Machine<'_> {
         let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
         let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
         self.log_lines(&lines)
-    }
-
-    /// Whether anything is set up on the machine; a driver that stayed when a charm went is nothing that somebody has set up.
-    pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        Ok(receipt.entries.iter().any(|entry| entry.concern != Concern::Packages.as_ref()))
     }
 
     /// What an undo has not taken back, the first of it.

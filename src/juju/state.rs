@@ -19,16 +19,13 @@ pub(super) struct State {
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
     pub(super) is_taken_back: bool,
-    /// When that was, in seconds since 1970.
+    /// Whether that has come to its end: what is set up afterwards is somebody else's.
     #[serde(default)]
-    pub(super) taken_back_at: u64,
+    pub(super) undo_ended: bool,
     /// Whether a hook or an action has applied here: only then is it the charm's to take back what is set up. A file without it was
     /// written by a version that applied at once.
     #[serde(default = "at_once")]
     pub(super) has_applied: bool,
-    /// Whether somebody else had set the machine up when the charm first applied: then it stays theirs when the charm goes.
-    #[serde(default)]
-    pub(super) has_found: bool,
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub(super) configuration: Vec<String>,
@@ -62,9 +59,8 @@ impl Default for State {
             schema_version: VERSION,
             units: Vec::new(),
             is_taken_back: false,
-            taken_back_at: 0,
+            undo_ended: false,
             has_applied: false,
-            has_found: false,
             configuration: Vec::new(),
             program: Vec::new(),
         }
@@ -72,11 +68,6 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether what is set up here is the charm's to take back.
-    pub(super) fn is_ours(&self) -> bool {
-        self.has_applied && !self.has_found
-    }
-
     /// What is remembered; nothing where nothing is.
     pub(super) fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {

@@ -101,6 +101,16 @@ impl Workload {
         Self::new(State::Blocked, &text)
     }
 
+    /// Somebody has set the machine up by this command, and not the charm.
+    #[must_use]
+    pub fn of_another(unit: &str, command: &str) -> Self {
+        let text = format!(
+            "Set up by {command} on the machine, and left as it is: juju run {unit} apply has the charm's options take its \
+             place"
+        );
+        Self::new(State::Blocked, &text)
+    }
+
     /// Somebody has set the machine up again after the action undo.
     #[must_use]
     pub fn applied_since(unit: &str) -> Self {

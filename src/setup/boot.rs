@@ -83,7 +83,7 @@ impl Setup<'_> {
     fn boot_by(&self, is_known: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
         let receipt = Store::new(self.root).receipt()?;
-        booted.set_up = is_set_up(&receipt, &Memory::read(self.root)?);
+        booted.set_up = is_set_up(&receipt, &self.remembered(is_known)?);
         if !booted.set_up {
             return Ok(booted);
         }
@@ -91,7 +91,7 @@ impl Setup<'_> {
         let standing = Standing::read(self.root, &receipt);
         let by = if is_known { By::Configuration(&standing) } else { By::Standing(&standing) };
         let wait_s = self.config.boot.wait_s;
-        booted.missing = self.awaited(by)?;
+        booted.missing = self.awaited(by, is_known)?;
         if !booted.missing.is_empty() {
             // What is true no more is gone first: whoever ends this while it waits must not leave it to engines. That
             // the configuration means what is not there yet is no error before the end.
@@ -103,7 +103,7 @@ impl Setup<'_> {
             let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
             while !booted.missing.is_empty() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
-                booted.missing = self.awaited(by)?;
+                booted.missing = self.awaited(by, is_known)?;
             }
         }
         self.refresh(by, &mut booted, told)?;
@@ -117,8 +117,14 @@ impl Setup<'_> {
         Ok(booted)
     }
 
-    fn awaited(&self, by: By<'_>) -> Result<Vec<Awaited>, Error> {
-        let mut facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+    /// What is remembered. Where what should be is not known, it is not needed for what is true, and may be why.
+    fn remembered(&self, is_known: bool) -> Result<Memory, Error> {
+        let memory = Memory::read(self.root);
+        Ok(if is_known { memory? } else { memory.unwrap_or_default() })
+    }
+
+    fn awaited(&self, by: By<'_>, is_known: bool) -> Result<Vec<Awaited>, Error> {
+        let mut facts = Facts::read(self.root).remembering(self.remembered(is_known)?.chosen);
         if let By::Standing(standing) = by
             && standing.is_true(&facts)
         {
@@ -138,7 +144,8 @@ impl Setup<'_> {
         for stage in [Stage::Shape, Stage::Expose] {
             // The CDI spec tells engines of the modes that nodes have after the first stage.
             let receipt = Store::new(self.root).receipt()?;
-            let premises = self.without_apt(&Memory::read(self.root)?, &receipt);
+            let is_known = matches!(by, By::Configuration(_));
+            let premises = self.without_apt(&self.remembered(is_known)?, &receipt);
             let (standing, wanted) = match by {
                 By::Configuration(standing) => (standing, Some(desired(self.config, &premises))),
                 By::Standing(standing) => (standing, None),

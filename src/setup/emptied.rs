@@ -12,18 +12,20 @@ use crate::memory::{Followed, Memory};
 /// not to be given meanwhile. `None` of any other, and where nothing is set up.
 #[must_use]
 pub fn emptied(root: &Root, config: &Config) -> Option<String> {
-    if !config.text().trim().is_empty() {
+    if !config.says_nothing() {
         return None;
     }
     // Of what cannot be read it is said where something is done by it.
     let (memory, receipt) = (Memory::read(root).ok()?, Store::new(root).receipt().ok()?);
     let now = Followed::of(root, config);
     let last = memory.config.as_ref().filter(|last| now.as_ref() != Some(last))?;
-    let is_of_same_place = last.other == now.and_then(|now| now.other);
+    let other = now.and_then(|now| now.other);
+    let is_of_same_place = last.other == other;
+    let option = other.map_or_else(String::new, |path| format!("--config {} ", path.display()));
     (is_of_same_place && is_set_up(&receipt, &memory)).then(|| {
         format!(
             "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, or \
-             after rocworker apply",
+             after rocworker {option}apply",
             config.path().display()
         )
     })

@@ -18,9 +18,9 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
         return;
     }
     for (configuration, options, status) in [
-        (Some("permissions: open\n"), "{}", "was written by hand and is left as it is"),
-        (None, r#"{"restart":"soon"}"#, "restart: unknown variant `soon`"),
-        (None, r#"{"gpu-device-ids":"7"}"#, "gpu-device-ids names \"7\""),
+        (Some("permissions: open\n"), "{}", "Set up by rocworker apply on the machine"),
+        (None, r#"{"restart":"soon"}"#, "Config failed: restart: unknown variant `soon`"),
+        (None, r#"{"gpu-device-ids":"7"}"#, "Set up by rocworker apply on the machine"),
     ] {
         let (laid, unit) = (worker(), Unit::new());
         if let Some(text) = configuration {
@@ -32,7 +32,7 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
         unit.options(options);
         for path in ["hooks/install", "hooks/config-changed"] {
             let told = unit.run(laid.top(), path).status();
-            assert!(told.starts_with("blocked: Config failed: ") && told.contains(status), "{told}");
+            assert!(told.starts_with(&format!("blocked: {status}")), "{told}");
         }
         for _ in 0..2 {
             let told = unit.run(laid.top(), "hooks/remove").well();
@@ -107,28 +107,61 @@ fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
 }
 
 #[test]
-fn real_what_was_set_up_before_the_charm_came_stays_when_it_goes_unless_an_undo_was_asked_for() {
+fn real_what_was_set_up_before_the_charm_came_stays_as_it_is_until_the_action_apply() {
     if !real::require(&["python3", "env"]) {
         return;
     }
-    for is_undone in [false, true] {
+    for takes_over in [false, true] {
         let (laid, unit) = (worker(), Unit::new());
         let before = laid.tree();
         Unit::by_hand(laid.top(), &["apply"]).well();
         let by_hand = laid.tree();
-        unit.run(laid.top(), "hooks/install").well();
-        if is_undone {
-            unit.run(laid.top(), "actions/undo").well();
-            unit.run(laid.top(), "actions/apply").well();
+        unit.options(r#"{"gpu-device-ids":"0","tag":"mine"}"#);
+        for path in ["hooks/install", "hooks/config-changed", "hooks/update-status"] {
+            let told = unit.run(laid.top(), path).status();
+            let begin = "blocked: Set up by rocworker apply on the machine, and left as it is: juju run rocworker/0 apply ";
+            assert!(told.starts_with(begin), "{path}: {told}");
+            assert_eq!(laid.tree(), by_hand, "{path}");
         }
-        assert!(laid.path("etc/cdi/amd.json").exists());
+        if takes_over {
+            let told = unit.run(laid.top(), "actions/apply").status();
+            assert!(told.starts_with("active: "), "{told}");
+            assert_ne!(laid.tree(), by_hand);
+            let told = unit.run(laid.top(), "hooks/update-status").status();
+            assert!(told.starts_with("active: "), "{told}");
+        }
         let told = unit.run(laid.top(), "hooks/remove").well();
         let says_so =
             told.iter().any(|call| call.words().iter().any(|it| it.contains("applied without the charm")));
-        assert_eq!(says_so, !is_undone, "{told:?}");
-        assert_eq!(laid.tree(), if is_undone { before } else { by_hand });
+        assert_eq!(says_so, !takes_over, "{told:?}");
+        assert_eq!(laid.tree(), if takes_over { before } else { by_hand });
         assert!(!laid.path(STATE).exists());
     }
+}
+
+/// What another configuration withholds is not given by the next hook.
+#[test]
+fn real_an_apply_by_another_configuration_is_not_overridden_by_a_hook() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    unit.run(laid.top(), "hooks/install").well();
+    laid.put("root/closed.yaml", "wrapper: {requests: deny}\n");
+    let other = laid.path("root/closed.yaml").display().to_string();
+    Unit::by_hand(laid.top(), &["--config", &other, "apply"]).well();
+    let by_hand = laid.tree();
+    for path in ["hooks/update-status", "hooks/config-changed"] {
+        let told = unit.run(laid.top(), path).status();
+        let begin = format!(
+            "blocked: Set up by rocworker --config {other} apply on the machine, and left as it is: "
+        );
+        assert!(told.starts_with(&begin), "{path}: {told}");
+        assert_eq!(laid.tree(), by_hand, "{path}");
+    }
+    let told = unit.run(laid.top(), "actions/apply").status();
+    assert!(told.starts_with("active: "), "{told}");
+    assert_ne!(laid.tree(), by_hand);
 }
 
 #[test]
@@ -152,4 +185,9 @@ fn real_what_somebody_applies_after_the_action_undo_stays_until_they_are_asked()
     let told = unit.run(laid.top(), "hooks/update-status").status();
     assert!(told.starts_with("blocked: Taken back by the action undo: juju run"), "{told}");
     assert!(!laid.path("etc/cdi/amd.json").exists());
+
+    Unit::by_hand(laid.top(), &["apply"]).well();
+    let by_hand = laid.tree();
+    unit.run(laid.top(), "hooks/remove").well();
+    assert_eq!(laid.tree(), by_hand, "nor does the charm's end take it back");
 }

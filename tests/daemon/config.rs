@@ -25,7 +25,7 @@ fn what_is_configured_comes_about_and_a_mistake_leaves_the_last_good_one_in_forc
     eventually("the spec is by the last good one", || laid.text(SPEC).contains("renderD129"));
     assert!(!laid.text(SPEC).contains("renderD130"));
 
-    laid.put(FILE, "# all of them\n");
+    laid.put(FILE, "schema_version: 1\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
     running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
 }
@@ -112,7 +112,7 @@ fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
     let said = running.says();
     assert_eq!((&said["config"]["in_force"], &said["set_up"]), (&false.into(), &serde_json::Value::Null));
     assert_eq!(laid.text(SPEC), "{}");
-    laid.put(FILE, "# all of them\n");
+    laid.put(FILE, "schema_version: 1\n");
     eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
 }
 
@@ -140,7 +140,7 @@ fn one_that_names_a_gpu_that_was_never_there_leaves_the_last_good_one_in_force()
     let running = Running::begin(&laid);
     let said = running.says();
     assert_eq!((said["config"]["in_force"].as_bool(), laid.text(SPEC).as_str()), (Some(false), "{}"));
-    laid.put(FILE, "# all of them\n");
+    laid.put(FILE, "schema_version: 1\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
     running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
 }
@@ -166,7 +166,7 @@ fn one_that_was_applied_from_another_place_is_not_taken_back_by_the_machines_own
     // Where both say the same, it is followed from then on.
     laid.put(FILE, "gpu-device-ids: 0\n");
     running.until("it follows it", |daemon| daemon["config"]["in_force"] == true);
-    laid.put(FILE, "# all of them\n");
+    laid.put(FILE, "schema_version: 1\n");
     eventually("all GPUs are told of", || laid.text(SPEC).contains("renderD130"));
 }
 

@@ -78,6 +78,19 @@ fn a_start_sets_nothing_up_that_was_taken_back_or_was_never_applied() {
         .stdout("nothing is set up here, and nothing was changed: rocworker apply sets it up\n");
 }
 
+/// What is remembered says nothing about nodes: one that is gone is not offered for that.
+#[test]
+fn a_start_that_cannot_read_what_is_remembered_leaves_what_is_true_and_nothing_else() {
+    let laid = Laid::demo(WITHOUT_WAIT);
+    laid.run(&["apply"]).success();
+    lose_a_node(&laid);
+    laid.put("var/lib/rocworker/memory.json", "{");
+    let (code, said) = laid.fails(&["boot"]);
+    assert!(code != 0 && said.contains("memory.json cannot be read"), "{code}: {said}");
+    let spec = laid.text(SPEC);
+    assert!(!spec.contains("renderD129") && spec.contains("renderD130"), "{spec}");
+}
+
 #[test]
 fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
     let laid = Laid::demo(&format!("{WITHOUT_WAIT}gpu-device-ids: 0000:03:00.0\n"));

@@ -231,7 +231,7 @@ fn a_memory_that_is_damaged_stops_an_apply_and_no_undo() {
             &laid,
             &["apply"],
             1,
-            &["memory.json cannot be read: ", "move it away: words of gpu-device-ids"],
+            &["memory.json cannot be read: ", "move it away, then run rocworker apply"],
         );
     }
     laid.run(&["undo"]).success();

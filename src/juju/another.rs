@@ -1,0 +1,48 @@
+//! What somebody else than the charm has set up on the machine. It is left as it is, until the action apply takes it over.
+
+use reconcile::{Digest, Store};
+
+use super::machine::{Failure, Machine};
+use super::state::State;
+use super::workload::Workload;
+use crate::config::Config;
+use crate::memory::Memory;
+use crate::worker::concern::Concern;
+
+impl Machine<'_> {
+    /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration
+    /// of another place since, which may withhold what the charm's gives. `None` where it is.
+    pub(super) fn of_another(&self, state: &State, config: &Config) -> Result<Option<Workload>, Failure> {
+        if state.is_taken_back || !self.is_set_up()? {
+            return Ok(None);
+        }
+        let own = Digest::of(config.text().as_bytes());
+        let last = Memory::read(self.root).map_err(Failure::installation)?.config;
+        let last = last.filter(|last| last.sha256 != own.as_str()).and_then(|last| last.other);
+        let command = match last {
+            Some(path) => format!("rocworker --config {} apply", path.display()),
+            None if !state.has_applied => "rocworker apply".to_owned(),
+            None => return Ok(None),
+        };
+        Ok(Some(Workload::of_another(self.unit(), &command)))
+    }
+
+    /// Whether anything is set up on the machine; a driver that stayed when a charm went is nothing that somebody has set up.
+    pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        Ok(receipt.entries.iter().any(|entry| entry.concern != Concern::Packages.as_ref()))
+    }
+
+    /// Remembers that the action undo has come to its end, whatever it had to leave.
+    pub(super) fn ended(&self, state: &mut State) -> Result<(), Failure> {
+        state.undo_ended = true;
+        state.write(self.root).map_err(Failure::installation)
+    }
+
+    /// Whether somebody has run an apply on the machine after the action undo: it takes away what an undo remembers that
+    /// had to leave something.
+    pub(super) fn was_applied_since(&self, state: &State) -> Result<bool, Failure> {
+        let undone = Memory::read(self.root).map_err(Failure::installation)?.undone;
+        Ok(state.undo_ended && !undone && self.is_set_up()?)
+    }
+}
