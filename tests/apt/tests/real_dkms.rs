@@ -21,6 +21,7 @@ use support::real;
 const VERSION: &str = "6.16.6";
 /// The guest's own part follows: the module is given to the kernel as it was built.
 const INIT: &str = concat!(
+    include_str!("../../qemu/guest/first.sh"),
     include_str!("../../qemu/guest/steps.sh"),
     "step release uname -r\nstep load insmod /amdgpu.ko\nstep srcversion cat /sys/module/amdgpu/srcversion\n\
      step version cat /sys/module/amdgpu/version\necho '@@ done' >/dev/ttyS1\npoweroff -f\n"
