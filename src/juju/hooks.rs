@@ -15,6 +15,7 @@ use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, standing};
 use crate::config::{self, Config};
+use crate::daemon::ask::{Answer, ask};
 use crate::setup::{self, Applied};
 use crate::worker::{daemon, desired};
 
@@ -100,6 +101,10 @@ impl Machine<'_> {
         {
             return Ok(Brought { workload, applied: None });
         }
+        // Nobody has asked for anything: what the daemon keeps while a GPU resets is not to go by this.
+        if event == Event::UpdateStatus && self.keeps_tags() {
+            return Ok(Brought { workload: Workload::settling(), applied: None });
+        }
         own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
         if own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)? {
             self.take_over(event, &mut state)?;
@@ -117,6 +122,11 @@ impl Machine<'_> {
         }
         let standing = standing::standing(self, &options, role, &config, &applied)?;
         Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
+    }
+
+    /// Whether the daemon keeps tags of the worker whose GPUs have just gone.
+    fn keeps_tags(&self) -> bool {
+        matches!(ask(self.root), Some(Answer::Report(report)) if report.tags_held_until.is_some())
     }
 
     /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the

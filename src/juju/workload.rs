@@ -101,6 +101,15 @@ impl Workload {
         Self::new(State::Blocked, &text)
     }
 
+    /// A GPU has gone, and nobody knows yet whether it comes back.
+    #[must_use]
+    pub fn settling() -> Self {
+        Self::new(
+            State::Waiting,
+            "A GPU has gone: the worker keeps its tags for a while, should it come back (rocworker status)",
+        )
+    }
+
     /// Somebody has set the machine up by this command, and not the charm.
     #[must_use]
     pub fn of_another(unit: &str, command: &str) -> Self {

@@ -19,6 +19,7 @@ mod machines;
 mod packed;
 mod record;
 mod removal;
+mod settling;
 mod turns;
 mod unit;
 mod yaml;
