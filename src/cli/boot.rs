@@ -48,7 +48,7 @@ fn shown(session: &Session, booted: &Booted) -> String {
         text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
     }
     text.push_str(&match booted.changes.len() {
-        _ if !booted.set_up => {
+        0 if !booted.set_up => {
             "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
         0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),

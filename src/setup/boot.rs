@@ -63,7 +63,8 @@ impl Setup<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
     /// installs nothing, and edits no engine's file. Where no apply has set the machine up, or an undo has taken it back
-    /// since, it does nothing. `told` hears of what is waited for, and of each change before it is made.
+    /// since, it does nothing but take out what is true no more of a spec that was left. `told` hears of what is waited for,
+    /// and of each change before it is made.
     ///
     /// # Errors
     /// When it cannot be said what should be: of what engines were told at the last start that stays which is still true.
@@ -84,11 +85,13 @@ impl Setup<'_> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
         let receipt = Store::new(self.root).receipt()?;
         booted.set_up = is_set_up(&receipt, &self.remembered(is_known)?);
-        if !booted.set_up {
-            return Ok(booted);
-        }
         // As it stands before the first change: what is not there yet may come.
         let standing = Standing::read(self.root, &receipt);
+        if !booted.set_up {
+            // An undo that was killed may have left a spec: it is not kept up, and what has gone is not offered by it.
+            self.refresh(By::Standing(&standing), &mut booted, told)?;
+            return Ok(booted);
+        }
         let by = if is_known { By::Configuration(&standing) } else { By::Standing(&standing) };
         let wait_s = self.config.boot.wait_s;
         booted.missing = self.awaited(by, is_known)?;

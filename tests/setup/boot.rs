@@ -92,6 +92,19 @@ fn a_start_that_cannot_read_what_is_remembered_leaves_what_is_true_and_nothing_e
 }
 
 #[test]
+fn of_what_a_killed_undo_has_left_a_start_offers_nothing_that_is_gone() {
+    let laid = Laid::demo(WITHOUT_WAIT);
+    laid.run(&["apply"]).success();
+    let memory = laid.text("var/lib/rocworker/memory.json");
+    laid.put("var/lib/rocworker/memory.json", &memory.replacen('{', "{\n  \"undone\": true,", 1));
+    lose_a_node(&laid);
+    let after = laid.json(&["boot"]);
+    assert_eq!(after["set_up"], false, "{after:#}");
+    let spec = laid.text(SPEC);
+    assert!(!spec.contains("renderD129") && spec.contains("renderD130"), "{spec}");
+}
+
+#[test]
 fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
     let laid = Laid::demo(&format!("{WITHOUT_WAIT}gpu-device-ids: 0000:03:00.0\n"));
     laid.run(&["apply"]).success();
