@@ -11,6 +11,9 @@ pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 /// Where it is copied to from beside this program, when no package has it.
 pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
+/// Where the agents of a machine's units have their folders.
+pub(crate) const AGENTS: &str = "/var/lib/juju/agents";
+
 /// More than it has in any build.
 const LIMIT: usize = 256 << 20;
 
@@ -31,7 +34,7 @@ pub fn is_ours(path: &str) -> bool {
 
 impl Program {
     /// The package's; else the one beside this program, to be copied; else the one that was copied earlier, as it was
-    /// copied: what has become of it since is nothing that should be there.
+    /// copied: what has become of it since is nothing that should be there, and is put right where a charm has it still.
     ///
     /// # Errors
     /// Where there is none, or it may not be believed: engines are then not told of it.
@@ -51,24 +54,46 @@ impl Program {
     }
 
     fn installed(root: &Root) -> Result<Self, String> {
-        let bytes = root.read_trusted(INSTALLED, LIMIT).map_err(|error| match error.is_not_found() {
-            true => format!(
-                "runc-amd-wrapper is neither at {PACKAGED} nor beside the program rocworker: put it there, then apply again"
-            ),
-            false => error.to_string(),
-        })?;
         let receipt = Store::new(root).receipt().map_err(|error| error.to_string())?;
-        let digest = Digest::of(&bytes);
-        let is_it = |state: &State| matches!(state, State::File { sha256, .. } if *sha256 == digest);
-        match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.ours) {
-            Some(Ours::Owned { states }) if !states.iter().any(is_it) => Err(format!(
+        let ours = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.ours) {
+            Some(Ours::Owned { states }) => Some(states.as_slice()),
+            _ => None,
+        };
+        let program = |bytes| Self { path: INSTALLED.into(), bytes: Some(bytes) };
+        let read = root.read_trusted(INSTALLED, LIMIT);
+        if let Ok(bytes) = &read
+            && ours.is_none_or(|ours| is_among(ours, bytes))
+        {
+            return Ok(program(bytes.clone()));
+        }
+        if let Some(bytes) = ours.and_then(|ours| of_a_charm(root, ours)) {
+            return Ok(program(bytes));
+        }
+        Err(match read {
+            Ok(_) => format!(
                 "{} is not what rocworker has put there, and none is beside this program to put it right: apply again by \
                  one that has it beside it (the charm's next hook does)",
                 root.shown(INSTALLED).display()
-            )),
-            _ => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
-        }
+            ),
+            Err(error) if error.is_not_found() => format!(
+                "runc-amd-wrapper is neither at {PACKAGED} nor beside the program rocworker: put it there, then apply again"
+            ),
+            Err(error) => error.to_string(),
+        })
     }
+}
+
+fn is_among(states: &[State], bytes: &[u8]) -> bool {
+    let digest = Digest::of(bytes);
+    states.iter().any(|state| matches!(state, State::File { sha256, .. } if *sha256 == digest))
+}
+
+/// What was put there, from a charm on this machine: its agent keeps it unpacked, the wrapper among it.
+fn of_a_charm(root: &Root, ours: &[State]) -> Option<Vec<u8>> {
+    root.list(AGENTS).ok()?.into_iter().find_map(|agent| {
+        let path = Path::new(AGENTS).join(agent).join("charm/bin/runc-amd-wrapper");
+        root.read_trusted(path, LIMIT).ok().filter(|bytes| is_among(ours, bytes))
+    })
 }
 
 #[cfg(test)]
@@ -123,6 +148,20 @@ mod tests {
                 assert_eq!(program.bytes.as_deref(), Some(build.as_bytes()));
             }
             fs::write(&copy, build).unwrap();
+        }
+
+        let of_charm = dir.path().join(&AGENTS[1..]).join("unit-rocworker-0/charm/bin/runc-amd-wrapper");
+        fs::create_dir_all(of_charm.parent().unwrap()).unwrap();
+        for (there, is_right) in [("another build", false), ("second", true)] {
+            fs::write(&of_charm, there).unwrap();
+            for changed in [Some("EVIL"), None] {
+                match changed {
+                    Some(text) => fs::write(&copy, text).unwrap(),
+                    None => fs::remove_file(&copy).unwrap(),
+                }
+                let bytes = Program::find(&root, None).ok().and_then(|program| program.bytes);
+                assert_eq!(bytes, is_right.then(|| b"second".to_vec()), "{there} {changed:?}");
+            }
         }
     }
 }

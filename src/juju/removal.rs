@@ -15,11 +15,10 @@ use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use crate::config::Config;
 use crate::driver::PACKAGE;
+use crate::program::AGENTS;
 use crate::setup::Undone;
 use crate::worker::concern::Concern;
 
-/// Where the agents of a machine's units have their folders.
-const AGENTS: &str = "/var/lib/juju/agents";
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
