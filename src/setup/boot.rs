@@ -59,6 +59,13 @@ enum By<'a> {
     Standing(&'a Standing),
 }
 
+impl By<'_> {
+    /// Whether it is known what should be.
+    fn is_known(self) -> bool {
+        matches!(self, Self::Configuration(_))
+    }
+}
+
 impl Setup<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
@@ -94,7 +101,7 @@ impl Setup<'_> {
         }
         let by = if is_known { By::Configuration(&standing) } else { By::Standing(&standing) };
         let wait_s = self.config.boot.wait_s;
-        booted.missing = self.awaited(by, is_known)?;
+        booted.missing = self.awaited(by)?;
         if !booted.missing.is_empty() {
             // What is true no more is gone first: whoever ends this while it waits must not leave it to engines. That
             // the configuration means what is not there yet is no error before the end.
@@ -106,7 +113,7 @@ impl Setup<'_> {
             let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
             while !booted.missing.is_empty() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
-                booted.missing = self.awaited(by, is_known)?;
+                booted.missing = self.awaited(by)?;
             }
         }
         self.refresh(by, &mut booted, told)?;
@@ -126,8 +133,8 @@ impl Setup<'_> {
         Ok(if is_known { memory? } else { memory.unwrap_or_default() })
     }
 
-    fn awaited(&self, by: By<'_>, is_known: bool) -> Result<Vec<Awaited>, Error> {
-        let mut facts = Facts::read(self.root).remembering(self.remembered(is_known)?.chosen);
+    fn awaited(&self, by: By<'_>) -> Result<Vec<Awaited>, Error> {
+        let mut facts = Facts::read(self.root).remembering(self.remembered(by.is_known())?.chosen);
         if let By::Standing(standing) = by
             && standing.is_true(&facts)
         {
@@ -147,8 +154,7 @@ impl Setup<'_> {
         for stage in [Stage::Shape, Stage::Expose] {
             // The CDI spec tells engines of the modes that nodes have after the first stage.
             let receipt = Store::new(self.root).receipt()?;
-            let is_known = matches!(by, By::Configuration(_));
-            let premises = self.without_apt(&self.remembered(is_known)?, &receipt);
+            let premises = self.without_apt(&self.remembered(by.is_known())?, &receipt);
             let (standing, wanted) = match by {
                 By::Configuration(standing) => (standing, Some(desired(self.config, &premises))),
                 By::Standing(standing) => (standing, None),
