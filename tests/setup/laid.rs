@@ -25,6 +25,21 @@ impl Laid {
         Self::out(&Machine::demo(), config)
     }
 
+    /// A Concourse worker as the charm sets one up, without its programs.
+    pub(crate) fn put_worker(&self, tag: &str) {
+        self.put(
+            "etc/systemd/system/concourse-worker.service",
+            "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
+             ExecStart=/var/lib/concourse/bin/concourse worker\n",
+        );
+        self.put(
+            "var/lib/concourse-worker/worker-config.env",
+            &format!(
+                "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG={tag}\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n"
+            ),
+        );
+    }
+
     pub(crate) fn out(machine: &Machine, config: &str) -> Self {
         let machine = support::laid::Laid::out(machine);
         machine.put("etc/rocworker/config.yaml", config);

@@ -35,15 +35,7 @@ fn machine(cards: &[(&str, u32)]) -> Machine {
 fn applied(config: &str) -> Laid {
     let laid = Laid::out(&machine(&[(ONE, 128), (OTHER, 129)]), config);
     laid.put("etc/group", "root:x:0:\nrender:x:992:\n");
-    laid.put(
-        "etc/systemd/system/concourse-worker.service",
-        "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
-         ExecStart=/var/lib/concourse/bin/concourse worker\n",
-    );
-    laid.put(
-        "var/lib/concourse-worker/worker-config.env",
-        "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n",
-    );
+    laid.put_worker("linux");
     for program in ["var/lib/concourse/bin/concourse", "var/lib/concourse/bin/containerd"] {
         laid.put_program(program, "");
     }

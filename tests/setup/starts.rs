@@ -56,15 +56,7 @@ pub(crate) fn machine() -> Laid {
         "# mine\nversion = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\"] # as kubeadm wants it\n  sandbox_image = \"pause\"\n",
     );
     laid.put(DOCKER, "{\n  \"log-driver\": \"journald\",\n  \"debug\": false\n}\n");
-    laid.put(
-        "etc/systemd/system/concourse-worker.service",
-        "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
-         ExecStart=/var/lib/concourse/bin/concourse worker\n",
-    );
-    laid.put(
-        "var/lib/concourse-worker/worker-config.env",
-        "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=theirs\nCONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\n",
-    );
+    laid.put_worker("theirs");
     laid.put("etc/group", "root:x:0:\nvideo:x:44:\nrender:x:105:\n");
     laid
 }
