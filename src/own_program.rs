@@ -11,30 +11,39 @@ pub const LOCAL: &str = "/usr/local/bin/rocworker";
 /// Where it is when somebody has installed it: the package's first.
 const INSTALLED: [&str; 2] = [PACKAGED, LOCAL];
 
-/// Folders that are emptied, or stand empty at the next start (file-hierarchy(7)).
-const FLEETING: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/dev", "/proc"];
+/// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
+/// daemon's unit hides the others, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); beneath /var they are
+/// ostree's.
+const NOT_FOR_UNITS: [&str; 9] =
+    ["/tmp", "/var/tmp", "/run", "/dev", "/proc", "/home", "/root", "/var/home", "/var/roothome"];
 
-/// The path beneath `root` at which the program stands and stays: where it is installed, else where the one that runs
-/// is (`running`; only on the machine itself). Root runs it at each start, so that nobody else may be able to put
-/// another in its place.
+/// The path beneath `root` of the program that units run: where it is installed, else where the one that runs is
+/// (`running`; only on the machine itself). Root runs it at each start, so only root may be able to replace it.
 ///
 /// # Errors
-/// Why there is none, and what to do.
+/// Why there is none, and the command that installs one.
 pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
-    let mut why = "there is no rocworker".to_owned();
+    let mut why = "rocworker is not installed".to_owned();
+    let on_host = running.filter(|_| root.is_host());
     let installed = INSTALLED.iter().map(Path::new).filter(|path| root.lstat(path).is_ok());
-    for path in installed.chain(running.filter(|_| root.is_host())) {
+    for path in installed.chain(on_host) {
         match stays(root, path) {
             Ok(()) => return Ok(path.to_owned()),
             Err(problem) => why = problem,
         }
     }
-    Err(format!("{why}: put the program at {}", INSTALLED.join(" or ")))
+    let source = running.unwrap_or(Path::new("rocworker")).display();
+    // Apply copies the wrapper from beside the program that runs it.
+    let wrapper = on_host.map(|running| running.with_file_name("runc-amd-wrapper"));
+    let wrapper = wrapper.filter(|path| root.exists(path));
+    let wrapper = wrapper.map_or_else(String::new, |path| format!(" {}", path.display()));
+    let folder = root.shown("/usr/local/bin");
+    Err(format!("{why}: run `install -D -m 755 -t {} {source}{wrapper}`", folder.display()))
 }
 
 fn stays(root: &Root, path: &Path) -> Result<(), String> {
-    if let Some(folder) = FLEETING.iter().find(|folder| path.starts_with(folder)) {
-        return Err(format!("{} is gone once {folder} has been emptied", path.display()));
+    if let Some(folder) = NOT_FOR_UNITS.iter().find(|folder| path.starts_with(folder)) {
+        return Err(format!("no unit can run {} from {folder}", path.display()));
     }
     // What a unit's line takes as it stands: no blank, no quote, no specifier.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
@@ -83,18 +92,25 @@ mod tests {
 
     #[test]
     fn beneath_another_root_the_program_that_runs_is_not_there() {
-        let (_dir, root) = laid(&[]);
+        let (dir, root) = laid(&[]);
         assert_eq!(
             find(&root, Some(Path::new("/usr/sbin/nologin"))).unwrap_err(),
-            "there is no rocworker: put the program at /usr/bin/rocworker or /usr/local/bin/rocworker"
+            format!(
+                "rocworker is not installed: run `install -D -m 755 -t {}/usr/local/bin /usr/sbin/nologin`",
+                dir.path().display()
+            )
         );
     }
 
     #[test]
-    fn a_path_that_goes_that_others_can_write_to_or_that_no_unit_takes_is_refused() {
-        let (_dir, root) = laid(&["tmp/rocworker", "opt/my programs/rocworker", "opt/rocworker"]);
+    fn a_path_that_goes_that_units_cannot_see_that_others_can_write_to_or_that_no_unit_takes_is_refused() {
+        let hidden = ["tmp/rocworker", "root/src/rocworker", "home/ann/rocworker", "run/user/0/rocworker"];
+        let (_dir, root) = laid(&[&hidden[..], &["opt/my programs/rocworker", "opt/rocworker"]].concat());
         for (path, problem) in [
-            ("/tmp/rocworker", "/tmp/rocworker is gone once /tmp has been emptied"),
+            ("/tmp/rocworker", "no unit can run /tmp/rocworker from /tmp"),
+            ("/root/src/rocworker", "no unit can run /root/src/rocworker from /root"),
+            ("/home/ann/rocworker", "no unit can run /home/ann/rocworker from /home"),
+            ("/run/user/0/rocworker", "no unit can run /run/user/0/rocworker from /run"),
             ("/opt/my programs/rocworker", "\"/opt/my programs/rocworker\" is no path that a unit takes"),
         ] {
             assert_eq!(stays(&root, Path::new(path)).unwrap_err(), problem);
@@ -105,6 +121,6 @@ mod tests {
         let folder = dir.path().join("usr/bin");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         let why = find(&root, None).unwrap_err();
-        assert!(why.contains(&folder.display().to_string()) && why.contains("put the program at"), "{why}");
+        assert!(why.contains(&folder.display().to_string()) && why.contains("install -D -m 755 -t"), "{why}");
     }
 }

@@ -7,16 +7,18 @@ use reconcile::{Receipt, Store};
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
-use crate::config::Config;
-use crate::engines::{Concourse, Containerd, Docker, Known, Versions};
+use crate::config::{Config, Configure};
+use crate::engines::{Concourse, Containerd, Docker, InForce, Known, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
+use crate::worker::concern::Concern;
 use crate::worker::driver::Ground;
 use crate::worker::packages::wants_packages;
+use crate::worker::selection::is_off;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Premises {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// What of the engines' configuration counts now.
+    pub in_force: InForce,
     /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
@@ -65,21 +69,38 @@ impl Premises {
         let containerd =
             containerd.map(|it| it.without_ours(|path, text| store.without_ours(receipt, path, text)));
         let docker = Docker::read(root, &config.docker.config, &mut versions);
+        let mut in_force = InForce::read(root, containerd.as_ref(), &docker);
+        // Asking dockerd takes longer than all else.
+        if !keeps_runtimes(config, &facts, receipt) {
+            in_force = in_force.asking(root, &docker);
+        }
         let concourse = Concourse::read(root, &mut versions);
         Self {
             facts,
             has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
             own_program: own_program::find(root, running),
-            wrapper: Program::find(root, beside),
+            wrapper: Program::find(root, beside).and_then(|program| program.that_runs(&mut versions, beside)),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
             containerd,
             docker,
             concourse,
+            in_force,
             driver: None,
             packages: wants_packages(config).then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }
     }
+}
+
+/// Whether docker goes on with each runtime that the receipt has: else one goes that the dockerd that runs may need.
+fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
+    let has_gpus = !is_off(config) && facts.amd().next().is_some();
+    let is_wanted = has_gpus && config.docker.configure != Configure::Never;
+    receipt.entries.iter().all(|entry| match entry.concern.as_str() {
+        it if it == Concern::Wrapper.as_ref() => has_gpus,
+        it if it != Concern::Docker.as_ref() => true,
+        _ => is_wanted && entry.uses.iter().all(|it| it.value == config.docker.runtime),
+    })
 }

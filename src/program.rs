@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use reconcile::{Digest, Ours, State, Store};
 use root::{Kind, Root};
 
+use crate::engines::Versions;
+
 /// Where the package puts it. It is then used as it stands there.
 pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
@@ -14,8 +16,15 @@ pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 /// Where the agents of a machine's units have their folders.
 pub(crate) const AGENTS: &str = "/var/lib/juju/agents";
 
+const REINSTALL: &str = "install rocworker again, then rocworker apply";
+
 /// More than it has in any build.
 const LIMIT: usize = 256 << 20;
+
+/// How every program of Linux begins (elf(5)).
+const ELF: &[u8] = b"\x7fELF";
+/// What its own messages on stderr begin with. Whatever it says then, it runs.
+const SAYS: &str = ": runc-amd-wrapper: ";
 
 /// The wrapper's program, as engines are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,14 +52,40 @@ impl Program {
             && meta.kind == Kind::Regular
         {
             root.believe(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
+            let broken = |what: &str| Err(format!("{} {what}: {REINSTALL}", root.shown(PACKAGED).display()));
+            if meta.mode & 0o100 == 0 {
+                return broken("is not executable");
+            }
+            // On the running machine it is run: see `that_runs`.
+            if !root.is_host() && !root.read_start(PACKAGED, ELF.len()).is_ok_and(|head| head == ELF) {
+                return broken("is no program (ELF)");
+            }
             return Ok(Self { path: PACKAGED.into(), bytes: None });
         }
         let here = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
-        match beside.map(|path| here.read_trusted(path, LIMIT)) {
-            Some(Ok(bytes)) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
-            Some(Err(error)) if !error.is_not_found() => Err(error.to_string()),
+        match (beside, beside.map(|path| here.read_trusted(path, LIMIT))) {
+            (Some(path), Some(Ok(bytes))) if !bytes.starts_with(ELF) => {
+                Err(format!("{} is no program (ELF): {REINSTALL}", path.display()))
+            }
+            (_, Some(Ok(bytes))) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
+            (_, Some(Err(error))) if !error.is_not_found() => Err(error.to_string()),
             _ => Self::installed(root),
         }
+    }
+
+    /// The same once it has run: no engine is told of a program that is cut short or made for another machine.
+    /// `beside`: as in [`Program::find`].
+    ///
+    /// # Errors
+    /// What came of running it.
+    pub fn that_runs(self, versions: &mut Versions<'_>, beside: Option<&Path>) -> Result<Self, String> {
+        let source = match (&self.bytes, beside) {
+            (None, _) => Some(self.path.as_path()),
+            (Some(_), beside) => beside.filter(|beside| beside.exists()),
+        };
+        // A copy without its source holds what the receipt says, of a build that ran.
+        source.map_or(Ok(()), |source| runs(versions, source))?;
+        Ok(self)
     }
 
     fn installed(root: &Root) -> Result<Self, String> {
@@ -81,6 +116,14 @@ impl Program {
             Err(error) => error.to_string(),
         })
     }
+}
+
+/// Runs the wrapper, which hands `--version` on to the real runc. Beneath another Root than `/` nothing is run.
+///
+/// # Errors
+/// What came of it.
+pub fn runs(versions: &mut Versions<'_>, program: &Path) -> Result<(), String> {
+    versions.run(program, SAYS).map_err(|problem| format!("{problem}: {REINSTALL}"))
 }
 
 fn is_among(states: &[State], bytes: &[u8]) -> bool {
@@ -133,13 +176,13 @@ mod tests {
         assert_eq!(Program::find(&root, None).unwrap().bytes.unwrap(), b"by hand");
         fs::remove_file(&copy).unwrap();
 
-        for build in ["first", "second"] {
+        for build in ["\u{7f}ELF first", "\u{7f}ELF second"] {
             fs::write(&beside, build).unwrap();
             let program = Program::find(&root, Some(&beside)).unwrap();
             put(&root, &program);
             assert_eq!(Program::find(&root, None).unwrap(), program);
             assert_eq!(Program::find(&root, Some(&dir.path().join("bin/none"))).unwrap(), program);
-            for changed in ["EVIL", "", "firs"] {
+            for changed in ["EVIL", "", "\u{7f}ELF firs"] {
                 fs::write(&copy, changed).unwrap();
                 let why = Program::find(&root, None).unwrap_err();
                 assert!(why.contains("is not what rocworker has put there"), "{why}");
@@ -152,7 +195,7 @@ mod tests {
 
         let of_charm = dir.path().join(&AGENTS[1..]).join("unit-rocworker-0/charm/bin/runc-amd-wrapper");
         fs::create_dir_all(of_charm.parent().unwrap()).unwrap();
-        for (there, is_right) in [("another build", false), ("second", true)] {
+        for (there, is_right) in [("another build", false), ("\u{7f}ELF second", true)] {
             fs::write(&of_charm, there).unwrap();
             for changed in [Some("EVIL"), None] {
                 match changed {
@@ -160,7 +203,7 @@ mod tests {
                     None => fs::remove_file(&copy).unwrap(),
                 }
                 let bytes = Program::find(&root, None).ok().and_then(|program| program.bytes);
-                assert_eq!(bytes, is_right.then(|| b"second".to_vec()), "{there} {changed:?}");
+                assert_eq!(bytes, is_right.then(|| b"\x7fELF second".to_vec()), "{there} {changed:?}");
             }
         }
     }

@@ -125,7 +125,7 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
         minor: u32::try_from(node(given)).expect("few"),
         file_mode: given.file_mode.unwrap_or(0o660),
         uid: given.more.uid,
-        gid: given.more.gid,
+        gid: given.gid,
         access: given.access(),
     });
     let injection = Injection {

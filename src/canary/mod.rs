@@ -15,6 +15,7 @@ mod nest;
 mod podman;
 pub mod probe;
 mod question;
+mod turn;
 mod verdict;
 mod way;
 
@@ -37,6 +38,7 @@ use crate::program::Program;
 use came::Came;
 use nest::Nest;
 use question::Question;
+use turn::Turn;
 
 /// The concern that the checks belong to.
 pub const NAME: &str = "canary";
@@ -105,20 +107,30 @@ pub fn examine(
         Ok(programs) => programs,
         Err(why) => return Ok(vec![About::all(NAME).skipped(why)]),
     };
-    let nest = match Nest::build(root) {
-        Ok(nest) => nest,
+    let turn = match Turn::take(root) {
+        Ok(turn) => turn,
         Err(why) => return Ok(vec![About::all(NAME).warning(why, "put that right, then try again")]),
     };
-    let programs = keepers.interrupted_by(Arc::clone(interrupt));
-    let bird = Bird { root, config, programs, keepers, facts, limits, nest };
     let mut checks = Vec::new();
     for (engine, try_it) in ENGINES {
+        let nest = match turn.nest() {
+            Ok(nest) => nest,
+            Err(why) => {
+                checks.push(About::all(NAME).warning(why, "put that right, then try again"));
+                break;
+            }
+        };
+        let programs = keepers.interrupted_by(Arc::clone(interrupt));
+        let bird = Bird { root, config, programs, keepers, facts, limits, nest };
         checks.extend(try_it(&bird).checks(engine));
         if interrupt.load(Ordering::Relaxed) {
             return Err(Interrupted);
         }
+        if let Err(left) = bird.nest.remove() {
+            checks.push(About::one(NAME, engine).warning(left, "remove it by hand"));
+        }
     }
-    if let Err(left) = bird.nest.remove() {
+    if let Err(left) = turn.end() {
         checks.push(About::all(NAME).warning(left, "remove it by hand"));
     }
     Ok(checks)

@@ -1,21 +1,16 @@
-//! The folder that a canary's container lives from: an almost empty root file system, and a place for its answer.
+//! The folder that one engine's container lives from: an almost empty root file system, and a place for its answer.
 
 use std::fs::{DirBuilder, remove_dir_all};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use root::{Kind, Lock, Root};
+use root::{Kind, Root};
 
 use super::answer::Answer;
 use super::names::PREFIX;
 
 /// Nothing that outlives the machine's run.
-const FOLDER: &str = "/run/rocworker";
-const LOCK: &str = "/run/rocworker/canary.lock";
-
-/// Another canary takes as long as its engines.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const FOLDER: &str = "/run/rocworker";
 
 /// An answer is one short line.
 const LIMIT: usize = 64 << 10;
@@ -42,24 +37,13 @@ pub(super) struct Nest<'a> {
     folder: PathBuf,
     name: String,
     mounts: Vec<Mount>,
-    /// Canaries take turns: each removes what an earlier one left.
-    lock: Option<Lock>,
+    is_there: bool,
     root: &'a Root,
 }
 
 impl<'a> Nest<'a> {
-    /// Makes it, and removes what killed canaries left.
+    /// Makes it.
     pub(super) fn build(root: &'a Root) -> Result<Self, String> {
-        let told = |error: root::Error| error.to_string();
-        let lock = root.lock(LOCK, PATIENCE).map_err(|error| match error {
-            root::Error::Locked { .. } => "another rocworker doctor --canary runs".to_owned(),
-            error => error.to_string(),
-        })?;
-        for name in root.list(FOLDER).map_err(told)? {
-            if name.to_string_lossy().starts_with(PREFIX) {
-                remove(root, &Path::new(FOLDER).join(name))?;
-            }
-        }
         let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
@@ -67,7 +51,7 @@ impl<'a> Nest<'a> {
             .map_err(|error| format!("making a folder in {FOLDER}: {error}"))?;
         let folder = made.keep();
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut nest = Self { folder, name, mounts: Vec::new(), lock: Some(lock), root };
+        let mut nest = Self { folder, name, mounts: Vec::new(), is_there: true, root };
         nest.furnish(&program)?;
         Ok(nest)
     }
@@ -148,12 +132,7 @@ impl<'a> Nest<'a> {
     }
 
     fn clear(&mut self) -> Result<(), String> {
-        let Some(lock) = self.lock.take() else { return Ok(()) };
-        remove(self.root, &self.folder)?;
-        self.root.remove(LOCK).map_err(|error| error.to_string())?;
-        drop(lock);
-        // The wrapper's folders may be there.
-        self.root.remove_empty_folder(FOLDER).map(drop).map_err(|error| error.to_string())
+        if std::mem::take(&mut self.is_there) { remove(self.root, &self.folder) } else { Ok(()) }
     }
 }
 
@@ -166,7 +145,7 @@ impl Drop for Nest<'_> {
 
 /// Removes a nest with all that engines made in it, unless something is mounted there: what would be removed then is
 /// not ours.
-fn remove(root: &Root, folder: &Path) -> Result<(), String> {
+pub(super) fn remove(root: &Root, folder: &Path) -> Result<(), String> {
     let mounted = root.read_text("/proc/self/mounts", 16 << 20).map_err(|error| error.to_string())?;
     let is_below = |line: &str| line.split(' ').nth(1).is_some_and(|at| Path::new(at).starts_with(folder));
     if mounted.lines().any(is_below) {

@@ -1,11 +1,12 @@
 //! How a container comes to its GPU: as the policy of this machine lets it.
 
-use allocation::policy::{Ask, Setting};
+use allocation::policy::{Ask, Setting, Sharing};
 use allocation::request::{Request, VISIBLE_DEVICES};
 
 use super::Bird;
 use super::came::Came;
 use super::question::{Granted, Question};
+use crate::lease::Held;
 
 pub(super) struct Way {
     /// What the engine's command line says for it.
@@ -26,11 +27,11 @@ impl Way {
             let asked = policy.as_ref().and_then(|policy| policy.ask(request, Setting::default()).ok());
             asked.map_or((false, false), |ask| (matches!(ask, Ask::Explicit(_)), ask == Ask::Default))
         };
+        let is_exclusive = policy.as_ref().is_some_and(|policy| policy.sharing == Sharing::Exclusive);
         let leased = match crate::lease::list(bird.root) {
-            // That of a container which is gone stays until the wrapper's next decision, which is this one's.
+            Ok(_) if !is_exclusive => Vec::new(),
             Ok((held, _)) => {
-                let held = held.into_iter().filter(|held| held.alive_by.is_some() || held.problem.is_some());
-                held.map(|held| held.render).collect::<Vec<_>>()
+                held.into_iter().filter(Held::is_taken).map(|held| held.render).collect::<Vec<_>>()
             }
             Err(error) => return Err(Came::failed(error.to_string(), "rocworker lease list")),
         };

@@ -52,12 +52,13 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> V
     findings.iter().map(|finding| Finding(printable(finding))).collect()
 }
 
-/// Nodes that are not there, are no devices, or carry numbers that are not theirs.
+/// Nodes that are not there, are no devices, or carry numbers, a group or a mode that is not theirs.
 fn untrue_nodes(root: &Root, spec: &cdi::Spec<'_>) -> Vec<String> {
     let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
-    let nodes: BTreeMap<&str, &DeviceNode<'_>> =
-        all.flat_map(|edits| &edits.device_nodes).map(|node| (node.host(), node)).collect();
-    nodes.into_iter().filter_map(|(path, node)| untrue(root, path, node)).collect()
+    // A node stands under several names, and each says something of it.
+    let findings =
+        all.flat_map(|edits| &edits.device_nodes).filter_map(|node| untrue(root, node.host(), node));
+    findings.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
@@ -77,6 +78,9 @@ fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
         if let Some(said) = said.filter(|said| u64::try_from(*said) != Ok(is)) {
             return Some(format!("it says that {shown} has {what} {said}, and it has {is}: stale"));
         }
+    }
+    if let Some(gid) = node.gid.filter(|gid| *gid != meta.gid) {
+        return Some(format!("it gives {shown} the group {gid}, and it has {}: stale", meta.gid));
     }
     match node.file_mode {
         Some(mode) if mode & 0o777 != meta.mode & 0o777 => Some(format!(

@@ -10,7 +10,7 @@ use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
-use crate::setup::deb;
+use crate::setup::{deb, is_set_up};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -41,13 +41,14 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 /// What the last version left works on: an upgrade is not to fail because a card is gone or a configuration is wrong.
 /// That a newer version has stored something is another matter: this one must not go on.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
-    if Store::new(&session.root).receipt()?.is_empty() {
-        return Ok(Outcome::Done);
-    }
-    if is_taken_back(session) {
-        print_text(
-            "rocworker: what was set up here was taken back, and stays so: rocworker apply sets it up again\n",
-        )?;
+    let receipt = Store::new(&session.root).receipt()?;
+    // What is remembered and cannot be read is told below.
+    if let Ok(memory) = Memory::read(&session.root)
+        && !is_set_up(&receipt, &memory)
+    {
+        if memory.undone {
+            print_text("rocworker was undone here. `rocworker apply` configures it again.\n")?;
+        }
         return Ok(Outcome::Done);
     }
     let mut shown_so_far = Shown::new(session);
@@ -59,23 +60,18 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         Ok(applied) => {
             let mut text = changes::applied(&session.root, &applied);
             text.push_str(&match applied.changes.len() {
+                // What is wrong is said above.
+                0 if applied.falls_short() => String::new(),
                 0 => "rocworker: everything is as this version has it\n".to_owned(),
                 n => format!("rocworker: {} made for this version\n", counted(n, "change")),
             });
             print_text(&text)?;
-            if applied.falls_short() {
-                tracing::warn!("not all is as it should be: rocworker status says more");
-            }
         }
         Err(error) => {
             tracing::warn!("the machine stays as the last version left it: {error:#}; see rocworker status");
         }
     }
     Ok(Outcome::Done)
-}
-
-fn is_taken_back(session: &Session) -> bool {
-    Memory::read(&session.root).is_ok_and(|memory| memory.undone)
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
@@ -108,9 +104,13 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     }
     print_text(&text)?;
     if undone.falls_short() {
+        let what = if purge { "purge" } else { "remove" };
+        if undone.changes.is_empty() {
+            bail!("Package kept; nothing was reverted. Correct what is listed above, then {what} it again.");
+        }
         bail!(
-            "the package stays, for not all that names it could be taken back: see what rocworker undo says (--force takes \
-             back what others have changed, too), then remove it again; rocworker apply brings back what was taken"
+            "Package kept; not everything that uses it was reverted. Correct what is listed above, then {what} it again. \
+             `rocworker apply` restores what was reverted."
         );
     }
     Ok(Outcome::Done)

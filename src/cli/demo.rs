@@ -75,12 +75,12 @@ fn setup(session: &Session) -> anyhow::Result<()> {
 
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.
+/// What packages have put on the demo's machine. The programs stand for themselves: nothing runs beneath another Root.
 fn put_engines(root: &Root) -> anyhow::Result<()> {
     const PROGRAM: u32 = 0o755;
     const TEXT: u32 = 0o644;
     for (path, mode, text) in [
-        ("/usr/lib/rocworker/runc-amd-wrapper", PROGRAM, ""),
+        ("/usr/lib/rocworker/runc-amd-wrapper", PROGRAM, "\u{7f}ELF"),
         ("/usr/bin/containerd", PROGRAM, ""),
         ("/usr/sbin/dockerd", PROGRAM, ""),
         ("/usr/lib/systemd/system/containerd.service", TEXT, "[Service]\nExecStart=/usr/bin/containerd\n"),

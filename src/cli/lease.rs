@@ -5,19 +5,24 @@ use super::Outcome;
 use super::output::{BAD, DIM, GOOD, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
-use crate::lease::{self, Held, Waiting};
+use crate::lease::{self, Held, HeldBy, Waiting};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show every lease, what says that its container lives, and who waits
+    /// Show what holds each GPU, what says that its container lives, and who waits
     List,
-    /// Free the GPUs of a container that has ended
+    /// Free the GPUs of a container that has ended, whatever says that it holds them
     Release {
         /// The container's id, or the render node of one GPU: renderD128
         name: String,
         /// Also where the container lives or nobody can tell: nothing then keeps others off the GPU
         #[arg(long)]
         force: bool,
+    },
+    /// End the create of a container that waits for GPUs (AMD_GPU_WAIT)
+    Cancel {
+        /// The container's id, as `lease list` shows it
+        id: String,
     },
 }
 
@@ -34,6 +39,14 @@ struct Released<'a> {
     released: &'a [String],
 }
 
+#[derive(Serialize)]
+struct Cancelled<'a> {
+    schema_version: u32,
+    cancelled: &'a str,
+    /// How many creates of that id waited.
+    creates: usize,
+}
+
 pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
     match command {
         Command::List => {
@@ -46,24 +59,35 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
             let answer = Released { schema_version: 1, released: &released };
             session.format.print(&answer, || format!("released {}\n", released.join(", ")))?;
         }
+        Command::Cancel { id } => {
+            let creates = lease::cancel(&session.root, id)?;
+            let answer = Cancelled { schema_version: 1, cancelled: id, creates };
+            session.format.print(&answer, || format!("cancelled {id}\n"))?;
+        }
     }
     Ok(Outcome::Done)
 }
 
 fn text(leases: &[Held], waiting: &[Waiting]) -> String {
     if leases.is_empty() && waiting.is_empty() {
-        return "no GPU is leased\n".to_owned();
+        return "no GPU is held\n".to_owned();
     }
-    let mut table = Columns::new(&["GPU", "CONTAINER", "RUNC ROOT", "SINCE", "ALIVE BY", "IDLE"]);
+    let mut table = Columns::new(&["GPU", "HELD BY", "CONTAINER", "RUNC ROOT", "SINCE", "ALIVE BY", "IDLE"]);
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for held in leases {
         let alive = match (&held.problem, held.alive_by) {
             (Some(problem), _) => Cell::styled(format!("nobody knows: the lease {problem}"), BAD),
             (None, Some(by)) => Cell::styled(by, GOOD),
+            (None, None) if held.is_taken() => "-".into(),
             (None, None) => Cell::styled("nothing: free at the next decision", DIM),
         };
         table.row([
             held.gpu.as_ref().map_or_else(|| held.render.clone(), ToString::to_string).into(),
+            match (held.held_by, &held.process) {
+                (HeldBy::Lease, _) => "lease".into(),
+                (HeldBy::Record, _) => "record".into(),
+                (HeldBy::Process, process) => or_none(process).into(),
+            },
             or_none(&held.id).into(),
             or_none(&held.runc_root).into(),
             or_none(&held.since).into(),

@@ -64,8 +64,12 @@ fn text(path: &Path, report: &Report) -> String {
     let kib = report.bytes.len().div_ceil(1024);
     writeln!(text, "{} ({} entries, {kib} KiB), readable by you alone", path.display(), report.entries).ok();
     for (file, places) in &report.removed {
-        let times = if *places == 1 { "once".to_owned() } else { format!("{places} times") };
-        writeln!(text, "  removed {times} from {file}: a secret, or a name").ok();
+        let places = if *places == 1 { "1 place".to_owned() } else { format!("{places} places") };
+        writeln!(
+            text,
+            "  replaced {places} of {file}: values, keys, lines or names that a report does not keep"
+        )
+        .ok();
     }
     for note in report.left_out.iter().take(SHOWN) {
         writeln!(text, "  left out {}: {}", note.path, note.reason).ok();

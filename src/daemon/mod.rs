@@ -9,6 +9,7 @@ pub mod agenda;
 pub mod ask;
 pub mod backoff;
 pub mod build;
+pub mod claim;
 pub mod debounce;
 pub mod hold;
 pub mod interests;
@@ -24,6 +25,8 @@ pub mod state;
 pub mod uevent;
 pub mod watch;
 
-/// Where the daemon's socket and its lock are, beneath the Root. The folder is the wrapper's too, and root's alone.
+/// Where the daemon's socket and its lock are, beneath the Root. The folder is the wrapper's too. Everybody may read
+/// it, so nobody locks the folder itself.
+pub const RUN: &str = "/run/rocworker";
 pub const SOCKET: &str = "/run/rocworker/daemon.sock";
 pub const LOCK: &str = "/run/rocworker/daemon.lock";

@@ -6,6 +6,7 @@ use reconcile::{Receipt, Store};
 use root::{Identity, Kind, Root};
 
 use super::interests::Interests;
+use super::{LOCK, SOCKET};
 use crate::config::{self, Config};
 use crate::engines::concourse::{self, Concourse};
 use crate::engines::unit::{FOLDERS, Unit};
@@ -33,6 +34,9 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
         // What stands for nodes in a captured machine.
         found.add(&Path::new("/").join(root::CAPTURE_FILE));
     }
+    // Whoever removes them leaves a daemon that nobody finds.
+    found.add(Path::new(LOCK));
+    found.add(Path::new(SOCKET));
     found.add(&Path::new(reconcile::FOLDER).join(RECEIPT));
     // An apply by a configuration that changes nothing is in there alone.
     found.add(Path::new(memory::PATH));

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use root::{Identity, Lock, Root};
+use root::{Identity, Root};
 
 use super::agenda::{Agenda, Cause};
 use super::build::Build;
+use super::claim::{self, Claim};
 use super::debounce::Limits;
 use super::keeper::{Ground, Keeper, Said};
 use super::netlink::Netlink;
@@ -21,7 +22,6 @@ use super::places::receipt;
 use super::socket::{STATUS, Server};
 use super::state::{Config, State};
 use super::watch::Watch;
-use super::{LOCK, SOCKET};
 use crate::moment::Moment;
 
 /// A file of ours that is changed is put right within a second: this, and a look.
@@ -46,10 +46,8 @@ pub struct Given {
 /// Why it cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("another rocworker serve runs already, and has {}: see rocworker status", path.display())]
-    Second { path: std::path::PathBuf },
     #[error(transparent)]
-    Root(root::Error),
+    Claim(#[from] claim::Error),
     #[error(
         "{} is another build of this program by now: this one changes nothing more and ends, so that the new one begins",
         path.display()
@@ -68,22 +66,13 @@ fn kernel(what: &'static str) -> impl Fn(io::Error) -> Error {
 /// # Errors
 /// When another serves already, or the kernel refuses what it cannot do without.
 pub fn serve(given: Given) -> Result<(), Error> {
-    let _lock = only_one(&given.root)?;
-    let mut daemon = Daemon::new(given)?;
+    let claim = Claim::stake(&given.root)?;
+    let mut daemon = Daemon::new(given, claim)?;
     let ended = daemon.run();
     daemon.notifier.tell(&Message::Stopping);
-    if daemon.server.is_some() {
-        // One that is left does no harm: the next takes its place.
-        daemon.root.remove(SOCKET).ok();
-    }
+    let Daemon { claim, root, .. } = daemon;
+    claim.leave(&root);
     ended
-}
-
-fn only_one(root: &Root) -> Result<Lock, Error> {
-    match root.lock(LOCK, Duration::ZERO) {
-        Err(root::Error::Locked { path, .. }) => Err(Error::Second { path }),
-        other => other.map_err(Error::Root),
-    }
 }
 
 struct Daemon {
@@ -99,7 +88,7 @@ struct Daemon {
     netlink: Option<Netlink>,
     /// With the keeper while it looks.
     watch: Option<Watch>,
-    server: Option<Server>,
+    claim: Claim,
     keeper: Keeper,
     build: Option<Build>,
     woken: UnixStream,
@@ -114,7 +103,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn new(given: Given) -> Result<Self, Error> {
+    fn new(given: Given, claim: Claim) -> Result<Self, Error> {
         let Given { root, config, manager, caller } = given;
         let root = Arc::new(root);
         let build = Build::running();
@@ -136,11 +125,6 @@ impl Daemon {
         };
         let watch =
             Watch::new().map_err(|errno| state.is_blind(format!("files cannot be watched: {errno}"))).ok();
-        let server = Server::bind(&root)
-            .map_err(|error| {
-                tracing::warn!("{}: {error}: rocworker status cannot ask", root.shown(SOCKET).display());
-            })
-            .ok();
         let (wake, woken) = pair()?;
         let is_ending = Arc::new(AtomicBool::new(false));
         let (ends_too, of_build) = (Arc::clone(&is_ending), build.clone());
@@ -158,7 +142,7 @@ impl Daemon {
             reloads,
             netlink,
             watch,
-            server,
+            claim,
             keeper,
             build,
             woken,
@@ -186,6 +170,7 @@ impl Daemon {
             self.ping();
             self.wait(until)?;
             self.hear()?;
+            self.claim.renew(&self.root)?;
             if self.hear_keeper()? || self.is_forsaken() {
                 return Ok(());
             }
@@ -232,8 +217,9 @@ impl Daemon {
     fn wait(&self, until: Option<Duration>) -> Result<(), Error> {
         let now = self.now();
         let ping = self.watchdog.map(|_| self.ping);
-        let slow = self.server.as_ref().and_then(Server::next);
-        let next = [self.agenda.next(), ping, slow, until].into_iter().flatten().min();
+        let slow = self.claim.server.as_ref().and_then(Server::next);
+        let again = self.claim.again().map(|pause| now + pause);
+        let next = [self.agenda.next(), ping, slow, again, until].into_iter().flatten().min();
         let timeout = next.map_or(PollTimeout::NONE, |next| {
             // Up to the next millisecond: rounded down it would look too early, again and again.
             let left = next.saturating_sub(now) + Duration::from_micros(999);
@@ -243,7 +229,9 @@ impl Daemon {
         let own = [&self.ends, &self.reloads, &self.woken].map(|it| it.as_fd());
         let heard = self.netlink.iter().map(|it| it.as_fd()).chain(self.watch.iter().map(|it| it.as_fd()));
         fds.extend(own.into_iter().chain(heard).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        fds.extend(self.server.iter().flat_map(Server::waits).map(|(fd, flags)| PollFd::new(fd, flags)));
+        fds.extend(
+            self.claim.server.iter().flat_map(Server::waits).map(|(fd, flags)| PollFd::new(fd, flags)),
+        );
         match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(kernel("wait for events")(errno.into())),
@@ -321,7 +309,7 @@ impl Daemon {
 
     fn answer(&mut self) {
         let now = self.now();
-        let Some(server) = &mut self.server else { return };
+        let Some(server) = &mut self.claim.server else { return };
         let (state, agenda) = (&self.state, &self.agenda);
         server.turn(now, |asked| {
             let answer = if asked == STATUS.as_bytes() {

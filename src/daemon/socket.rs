@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::poll::PollFlags;
-use nix::sys::stat::{Mode, umask};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use nix::sys::stat::{Mode, fchmod};
 use root::Root;
 
 use super::SOCKET;
@@ -68,13 +69,14 @@ impl Server {
     pub fn bind(root: &Root) -> io::Result<Self> {
         root.remove(SOCKET).map_err(io::Error::other)?;
         let place = Place::open(root).map_err(io::Error::other)?;
-        // Nobody but root may connect, from the first moment.
-        let before = umask(Mode::from_bits_truncate(0o177));
-        let listener = UnixListener::bind(place.path());
-        umask(before);
-        let listener = listener?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, clients: Vec::new() })
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        // Nobody but root may connect, from the first moment: bind(2) takes the mode over from the socket. A umask would
+        // be the keeper's too, which writes meanwhile.
+        fchmod(&socket, Mode::from_bits_truncate(0o600))?;
+        bind(socket.as_raw_fd(), &UnixAddr::new(&place.path())?)?;
+        listen(&socket, Backlog::MAXCONN)?;
+        Ok(Self { listener: socket.into(), clients: Vec::new() })
     }
 
     /// What is waited for, and with which events.

@@ -148,7 +148,7 @@ mod tests {
     use crate::worker::cdi::{Device, KIND, Node};
 
     fn node(path: &str) -> Node {
-        Node { path: path.to_owned(), mode: 0o660 }
+        Node { path: path.to_owned(), mode: 0o660, gid: 992 }
     }
 
     fn ours(devices: &[(&str, &str)]) -> Spec {

@@ -1,7 +1,7 @@
 //! What systemd makes of an environment file (`EnvironmentFile=`).
 //!
 //! The rules are those of `src/basic/env-file.c` of systemd, which systemd.exec(5) describes: no shell, no expansion,
-//! `export` is not understood, and each line end counts, a lone carriage return too. tests/concourse/real.rs holds
+//! `export` is not understood, and each line end counts, a lone carriage return too. tests/desired/concourse/real.rs holds
 //! this reader against systemd's own.
 
 /// An environment file, read.

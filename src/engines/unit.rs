@@ -1,8 +1,9 @@
 //! A unit of systemd as its files say it: the unit, its drop-ins, and what of both concerns the environment.
 //!
 //! Read from the files and not asked of systemd, which is not there beneath another Root, and which says what was so
-//! at its last reload. systemd.unit(5) has the rules; tests/concourse/real.rs holds this reader against systemd's own.
+//! at its last reload. systemd.unit(5) has the rules; tests/desired/concourse/real.rs holds this reader against systemd's own.
 
+mod environment_files;
 mod text;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
-use text::{Setting, settings, words};
+pub(crate) use environment_files::named;
+use text::{Setting, settings};
+pub(crate) use text::{lines, words};
 
 /// What `systemctl enable` links for a start of the whole machine.
 pub const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";

@@ -77,7 +77,7 @@ pub struct Known {
 #[serde(rename_all = "lowercase")]
 pub enum Told {
     Version(Version),
-    /// Nothing within our patience.
+    /// No version: nothing within our patience, or that what would tell it is not there.
     Late {
         /// Seconds since 1970.
         at: u64,
@@ -137,6 +137,34 @@ impl<'a> Versions<'a> {
             .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), said.trim()))?;
         self.known.insert(path.to_owned(), Known { identity, told: Told::Version(version) });
         Ok(version)
+    }
+
+    /// Whether a program runs at all: it tells a version, or fails with a message of its own that contains `own`. Each
+    /// build is run once. Beneath another Root than `/` nothing is run.
+    ///
+    /// # Errors
+    /// What came of running it.
+    pub fn run(&mut self, path: &Path, own: &str) -> Result<(), String> {
+        if self.programs.is_none() {
+            return Ok(());
+        }
+        let identity = self.root.identity(path).map_err(|error| error.to_string())?;
+        let said_so = |known: &Known| {
+            known.identity == identity
+                && matches!(&known.told, Told::Late { problem, .. } if problem.contains(own))
+        };
+        if self.known.get(path).is_some_and(said_so) {
+            return Ok(());
+        }
+        let Err(problem) = self.of(path, &[]) else { return Ok(()) };
+        if !problem.contains(own) {
+            return Err(problem);
+        }
+        if let Some(now) = self.now {
+            let told = Told::Late { at: now.seconds(), problem };
+            self.known.insert(path.to_owned(), Known { identity, told });
+        }
+        Ok(())
     }
 
     /// A time that is still to come was told by a clock that was wrong.

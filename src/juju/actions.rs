@@ -154,8 +154,7 @@ impl Machine<'_> {
         (state.is_taken_back, state.undo_ended) = (true, false);
         state.write(self.root).map_err(Failure::installation)?;
         let undone = self.undo(event, force)?;
-        self.ended(&mut state)?;
-        self.tools.status(&self.taken_back(&undone)?)?;
+        self.tools.status(&self.after_undo(&undone, &mut state)?)?;
         let failure = undone.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
         let answer = Answer::new("rocworker status")
             .with("changes", undone.changes.len())
@@ -208,6 +207,9 @@ impl Machine<'_> {
         let (leases, waiting) = lease::list(self.root).map_err(Failure::installation)?;
         let of = |it: &lease::Held| {
             let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            if let Some(process) = &it.process {
+                return format!("{} {process}", it.render);
+            }
             let alive = it.alive_by.unwrap_or("nothing");
             format!("{} {} since {}, alive by {alive}", it.render, or_none(&it.id), or_none(&it.since))
         };

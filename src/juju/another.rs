@@ -7,7 +7,7 @@ use super::state::State;
 use super::workload::Workload;
 use crate::config::Config;
 use crate::memory::Memory;
-use crate::worker::concern::Concern;
+use crate::setup::is_set_up;
 
 impl Machine<'_> {
     /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration
@@ -27,10 +27,9 @@ impl Machine<'_> {
         Ok(Some(Workload::of_another(self.unit(), &command)))
     }
 
-    /// Whether anything is set up on the machine; a driver that stayed when a charm went is nothing that somebody has set up.
     pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        Ok(receipt.entries.iter().any(|entry| entry.concern != Concern::Packages.as_ref()))
+        Ok(is_set_up(&receipt, &Memory::read(self.root).map_err(Failure::installation)?))
     }
 
     /// Remembers that the action undo has come to its end, whatever it had to leave.
@@ -39,10 +38,8 @@ impl Machine<'_> {
         state.write(self.root).map_err(Failure::installation)
     }
 
-    /// Whether somebody has run an apply on the machine after the action undo: it takes away what an undo remembers that
-    /// had to leave something.
+    /// Whether somebody has run an apply on the machine after the action undo.
     pub(super) fn was_applied_since(&self, state: &State) -> Result<bool, Failure> {
-        let undone = Memory::read(self.root).map_err(Failure::installation)?.undone;
-        Ok(state.undo_ended && !undone && self.is_set_up()?)
+        Ok(state.undo_ended && self.is_set_up()?)
     }
 }

@@ -101,12 +101,19 @@ impl Options {
             Role::Web => lines.push(("compute-runtime", json!("none"))),
             Role::Worker | Role::Machine => self.lines(&mut lines)?,
         }
-        let lines = lines.iter().map(|(key, value)| format!("{key}: {value}\n"));
-        let text = format!("{HEADER}{}", lines.collect::<String>());
-        match Config::parse(Path::new("options"), &text) {
-            Ok(_) => Ok(text),
-            Err(error) => Err(said_of(&text, error)),
-        }
+        let checked = |lines: &[(&'static str, Value)]| {
+            let lines = lines.iter().map(|(key, value)| format!("{key}: {value}\n"));
+            let text = format!("{HEADER}{}", lines.collect::<String>());
+            Config::parse(Path::new("options"), &text).map(|_| text)
+        };
+        checked(&lines).map_err(|error| {
+            // The option that is wrong by itself: the parser's line is the header's where a value hides its key. Two that
+            // contradict each other are each right alone, and there the key that the line begins with is the one.
+            let alone =
+                lines.iter().find_map(|line| Some((line.0, checked(std::slice::from_ref(line)).err()?)));
+            let (key, error) = alone.map_or((None, error), |(key, error)| (Some(key), error));
+            said_of(&lines, key, error)
+        })
     }
 
     /// JSON is YAML, and quotes what YAML would take for something else than text.
@@ -170,16 +177,16 @@ fn repositories(url: &str) -> Result<Value, WrongOption> {
     }))
 }
 
-/// What is wrong with the text, by the option that its line is made of.
-fn said_of(text: &str, error: Error) -> WrongOption {
+/// What is wrong, by the option that made `key`; where no key is wrong alone, by the option of the error's line.
+fn said_of(lines: &[(&'static str, Value)], key: Option<&'static str>, error: Error) -> WrongOption {
     let Error::Wrong { line, problem, .. } = error else { return wrong("options", error.to_string()) };
-    let key = text.lines().nth(line - 1).and_then(|line| line.split_once(": ")).map_or("", |(key, _)| key);
-    let option = match key {
-        "wrapper" => "sharing",
-        "rocm" => "packages",
-        "repositories" => "repository",
-        "" => "options",
-        key => key,
+    let of_line = || Some(lines.get(line.checked_sub(HEADER.lines().count() + 1)?)?.0);
+    let option = match key.or_else(of_line) {
+        Some("wrapper") => "sharing",
+        Some("rocm") => "packages",
+        Some("repositories") => "repository",
+        None => "options",
+        Some(key) => key,
     };
     let said = problem.strip_prefix(&format!("{option}: ")).unwrap_or(&problem);
     wrong(option, said.to_owned())
@@ -321,6 +328,31 @@ mod tests {
             ),
         ] {
             assert_eq!(wrong(said.clone()), expected, "{said}");
+        }
+        // Whatever stands in a value, among them what YAML or a line would take for its own.
+        let options = ["compute-runtime", "tag", "sharing", "packages", "driver", "repository", "restart"];
+        for option in options {
+            for value in [
+                "a\nb",
+                "a\"b",
+                "a'b",
+                "a\\b",
+                "\n- \"",
+                "a\r\nb",
+                "a\tb",
+                "a\u{85}b",
+                "a\u{2028}b",
+                "\0",
+                "a: #",
+                "a\u{7f}",
+                "\u{9b}",
+                "\u{feff} b",
+                "\u{ffff} b",
+                &"[ ".repeat(20),
+            ] {
+                let said = wrong(json!({ option: value }));
+                assert!(said.starts_with(&format!("{option}: ")), "{option}={value:?}: {said}");
+            }
         }
         for (said, start) in [
             (json!({ "restart": "sometimes" }), "restart: "),

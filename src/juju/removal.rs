@@ -15,6 +15,7 @@ use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
 use crate::config::Config;
 use crate::driver::PACKAGE;
+use crate::memory::Memory;
 use crate::program::AGENTS;
 use crate::setup::Undone;
 use crate::worker::concern::Concern;
@@ -49,7 +50,12 @@ impl Machine<'_> {
             return Ok(self.tools.log(Level::Info, &text)?);
         }
         let is_ours = state.has_applied && !(state.is_taken_back && self.was_applied_since(&state)?);
-        if is_ours || !self.is_set_up()? {
+        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        // As after an undo, a driver may stay without the program.
+        // So does a spec that `cdi generate` wrote, which sets up no worker.
+        let needs_program =
+            |entry: &Entry| !entry.concern.is_empty() && entry.concern != Concern::Packages.as_ref();
+        if is_ours || !receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
             let is_needed = is_ours && self.take_back_whole(event)?;
             own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
@@ -95,15 +101,24 @@ impl Machine<'_> {
         if self.was_applied_since(state)? {
             return Ok(Workload::applied_since(self.unit()));
         }
+        let is_left = Memory::read(self.root).map_err(Failure::installation)?.undone;
+        if state.undo_ended && !is_left {
+            // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
+            return Ok(Workload::taken_back(self.unit(), None));
+        }
         let undone = self.undo(event, false)?;
-        self.ended(state)?;
         self.log_undone(&undone)?;
-        self.taken_back(&undone)
+        self.after_undo(&undone, state)
     }
 
-    /// How the unit stands after an undo.
-    pub(super) fn taken_back(&self, undone: &Undone) -> Result<Workload, Failure> {
-        Ok(Workload::taken_back(self.unit(), self.open(undone)?.as_deref()))
+    /// How the unit stands after an undo. One that refused to begin changed nothing, and the next hook tries it again.
+    pub(super) fn after_undo(&self, undone: &Undone, state: &mut State) -> Result<Workload, Failure> {
+        let open = self.open(undone)?;
+        if self.is_set_up()? {
+            return Ok(Workload::undo_refused(&open.unwrap_or_default()));
+        }
+        self.ended(state)?;
+        Ok(Workload::taken_back(self.unit(), open.as_deref()))
     }
 
     fn log_undone(&self, undone: &Undone) -> Result<(), tools::Error> {

@@ -59,9 +59,14 @@ impl Tools {
     /// The charm's options, those without a value left out.
     ///
     /// # Errors
-    /// When the tool is not there, does not answer in time, or answers something else.
+    /// When the tool is not there, does not answer in time, or answers something else: `null` is no charm's options, and
+    /// taken for none it would turn every option back to its default.
     pub fn options(&self) -> Result<Map<String, Value>, Error> {
-        self.answer(&["config-get", "--format=json"])
+        self.answer(&["config-get", "--format=json"])?.ok_or_else(|| Error::Answer {
+            tool: "config-get",
+            problem: "it is null, and says nothing of the options, not even of their defaults; the machine stays as it is"
+                .to_owned(),
+        })
     }
 
     /// An action's parameters.
@@ -69,7 +74,8 @@ impl Tools {
     /// # Errors
     /// As [`Tools::options`].
     pub(super) fn parameters(&self) -> Result<Map<String, Value>, Error> {
-        self.answer(&["action-get", "--format=json"])
+        // An action without parameters has none.
+        Ok(self.answer(&["action-get", "--format=json"])?.unwrap_or_default())
     }
 
     /// Sets the unit's status; nothing in another charm's hook.
@@ -113,14 +119,15 @@ impl Tools {
         self.programs.run(argv, LIMIT).map(drop).map_err(Error::Command)
     }
 
-    fn answer(&self, argv: &[&'static str]) -> Result<Map<String, Value>, Error> {
+    /// `None`: `null`.
+    fn answer(&self, argv: &[&'static str]) -> Result<Option<Map<String, Value>>, Error> {
         let tool = argv.first().copied().unwrap_or_default();
         let output = self.programs.run(argv, LIMIT).map_err(Error::Command)?;
         let said: Value = serde_json::from_slice(&output.stdout)
             .map_err(|error| Error::Answer { tool, problem: error.to_string() })?;
         match said {
-            Value::Object(said) => Ok(said),
-            Value::Null => Ok(Map::new()),
+            Value::Object(said) => Ok(Some(said)),
+            Value::Null => Ok(None),
             _ => Err(Error::Answer { tool, problem: "it is no object".to_owned() }),
         }
     }

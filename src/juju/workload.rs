@@ -101,6 +101,12 @@ impl Workload {
         Self::new(State::Blocked, &text)
     }
 
+    /// The action undo found before its first change what would stop it.
+    #[must_use]
+    pub fn undo_refused(why: &str) -> Self {
+        Self::new(State::Blocked, &format!("The action undo changed nothing: {why}"))
+    }
+
     /// A GPU has gone, and nobody knows yet whether it comes back.
     #[must_use]
     pub fn settling() -> Self {

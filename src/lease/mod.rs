@@ -1,35 +1,65 @@
-//! The wrapper's leases, as it judges them itself.
+//! Who holds a GPU and who waits for one, as the wrapper judges it itself.
+
+mod release;
 
 use allocation::record::RecordedGpu;
 use root::Root;
-use runc_amd_wrapper::lease_file::{Holder, Leases};
+use runc_amd_wrapper::kfd::Kfd;
+use runc_amd_wrapper::lease_file::{self, Holder, Leases};
 use runc_amd_wrapper::liveness::Judge;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::queue::Queue;
-use runc_amd_wrapper::run_error;
 use runc_amd_wrapper::store::Store;
+use runc_amd_wrapper::{reap, run_error};
 use serde::Serialize;
+
+use crate::daemon::claim;
+
+pub use release::{cancel, release};
 
 /// A GPU that somebody has.
 #[derive(Debug, Serialize)]
 pub struct Held {
     /// The render node: a lease's name.
     pub render: String,
-    /// None where the lease cannot be read; see `problem`.
+    pub held_by: HeldBy,
+    /// None where the lease cannot be read, see `problem`, and where a process without a container uses the GPU.
     pub gpu: Option<RecordedGpu>,
     pub id: Option<String>,
     pub runc_root: Option<String>,
-    /// `named` or `counted`.
+    /// `named` or `counted`; None without a lease.
     pub kind: Option<allocation::lease::Kind>,
-    /// The wall clock at the grant.
+    /// The wall clock at the grant; None without a lease.
     pub since: Option<String>,
-    /// What says that the container lives: `creator`, `init` or `cgroup`; None: nothing does, and the next
+    /// What says that the container lives: `creator`, `init` or `cgroup`. None for a lease: nothing does, and the next
     /// decision frees the GPU.
     pub alive_by: Option<&'static str>,
     /// For how many seconds it has been idle as far as decisions saw.
     pub idle_s: Option<u64>,
     /// Why the lease cannot be read. Its GPU is not free.
     pub problem: Option<String>,
+    /// The process that uses the GPU, as KFD names it, where neither a lease nor a record names a container.
+    pub process: Option<String>,
+}
+
+/// What says that a GPU is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeldBy {
+    /// A lease, made under exclusive sharing.
+    Lease,
+    /// The record of what a container was given while GPUs were shared.
+    Record,
+    /// KFD: a process has memory or a queue on the GPU.
+    Process,
+}
+
+impl Held {
+    /// Whether an exclusive request cannot have the GPU: all but a lease whose container is gone.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.held_by != HeldBy::Lease || self.alive_by.is_some() || self.problem.is_some()
+    }
 }
 
 /// A create that waits.
@@ -41,21 +71,35 @@ pub struct Waiting {
     pub since: String,
 }
 
-/// Why a lease is not released.
+/// Why nothing is listed, released or cancelled.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// From the folder, the lock or proc: a whole sentence.
     #[error("{0}")]
     Store(String),
-    #[error("no container and no GPU named {0} has a lease; `rocworker lease list` shows those that have")]
-    NoLease(String),
-    #[error("containers named {id} of {} runc roots have leases ({}): name the GPU instead", roots.len(), roots.join(", "))]
+    #[error(
+        "no container named {0} holds a GPU, and no GPU of that name is held; `rocworker lease list` shows what is held"
+    )]
+    NotHeld(String),
+    #[error(
+        "the GPU {render} is in use by {who}, and by no lease or record that could be released: end that process"
+    )]
+    InUse { render: String, who: String },
+    #[error("containers named {id} of {} runc roots hold GPUs ({}): name the GPU instead", roots.len(), roots.join(", "))]
     Ambiguous { id: String, roots: Vec<String> },
     #[error(
-        "the lease of {render} is not released: {reason}; --force releases it all the same, and nothing then keeps \
-         another container off that GPU"
+        "the GPU {render} is not released: {reason}; --force releases it all the same, and nothing then keeps another \
+         container off that GPU"
     )]
     Alive { render: String, reason: String },
+    #[error("no create of a container named {0} waits for GPUs; `rocworker lease list` shows those that do")]
+    NotWaiting(String),
+}
+
+impl From<run_error::Error> for Error {
+    fn from(error: run_error::Error) -> Self {
+        Self::Store(error.to_string())
+    }
 }
 
 fn paths(root: &Root) -> Paths {
@@ -74,17 +118,40 @@ fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
     judge.map_err(Error::Store)
 }
 
-/// Every lease, and who waits.
+/// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the same order.
 ///
 /// # Errors
 /// The folders cannot be read or are not root's alone, or nobody can tell which processes live.
 pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
+    claim::believe(root).map_err(|error| Error::Store(error.to_string()))?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::idle::now_ms(&paths);
-    let leases = Leases::of(&paths).all(&judge).map_err(|error| Error::Store(error.to_string()))?;
-    let held = leases.into_iter().map(|held| shown(held, now_ms)).collect();
-    let waiting = Queue::of(&paths).waiting(&judge).map_err(|error| Error::Store(error.to_string()))?;
+    let leases = Leases::of(&paths).all(&judge)?;
+    let has_lease = |root: &str, id: &str| {
+        leases.iter().any(
+            |held| matches!(&held.holder, Holder::Lease { lease, .. } if lease.root == root && lease.id == id),
+        )
+    };
+    let mut records = reap::look(&Store::of(&paths), &judge, &paths)?;
+    records.retain(|(record, _)| !has_lease(&record.root, &record.id));
+    let mut held: Vec<Held> = leases.into_iter().map(|held| of_lease(held, now_ms)).collect();
+    for (record, by) in records {
+        held.extend(record.gpus.into_iter().map(|gpu| Held {
+            gpu: Some(gpu.clone()),
+            id: Some(record.id.clone()),
+            runc_root: Some(record.root.clone()),
+            alive_by: Some(by.name()),
+            ..nothing_but(gpu.render.to_string(), HeldBy::Record)
+        }));
+    }
+    for (render, who) in Kfd::read(&paths).users() {
+        let render = render.to_string();
+        if !held.iter().any(|held| held.render == render) {
+            held.push(Held { process: Some(who), ..nothing_but(render, HeldBy::Process) });
+        }
+    }
+    let waiting = Queue::of(&paths).waiting(&judge)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {
         id: waiting.ticket.id,
         runc_root: waiting.ticket.root,
@@ -94,27 +161,31 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     Ok((held, waiting.collect()))
 }
 
-fn shown(held: runc_amd_wrapper::lease_file::Held, now_ms: Option<u64>) -> Held {
+fn nothing_but(render: String, held_by: HeldBy) -> Held {
+    Held {
+        render,
+        held_by,
+        gpu: None,
+        id: None,
+        runc_root: None,
+        kind: None,
+        since: None,
+        alive_by: None,
+        idle_s: None,
+        problem: None,
+        process: None,
+    }
+}
+
+fn of_lease(held: lease_file::Held, now_ms: Option<u64>) -> Held {
+    let rest = nothing_but(held.render.to_string(), HeldBy::Lease);
     let (lease, alive_by) = match held.holder {
         Holder::Lease { lease, by } => (lease, Some(by.name())),
         Holder::Dead(lease) => (lease, None),
-        Holder::Unknown(reason) => {
-            return Held {
-                render: held.render.to_string(),
-                gpu: None,
-                id: None,
-                runc_root: None,
-                kind: None,
-                since: None,
-                alive_by: None,
-                idle_s: None,
-                problem: Some(reason),
-            };
-        }
+        Holder::Unknown(reason) => return Held { problem: Some(reason), ..rest },
     };
     let idle = |since: u64| now_ms.map(|now| now.saturating_sub(since) / 1000);
     Held {
-        render: held.render.to_string(),
         gpu: Some(lease.gpu),
         id: Some(lease.id),
         runc_root: Some(lease.root),
@@ -122,55 +193,6 @@ fn shown(held: runc_amd_wrapper::lease_file::Held, now_ms: Option<u64>) -> Held 
         since: Some(lease.since),
         alive_by,
         idle_s: lease.idle_since_ms.and_then(idle),
-        problem: None,
+        ..rest
     }
-}
-
-/// Removes the leases of a container by its id, or that of one GPU by its render node, and gives the names
-/// of the GPUs. One that is alive, or that cannot be read, only with `force`; the container is not ended.
-///
-/// # Errors
-/// There is none of that name, or one of them must stay: then all of them do.
-pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Error> {
-    let paths = paths(root);
-    let stored = |error: run_error::Error| Error::Store(error.to_string());
-    let judge = judge(root, &paths)?;
-    let leases = Leases::of(&paths);
-    // Making the folders would be a change where there is nothing to release.
-    if leases.all(&judge).map_err(stored)?.is_empty() {
-        return Err(Error::NoLease(name.to_owned()));
-    }
-    let lock = Store::of(&paths).lock().map_err(stored)?;
-    let render = allocation::Render::parse(name);
-    let mut named = leases.all(&judge).map_err(stored)?;
-    named.retain(|held| match &held.holder {
-        Holder::Lease { lease, .. } | Holder::Dead(lease) if render.is_none() => lease.id == name,
-        _ => render == Some(held.render),
-    });
-    let mut roots: Vec<String> = Vec::new();
-    for held in &named {
-        let (reason, lease) = match &held.holder {
-            Holder::Dead(lease) => (None, Some(lease)),
-            Holder::Unknown(reason) => (Some(format!("its file {reason}")), None),
-            Holder::Lease { lease, by } => {
-                (Some(format!("the container {} lives, by its {}", lease.id, by.name())), Some(lease))
-            }
-        };
-        roots.extend(lease.map(|lease| lease.root.clone()));
-        if let Some(reason) = reason.filter(|_| !force) {
-            return Err(Error::Alive { render: held.render.to_string(), reason });
-        }
-    }
-    roots.sort_unstable();
-    roots.dedup();
-    if named.is_empty() {
-        return Err(Error::NoLease(name.to_owned()));
-    }
-    if roots.len() > 1 {
-        return Err(Error::Ambiguous { id: name.to_owned(), roots });
-    }
-    for held in &named {
-        leases.remove(&lock, held.render).map_err(stored)?;
-    }
-    Ok(named.into_iter().map(|held| held.render.to_string()).collect())
 }

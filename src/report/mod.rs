@@ -70,7 +70,7 @@ pub fn take(
             match config {
                 Ok(config) => json(&redactor, &doctor::examine(root, config, &facts, programs))?,
                 Err(error) => {
-                    json(&redactor, &json!({ "schema_version": 1, "error": redactor.text(&error).text }))?
+                    json(&redactor, &json!({ "schema_version": 1, "error": redactor.error(&error) }))?
                 }
             },
         ),

@@ -8,7 +8,7 @@ use root::Root;
 use serde::Serialize;
 
 use super::collect::Collector;
-use super::redact::Redactor;
+use super::redact::{Redacted, Redactor};
 use reconcile::command::{Error, Programs};
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -111,9 +111,10 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         Ok(output) if !output.stdout.is_empty() => Ok(output),
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
-    log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor);
+    log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor, Redactor::text);
     let wrapper = programs.run(&WRAPPER, LIMIT);
-    log(collector, WRAPPER_LOG, wrapper, |line| line.contains("runc-amd-wrapper"), redactor);
+    let is_wrappers = |line: &str| line.contains("runc-amd-wrapper: ");
+    log(collector, WRAPPER_LOG, wrapper, is_wrappers, redactor, Redactor::messages);
 }
 
 fn log(
@@ -122,6 +123,7 @@ fn log(
     output: Result<reconcile::command::Output, Error>,
     is_wanted: impl Fn(&str) -> bool,
     redactor: &Redactor,
+    redacted: fn(&Redactor, &str) -> Redacted,
 ) {
     let output = match output {
         Ok(output) => output,
@@ -139,7 +141,7 @@ fn log(
         lines.push(line);
     }
     let kept: String = lines.iter().rev().map(|line| format!("{line}\n")).collect();
-    collector.put_text(path, redactor.text(&kept).text);
+    collector.put_text(path, redacted(redactor, &kept).text);
 }
 
 /// The driver's lines, KFD's, and those of advanced error reporting and of links that went down.

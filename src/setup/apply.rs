@@ -188,6 +188,7 @@ impl Setup<'_> {
             memory.write(self.root)?;
         }
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
+        applied.notes.extend(self.of_lost_runtimes(&wanted, &plan, work.receipt()));
         self.carry_out(work, plan, &mut applied, told)?;
         applied.effects.extend(work.settle_told(
             self.root,

@@ -3,36 +3,24 @@
 //! dpkg holds its lock meanwhile, so that packages can neither come nor go: what rocworker has installed by apt stays as
 //! it is, with the repositories that it came from.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reconcile::{Desired, Finding, Progress, Receipt, Store};
+use reconcile::{Desired, Finding, Progress, Receipt, Store, WayBack, naming};
 
 use super::apply::Run;
 use super::undo::Leaves;
 use super::{Applied, Error, Setup, Undone, is_set_up};
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
-use crate::engines::{Containerd, Docker, Versions};
 use crate::memory::{self, Memory};
 use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
+use crate::worker::way_back::running;
 
-/// Where engines that rocworker does not configure name a runtime (containers.conf(5), crio.conf.d(5)).
-const OTHERS: [&str; 2] = ["/etc/containers/containers.conf", "/etc/crio/crio.conf"];
-/// Folders of such files, and of drop-ins of units.
-const OTHER_FOLDERS: [&str; 4] = [
-    "/etc/containers/containers.conf.d",
-    "/etc/crio/crio.conf.d",
-    "/etc/systemd/system/containerd.service.d",
-    "/etc/systemd/system/docker.service.d",
-];
 /// A daemon that is told to end does so within a second.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
-/// More than anybody writes into one.
-const LIMIT: usize = 4 << 20;
 
 /// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version
 /// reads.
@@ -62,8 +50,7 @@ impl Setup<'_> {
             );
             findings.push(Finding { path: first.clone(), text });
         }
-        let running = self.way_back().running.into_values().flatten();
-        let by = running.filter_map(|running| running.by(self.root, Path::new(PACKAGED)));
+        let by = running().into_iter().filter_map(|running| running.by(self.root, Path::new(PACKAGED)));
         findings.extend(by.map(|what| Finding {
             path: PACKAGED.into(),
             text: format!("{what} runs by it, and could not be stopped without it: stop it"),
@@ -95,14 +82,16 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn leave(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let mut undone = match Store::new(self.root).receipt()?.is_empty() {
-            true => Undone::default(),
+        let (mut undone, way_back) = match Store::new(self.root).receipt()?.is_empty() {
+            true => (Undone::default(), self.way_back()),
             false => {
                 let leaves = Leaves { stays: Some(Concern::Packages), is_dpkgs: true };
                 self.take_back("remove", leaves, false, told)?
             }
         };
-        undone.left.extend(self.naming_files());
+        if !undone.falls_short() {
+            undone.left.extend(self.naming(&way_back));
+        }
         Ok(undone)
     }
 
@@ -118,26 +107,17 @@ impl Setup<'_> {
         self.apply_locked(Run::Upgrade, told)
     }
 
-    /// The files of engines that name the wrapper's program, whoever wrote that.
-    fn naming_files(&self) -> Vec<Finding> {
-        let mut versions = Versions::new(self.root, None, BTreeMap::new());
-        let containerd = Containerd::unasked(self.root, self.config);
-        let docker = Docker::read(self.root, &self.config.docker.config, &mut versions).installed;
-        let mut paths: Vec<PathBuf> = OTHERS.map(PathBuf::from).into();
-        paths.extend(containerd.iter().flat_map(|it| it.files.iter().map(|file| file.path.clone())));
-        paths.extend(docker.map(|docker| docker.config));
-        for folder in OTHER_FOLDERS {
-            let names = self.root.list(folder).unwrap_or_default();
-            paths.extend(names.into_iter().map(|name| Path::new(folder).join(name)));
-        }
-        paths.sort();
-        paths.dedup();
-        let names = |path: &PathBuf| {
-            let bytes = self.root.read(path, LIMIT).unwrap_or_default();
-            bytes.windows(PACKAGED.len()).any(|part| part == PACKAGED.as_bytes())
-        };
-        let text = format!("it names {PACKAGED}, which is about to go: take that out");
-        paths.into_iter().filter(names).map(|path| Finding { path, text: text.clone() }).collect()
+    /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
+    /// that runs by it.
+    pub(super) fn naming(&self, way_back: &WayBack) -> Vec<Finding> {
+        let mut found = naming(self.root, &way_back.namers, Path::new(PACKAGED));
+        found.extend(way_back.unread.iter().map(|unread| Finding {
+            path: unread.path.clone(),
+            text: format!("it may name {PACKAGED}: {}", unread.text),
+        }));
+        let named = way_back.named.iter().filter(|named| named.value == PACKAGED);
+        found.extend(named.map(|it| Finding { path: PACKAGED.into(), text: it.why.clone() }));
+        found
     }
 }
 

@@ -1,8 +1,8 @@
 //! By which configuration, and by which version of this program, the machine was last set up.
 
-use reconcile::Note;
+use reconcile::{Note, Receipt};
 
-use super::Setup;
+use super::{Setup, is_set_up};
 use crate::config;
 use crate::memory::{Followed, Memory};
 
@@ -26,8 +26,8 @@ impl Setup<'_> {
     }
 
     /// Of a plan by another configuration than that of the last apply: what is given here may have been withheld there.
-    pub(super) fn of_last_apply(&self, remembered: &Memory) -> Option<Note> {
-        let (by, here) = self.other_place(remembered)?;
+    pub(super) fn of_last_apply(&self, receipt: &Receipt, remembered: &Memory) -> Option<Note> {
+        let (by, here) = self.other_place(remembered).filter(|_| is_set_up(receipt, remembered))?;
         let text = format!("the last apply was by {by}, and this goes by {here}");
         Some(Note { about: "configuration".to_owned(), text, problem: false })
     }

@@ -9,6 +9,7 @@ mod emptied;
 mod follows;
 mod keep;
 mod last_apply;
+mod lost_runtimes;
 mod own;
 mod planned;
 mod recorded;
@@ -103,9 +104,11 @@ impl From<config::Error> for Error {
     }
 }
 
-/// Whether an apply has set this machine up, and no undo has taken it back since: else nothing is done but by an apply.
-fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
-    // The spec alone, which belongs to no concern, may be `cdi generate`'s: that sets up no worker.
+/// Whether this machine is set up: an apply has run here, and no undo since. Every command, hook and the daemon ask
+/// this, and a machine that is not set up is changed by an apply alone. What an undo had to leave, a driver among it,
+/// does not count.
+pub(crate) fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
+    // The spec has no concern, and is alone where `cdi generate` wrote it.
     receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !memory.undone
 }
 

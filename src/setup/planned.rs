@@ -159,7 +159,7 @@ impl Setup<'_> {
         let memory = Memory::read(self.root)?;
         let receipt = Store::new(self.root).receipt()?;
         let mut planned = self.planned(&memory, &self.premises(&memory, &receipt), &receipt)?;
-        planned.notes.extend(self.of_last_apply(&memory));
+        planned.notes.extend(self.of_last_apply(&receipt, &memory));
         Ok(planned)
     }
 
@@ -173,6 +173,8 @@ impl Setup<'_> {
         let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
         desired.notes.extend(self.stale(memory, premises));
         desired.notes.extend(told_of(&plan));
+        let lost = self.of_lost_runtimes(&desired, &plan, receipt);
+        desired.notes.extend(lost);
         Ok(Planned { notes: desired.notes, ..self.announced(plan, receipt) })
     }
 

@@ -1,15 +1,18 @@
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Outcome, Progress, Receipt, Restarts, Services, Settled,
-    WayBack, Work,
+    Carried, Change, Desired, Effect, Finding, Note, Outcome, Plan, Progress, Receipt, Restarts, Services,
+    Settled, WayBack, Work,
 };
 use serde::Serialize;
 
 use super::recorded::record;
 use super::{Error, Setup};
-use crate::engines::{Containerd, Docker, Versions};
+use crate::config;
+use crate::engines::{Containerd, Docker, InForce, Versions};
 use crate::memory::Memory;
+use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
 use crate::worker::way_back::way_back;
 
@@ -58,27 +61,35 @@ impl Setup<'_> {
         if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
             return Ok(Undone::default());
         }
-        self.take_back("undo", Leaves { stays, is_dpkgs: false }, force, told)
+        let (undone, _) = self.take_back("undo", Leaves { stays, is_dpkgs: false }, force, told)?;
+        Ok(undone)
     }
 
-    /// The same, whatever is there. `command`: for the history.
+    /// The same, whatever is there, and what it had to heed. `command`: for the history.
     pub(super) fn take_back(
         &self,
         command: &str,
         leaves: Leaves,
         force: bool,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Undone, Error> {
+    ) -> Result<(Undone, WayBack), Error> {
         let mut undone = Undone::default();
         let hands = if leaves.is_dpkgs { None } else { self.hands() };
         let mut work = Work::begin_told(self.root, told)?.by(hands).recorded(self.event(command));
+        let (wanted, plan) = self.plan_back(&work, leaves, force)?;
+        let hindered =
+            if force { Vec::new() } else { self.hindrances(&plan, &work, leaves, &wanted.way_back) };
+        if !hindered.is_empty() || (leaves.is_dpkgs && !plan.left.is_empty()) {
+            return Ok((Undone { failed: hindered, left: plan.left, ..undone }, wanted.way_back));
+        }
         // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
         let mut memory = Memory::read(self.root).unwrap_or_default();
         memory.undone = true;
         if let Err(error) = memory.write(self.root) {
             tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
         }
-        let ran = self.take_back_by(&mut work, leaves, force, &mut undone, told);
+        undone.notes.extend(self.of_lost_runtimes(&wanted, &plan, work.receipt()));
+        let ran = self.take_back_by(&mut work, plan, leaves, &mut undone, told);
         let is_left = !work.receipt().entries.is_empty();
         let note = record(&mut work);
         ran.map_err(|error| error.after(work.made().len()))?;
@@ -92,22 +103,45 @@ impl Setup<'_> {
             let text = format!("what was remembered stays: {error}");
             undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
         }
-        Ok(undone)
+        Ok((undone, wanted.way_back))
+    }
+
+    fn plan_back(&self, work: &Work<'_>, leaves: Leaves, force: bool) -> Result<(Desired, Plan), Error> {
+        let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
+        wanted.undecided.extend(leaves.stays.map(|concern| concern.as_ref().to_owned()));
+        let plan = work.plan(&wanted, None, force, self.now.seconds())?;
+        Ok((wanted, plan))
+    }
+
+    /// What would stop this half-way, as far as that shows before the first change. An undo leaves what somebody has
+    /// changed and a unit that may not be restarted; a removal is stopped by them.
+    fn hindrances(&self, plan: &Plan, work: &Work<'_>, leaves: Leaves, way_back: &WayBack) -> Vec<Finding> {
+        let mut found = plan.hindered.clone();
+        if leaves.is_dpkgs {
+            let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+            let mut effects: Vec<&Effect> = plan.changes.iter().flat_map(|change| &change.effects).collect();
+            effects.sort();
+            effects.dedup();
+            let waiting = effects.into_iter().filter_map(|effect| services.would_wait(self.root, effect));
+            found.extend(waiting.map(|text| Finding { path: config::PATH.into(), text }));
+            let is_mended = |file: &Finding| {
+                plan.changes.iter().any(|it| it.path == file.path && !it.leaves_named(Path::new(PACKAGED)))
+            };
+            found.extend(self.naming(way_back).into_iter().filter(|file| !is_mended(file)));
+        }
+        found
     }
 
     fn take_back_by(
         &self,
         work: &mut Work<'_>,
+        plan: Plan,
         leaves: Leaves,
-        force: bool,
         undone: &mut Undone,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
         let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
-        let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
-        wanted.undecided.extend(leaves.stays.map(|concern| concern.as_ref().to_owned()));
-        let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
         undone.failed = failed;
         undone.effects = effects;
@@ -132,9 +166,19 @@ impl Setup<'_> {
 
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn way_back(&self) -> WayBack {
+        let docker = self.docker();
+        way_back(self.config, &self.in_force(&docker).asking(self.root, &docker), &docker)
+    }
+
+    /// docker as it is configured now. Its program is not run.
+    pub(super) fn docker(&self) -> Docker {
         let mut versions = Versions::new(self.root, None, BTreeMap::new());
-        let docker = Docker::read(self.root, &self.config.docker.config, &mut versions);
-        way_back(self.config, Containerd::unasked(self.root, self.config).as_ref(), &docker)
+        Docker::read(self.root, &self.config.docker.config, &mut versions)
+    }
+
+    /// What of the engines' configuration counts now.
+    pub(super) fn in_force(&self, docker: &Docker) -> InForce {
+        InForce::read(self.root, Containerd::unasked(self.root, self.config).as_ref(), docker)
     }
 }
 
@@ -159,7 +203,7 @@ impl Undone {
         let is_open = |outcome| matches!(outcome, Outcome::Pending | Outcome::Failed);
         !self.failed.is_empty()
             || !self.left.is_empty()
-            || !self.notes.is_empty()
+            || self.notes.iter().any(|note| note.problem)
             || self.effects.iter().any(|effect| is_open(effect.outcome))
     }
 }

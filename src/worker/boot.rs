@@ -44,10 +44,10 @@ pub fn actions(
     let program = match program {
         Ok(program) => program,
         Err(why) => {
-            desired.note(
-                ABOUT,
-                format!("no unit can run rocworker before engines start: {why} and apply again, or `boot: {{unit: false}}`"),
+            let text = format!(
+                "rocworker-boot.service is not written: {why}, then apply again; or set `boot: {{unit: false}}`"
             );
+            desired.note(ABOUT, text);
             return Ok(desired);
         }
     };

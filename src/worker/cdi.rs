@@ -1,6 +1,6 @@
 //! What the CDI spec should say: kind `amd.com/gpu`, one device a GPU, aliases, and `all`.
 //!
-//! A node is given with its path, mode and permissions, and without type and number: the engine then takes
+//! A node is given with its path, mode, group and permissions, and without type and number: the engine then takes
 //! them from the node itself, and /dev/kfd's major changes from boot to boot.
 
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ pub struct Node {
     pub path: String,
     /// Permission bits of the node itself. Always written: without it some engines make nodes of mode 000.
     pub mode: u32,
+    /// The node's own group. Always written: docker makes a node that names none root's alone.
+    pub gid: u32,
 }
 
 /// What engines should be told.
@@ -114,7 +116,7 @@ pub fn nodes(gpu: &Gpu) -> Vec<Node> {
 
 fn node(node: &DeviceNode) -> Option<Node> {
     let meta = node.state.as_ref().ok()?;
-    Some(Node { path: text(&node.path)?, mode: meta.mode & 0o777 })
+    Some(Node { path: text(&node.path)?, mode: meta.mode & 0o777, gid: meta.gid })
 }
 
 fn text(path: &Path) -> Option<String> {

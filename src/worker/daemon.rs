@@ -46,10 +46,9 @@ pub fn actions(
     let program = match program {
         Ok(program) => program,
         Err(why) => {
-            desired.note(
-                ABOUT,
-                format!("no unit can keep this machine so while it runs: {why} and apply again, or `daemon: {{unit: false}}`"),
-            );
+            let text =
+                format!("{UNIT} is not written: {why}, then apply again; or set `daemon: {{unit: false}}`");
+            desired.note(ABOUT, text);
             return Ok(desired);
         }
     };

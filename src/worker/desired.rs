@@ -41,7 +41,7 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let way_back = way_back(config, premises.containerd.as_ref(), &premises.docker);
+    let way_back = way_back(config, &premises.in_force, &premises.docker);
     let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
@@ -171,7 +171,7 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
-        let part = with_docker(part, &way_back(config, Some(containerd), &premises.docker));
+        let part = with_docker(part, &way_back(config, &premises.in_force, &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
         desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }

@@ -8,7 +8,7 @@ use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
-use crate::config::{Config, Configure, Restart};
+use crate::config::{Config, Configure, Restart, Sharing};
 use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
@@ -20,6 +20,9 @@ pub(super) const UNIT: &str = "docker.service";
 
 const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
     it is not restarted unless restart is now; systemctl restart docker does it";
+
+const NEVER_IDLE: &str = "wrapper.idle-grace-s does not end docker's containers, since their first process may be the \
+    work: each keeps its GPUs until it ends";
 
 /// The first release with `features.cdi` (moby#47087).
 pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
@@ -97,6 +100,9 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
                  AMD_VISIBLE_DEVICES alone"
             ),
         );
+    }
+    if config.wrapper.sharing == Sharing::Exclusive && config.wrapper.idle_grace_s.is_some() {
+        desired.note(ABOUT, NEVER_IDLE);
     }
     let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
     let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();

@@ -8,7 +8,8 @@ use super::{containerd, docker};
 use crate::config::Config;
 use crate::engines::containerd::UNIT;
 use crate::engines::docker::CommandLine;
-use crate::engines::{Containerd, Docker};
+use crate::engines::{Docker, InForce};
+use crate::program::{INSTALLED, PACKAGED};
 
 /// Where the system's containerd and one that dockerd starts keep the bundles of what runs.
 const BUNDLES: [&str; 2] = [
@@ -23,30 +24,77 @@ fn bundles(folder: &str) -> Running {
     Running { folder: folder.into(), files, what: "container".to_owned() }
 }
 
+/// Where whoever runs by the wrapper names it.
+pub(crate) fn running() -> Vec<Running> {
+    BUNDLES.map(bundles).into()
+}
+
 /// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
 /// more.
 #[must_use]
-pub fn way_back(config: &Config, containerd: Option<&Containerd>, docker: &Docker) -> WayBack {
-    let mut way_back = WayBack::default();
-    way_back.running.insert(name(Concern::Wrapper), BUNDLES.map(bundles).into());
-    if let Some(containerd) = containerd {
-        let files = containerd.files.iter().map(|file| file.path.clone());
-        way_back.files.insert(name(Concern::Containerd), files.collect());
-    }
+pub fn way_back(config: &Config, in_force: &InForce, docker: &Docker) -> WayBack {
+    let mut way_back =
+        WayBack { namers: in_force.all.clone(), unread: in_force.unread.clone(), ..WayBack::default() };
+    way_back.running.insert(name(Concern::Wrapper), running());
+    way_back.files.insert(name(Concern::Containerd), in_force.containerd.clone());
+    way_back.files.insert(name(Concern::Docker), in_force.docker.clone());
     if let Some(docker) = &docker.installed {
-        way_back.files.insert(name(Concern::Docker), vec![docker.config.clone()]);
         let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
         way_back.named.extend(default.map(|runtime| Named {
             concern: name(Concern::Docker),
             value: runtime.to_owned(),
-            by: format!("{} starts dockerd with --default-runtime {runtime}", docker::UNIT),
+            why: format!(
+                "{} starts dockerd with --default-runtime {runtime}, which would name nothing: change that first",
+                docker::UNIT
+            ),
         }));
+        let file = docker.config.display();
+        let remedy = format!("set \"default-runtime\": \"runc\" in {file}, then systemctl reload docker");
+        way_back.named.extend(of_running(in_force, config, &remedy));
+        let remedy = format!("{remedy} (it keeps a default that is only taken out)");
+        way_back.remedies.insert(name(Concern::Docker), remedy);
         if docker.ends_with.iter().any(|unit| unit == UNIT) {
             way_back.starts.insert(UNIT.to_owned(), docker::start_with(config, docker, UNIT));
         }
         way_back.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
     }
     way_back
+}
+
+/// What the dockerd that runs would name: its default runtime, and the program of that.
+fn of_running(in_force: &InForce, config: &Config, remedy: &str) -> Vec<Named> {
+    let (runtime, programs, why): (_, Vec<String>, _) = match &in_force.running {
+        None => return Vec::new(),
+        Some(Ok(default)) => {
+            let why = format!(
+                "The running dockerd still uses default runtime {}; without it every `docker run` fails. To go on, \
+                 {remedy}, or systemctl restart docker",
+                default.name
+            );
+            let programs = match &default.program {
+                Some(program) => vec![program.clone()],
+                // Ours by its name, and dockerd does not say which program it is.
+                None if default.name == config.docker.runtime => ours(),
+                None => Vec::new(),
+            };
+            (default.name.clone(), programs, why)
+        }
+        Some(Err(problem)) => {
+            let why = format!(
+                "dockerd runs and does not say which default runtime it has ({problem}): see that it answers, or stop it \
+                 (systemctl stop docker)"
+            );
+            (config.docker.runtime.clone(), ours(), why)
+        }
+    };
+    let named = |concern, value| Named { concern: name(concern), value, why: why.clone() };
+    let programs = programs.into_iter().map(|program| named(Concern::Wrapper, program));
+    std::iter::once(named(Concern::Docker, runtime)).chain(programs).collect()
+}
+
+/// Every path of the wrapper that an engine may have been given.
+fn ours() -> Vec<String> {
+    [INSTALLED, PACKAGED].map(str::to_owned).into()
 }
 
 fn name(concern: Concern) -> String {

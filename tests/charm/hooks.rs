@@ -82,6 +82,14 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
             r#"{"gpu-device-ids":"0000:09:00.0"}"#,
             "blocked: Config failed: gpu-device-ids names 0000:09:00.0, which is no AMD GPU but nvidia: it is left alone",
         ),
+        (
+            "{\"repository\":\"https://x/\\n\\\"\"}",
+            "blocked: Config failed: repository: repositories.key \"https://x/\\n\\\"/rocm/rocm.gpg.key\" is no URL that begins with http:// or https:// or file://",
+        ),
+        (
+            r#"{"tag":"a\nb","restart":"now"}"#,
+            r#"blocked: Config failed: tag: the tag "a\nb" has a blank, a quote, a backslash or a $, which no tag can have"#,
+        ),
     ] {
         unit.options(options);
         let ran = unit.run(laid.top(), "hooks/config-changed");
@@ -94,6 +102,29 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
     }
     unit.options("{}");
     assert_eq!(unit.run(laid.top(), "hooks/update-status").status(), READY);
+}
+
+/// Taken for no options at all, `null` would offer the GPUs that `compute-runtime: none` withholds.
+#[test]
+fn real_a_hook_to_which_config_get_answers_null_fails_and_changes_nothing() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    unit.options(r#"{"compute-runtime":"none"}"#);
+    unit.run(laid.top(), "hooks/install").well();
+    let tree = laid.tree();
+    unit.options("null");
+    for hook in ["hooks/config-changed", "hooks/update-status", "hooks/remove"] {
+        let ran = unit.run(laid.top(), hook);
+        let error = ran.said.badly();
+        assert!(error.contains("config-get answers what is not its JSON: it is null"), "{error}");
+        assert_eq!(laid.tree(), tree, "{hook}");
+    }
+    // An action without parameters is one without wishes.
+    unit.options("{}");
+    unit.parameters("null");
+    unit.run(laid.top(), "actions/undo").well();
 }
 
 #[test]

@@ -10,7 +10,7 @@
 )]
 
 mod driver;
-#[path = "../driver/worker.rs"]
+#[path = "../packages/driver/worker.rs"]
 #[allow(dead_code, reason = "what the tests of the driver need beside")]
 mod driver_worker;
 mod hooks;

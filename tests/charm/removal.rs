@@ -191,3 +191,54 @@ fn real_what_somebody_applies_after_the_action_undo_stays_until_they_are_asked()
     unit.run(laid.top(), "hooks/remove").well();
     assert_eq!(laid.tree(), by_hand, "nor does the charm's end take it back");
 }
+
+/// A spec that somebody generated sets no worker up, before the charm comes and after its action undo.
+#[test]
+fn real_a_generated_spec_keeps_no_hook_from_applying_and_stays_after_an_undo() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    let generate = || Unit::by_hand(laid.top(), &["cdi", "generate"]).well();
+    generate();
+    for path in ["hooks/install", "hooks/update-status"] {
+        assert_eq!(unit.run(laid.top(), path).status(), "active: Worker ready (GPU: 1x AMD)", "{path}");
+    }
+    assert!(laid.path(RULES).exists());
+    unit.run(laid.top(), "actions/undo").well();
+    assert!(!laid.path("etc/cdi/amd.json").exists() && !laid.path(RULES).exists());
+    generate();
+    for path in ["hooks/update-status", "hooks/config-changed"] {
+        let told = unit.run(laid.top(), path).status();
+        assert!(told.starts_with("blocked: Taken back by the action undo: "), "{path}: {told}");
+        assert!(laid.path("etc/cdi/amd.json").exists(), "{path}");
+    }
+}
+
+/// An undo that refuses to begin has undone nothing: later hooks try it again, and the charm's removal takes all away.
+#[test]
+fn real_an_undo_by_action_that_changed_nothing_is_tried_again_and_keeps_no_removal_from_undoing() {
+    if !real::require_root(&["python3", "env", "unshare"]) {
+        return;
+    }
+    for ends_by in ["hooks/update-status", "hooks/remove"] {
+        let (laid, mut unit) = (worker(), Unit::new());
+        let before = laid.tree();
+        unit.run(laid.top(), "hooks/install").well();
+        let set_up = laid.tree();
+        unit.mount_over(&laid.path(RULES));
+        for path in ["actions/undo", "hooks/update-status"] {
+            let told = unit.run(laid.top(), path).status();
+            assert!(
+                told.starts_with(&format!("blocked: The action undo changed nothing: /{RULES}")),
+                "{told}"
+            );
+            assert_eq!(laid.tree(), set_up, "{path}");
+        }
+        unit.unmount();
+        unit.run(laid.top(), ends_by).well();
+        assert!(!laid.path(RULES).exists(), "{ends_by}");
+        unit.run(laid.top(), "hooks/remove").well();
+        assert_eq!(laid.tree(), before, "{ends_by}");
+    }
+}

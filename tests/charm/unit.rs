@@ -94,11 +94,25 @@ impl Unit {
         let mut unit = Self::new();
         let folder = unit.dir.path().join("charm/bin");
         fs::create_dir_all(&folder).unwrap();
-        put(&folder.join("runc-amd-wrapper"), "stands for the wrapper's program\n");
+        put(&folder.join("runc-amd-wrapper"), support::laid::WRAPPER);
         unit.program = folder.join("rocworker");
         // As it is handed out: with all that debuggers want it is some sixty megabytes.
         Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
         unit
+    }
+
+    /// Has hooks run where something is mounted over this file, which keeps it from being replaced.
+    pub(crate) fn mount_over(&mut self, file: &Path) {
+        let script = format!(
+            "#!/bin/sh\nexec unshare --mount sh -ec 'mount --bind \"$0\" \"$0\"; exec {PROGRAM} \"$@\"' {} \"$@\"\n",
+            file.display()
+        );
+        self.program = self.program("with-a-mount", &script);
+    }
+
+    /// Has hooks run without such a mount again.
+    pub(crate) fn unmount(&mut self) {
+        self.program = PROGRAM.into();
     }
 
     pub(crate) fn folder(&self) -> &Path {

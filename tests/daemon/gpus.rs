@@ -64,6 +64,25 @@ fn lose_cards(laid: &Laid) {
     fs::remove_dir_all(laid.path("sys/class/drm")).unwrap();
 }
 
+/// udev's rules are changed after apply, and udev goes over the node again.
+#[test]
+fn a_node_that_gets_another_group_is_offered_with_that_group_at_once() {
+    let laid = Laid::demo("");
+    let _running = applied(&laid);
+    let group = || {
+        let spec: Value = serde_json::from_str(&laid.text(SPEC)).unwrap();
+        let nodes = spec["devices"][0]["containerEdits"]["deviceNodes"].as_array().unwrap().clone();
+        let render = nodes.into_iter().find(|node| node["path"] == "/dev/dri/renderD129");
+        render.unwrap()["gid"].as_u64()
+    };
+    assert_eq!(group(), Some(992));
+    let mut recorded: Value = serde_json::from_str(&laid.text("capture.json")).unwrap();
+    let mut nodes = recorded["nodes"].as_array_mut().unwrap().iter_mut();
+    nodes.find(|node| node["path"] == "/dev/dri/renderD129").unwrap()["gid"] = 110.into();
+    laid.put("capture.json", &recorded.to_string());
+    eventually("the spec names its new group", || group() == Some(110));
+}
+
 #[test]
 fn a_gpu_that_goes_is_offered_no_more_at_once_and_is_again_when_it_comes_back() {
     let laid = Laid::demo("");

@@ -32,7 +32,7 @@ fn real_eight_cards_that_come_one_by_one_are_one_restart_also_where_the_daemon_b
     }
     let stage = Stage::set(&Machine::demo());
     stage.put_worker();
-    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    stage.put("usr/lib/rocworker/runc-amd-wrapper", support::stage::WRAPPER);
     let script = r#"
 # It has run for longer than it waits: what is not due now is not for its start.
 second() { cut -d . -f 1 /proc/uptime; }

@@ -38,7 +38,7 @@ fn boot(restart: &str, settle: u32, script: &str) -> Option<String> {
     }
     let stage = Stage::set(&Machine::demo());
     stage.put_worker();
-    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    stage.put("usr/lib/rocworker/runc-amd-wrapper", support::stage::WRAPPER);
     stage.put("etc/staged/system-containerd", CONTAINERD);
     stage.put("etc/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
     let begin = format!("restart={restart}\nsettle={settle}\ninstall -m 755 {PROGRAM} /usr/bin/rocworker\n");

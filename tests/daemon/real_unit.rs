@@ -26,7 +26,7 @@ fn boot(is_container: bool, script: &str) -> Option<String> {
         return None;
     }
     let stage = Stage::set(&Machine::demo());
-    stage.put("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    stage.put("usr/lib/rocworker/runc-amd-wrapper", support::stage::WRAPPER);
     // What systemd was told by whoever started it: it is in a container, where rocworker sets the nodes itself.
     let around = if is_container { "" } else { ": > /run/systemd/container\n" };
     let install = format!("install -m 755 {PROGRAM} /usr/bin/rocworker\n");
@@ -182,6 +182,7 @@ fn real_in_its_sandbox_a_go_engine_tells_its_version() {
 cp {} /usr/bin/containerd
 sed -i 's/containerd: .configure: never./containerd: {{configure: auto}}/' /etc/rocworker/config.yaml
 rocworker apply >> /run/applied 2>&1 || true
+# containerd's and the wrapper's.
 grep -c '"version"' /var/lib/rocworker/memory.json
 # Another program by its identity, as an upgrade leaves one: what is remembered of the first does not count.
 cp /usr/bin/containerd /usr/bin/containerd.new
@@ -195,7 +196,7 @@ sed -n '/"versions"/,/^  }}/p' /var/lib/rocworker/memory.json >&2
         containerd.display()
     );
     let Some(out) = boot(false, &script) else { return };
-    assert_eq!(out, "1\n0\n");
+    assert_eq!(out, "2\n0\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use support::detect::scratch;
 
 use crate::laid::Laid;
-use crate::running::{SOCKET, answer, applied, eventually};
+use crate::running::{Running, SOCKET, answer, applied, command, eventually};
 
 #[test]
 fn one_line_is_answered_by_one_object_and_nothing_else_is() {
@@ -91,4 +91,98 @@ fn beneath_a_root_whose_path_is_longer_than_a_sockets_the_daemon_is_asked_all_th
     assert_eq!(mode & 0o7777, 0o600);
     drop(served);
     assert_eq!(ask(&root), None);
+}
+
+/// At once, for the daemon is faster than a removal file by file.
+fn remove_run_folder(laid: &Laid) {
+    fs::rename(laid.path("run/rocworker"), laid.path("gone")).unwrap();
+    fs::remove_dir_all(laid.path("gone")).unwrap();
+}
+
+/// A cleaner of /run, or a person: the daemon makes its lock and its socket again, and stays the only one.
+#[test]
+fn a_daemon_whose_run_folder_is_removed_is_asked_again_at_once_and_a_second_one_refuses() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    let gone: [&dyn Fn(); 3] =
+        [&|| remove_run_folder(&laid), &|| fs::remove_file(laid.path(SOCKET)).unwrap(), &|| {
+            fs::remove_file(laid.path("run/rocworker/daemon.lock")).unwrap()
+        }];
+    for remove in gone {
+        remove();
+        let began = Instant::now();
+        eventually("it has its lock and is asked", || {
+            let daemon = &laid.json(&["status"])["daemon"];
+            laid.path("run/rocworker/daemon.lock").exists() && daemon["pid"] == running.pid()
+        });
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        let second = command(&laid).output().unwrap();
+        let said = String::from_utf8(second.stderr).unwrap();
+        assert_eq!(second.status.code(), Some(1), "{said}");
+        assert!(said.contains("another rocworker serve runs already"), "{said}");
+        assert_eq!(laid.path(SOCKET).metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+    }
+    assert_eq!(running.says()["pid"], running.pid(), "it is the first that answers");
+}
+
+/// The same again and again, also while the daemon is making them anew.
+#[test]
+fn a_daemon_whose_run_folder_is_removed_many_times_in_a_row_has_lock_and_socket_in_the_end() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    for _ in 0..5 {
+        for _ in 0..60 {
+            // By a program: as slow as a person's, so that the daemon is met at each of its steps.
+            Command::new("rm").arg("-rf").arg(laid.path("run/rocworker")).status().unwrap();
+        }
+        eventually("it has its lock and is asked", || {
+            let daemon = &laid.json(&["status"])["daemon"];
+            laid.path("run/rocworker/daemon.lock").exists() && daemon["pid"] == running.pid()
+        });
+        assert!(!command(&laid).status().unwrap().success(), "a second one refuses");
+    }
+}
+
+/// The wrapper refuses such a folder too. One that an older wrapper has kept for root alone is opened to readers.
+#[test]
+fn a_daemon_refuses_a_run_folder_that_others_write_or_that_is_a_link_and_opens_a_private_one_to_readers() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let run = laid.path("run/rocworker");
+    let mode = |mode| fs::set_permissions(&run, fs::Permissions::from_mode(mode)).unwrap();
+    let refused = || {
+        let ended = command(&laid).output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        assert!(fs::read_dir(laid.path("run/rocworker")).unwrap().next().is_none(), "nothing is made there");
+        String::from_utf8(ended.stderr).unwrap()
+    };
+    fs::remove_dir_all(&run).ok();
+    fs::create_dir_all(&run).unwrap();
+    mode(0o777);
+    let said = refused();
+    assert!(said.contains("run/rocworker can be written by others (mode 0777)"), "{said}");
+    fs::remove_dir(&run).unwrap();
+    fs::create_dir(laid.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", &run).unwrap();
+    let said = refused();
+    assert!(said.contains("run/rocworker: Not a directory"), "{said}");
+    fs::remove_file(&run).unwrap();
+    fs::create_dir(&run).unwrap();
+    mode(0o700);
+    let _running = Running::begin(&laid);
+    assert_eq!(run.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+}
+
+/// Whoever begins in the moment between is the daemon from then on: never are there two.
+#[test]
+fn of_two_daemons_that_begin_while_the_run_folder_is_removed_one_stays() {
+    let laid = Laid::demo("");
+    let running = applied(&laid);
+    running.signal(nix::sys::signal::Signal::SIGSTOP);
+    remove_run_folder(&laid);
+    let second = Running::begin(&laid);
+    running.signal(nix::sys::signal::Signal::SIGCONT);
+    let (status, said) = running.ends_by_itself();
+    assert!(!status.success() && said.contains("another rocworker serve runs already"), "{said}");
+    assert_eq!(laid.json(&["status"])["daemon"]["pid"], second.pid(), "its socket is left to it");
 }

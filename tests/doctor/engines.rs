@@ -43,7 +43,7 @@ fn docker_is_as_meant_after_an_apply_and_until_somebody_changes_it() {
     let missing = find(&answer, "engines", "docker");
     assert_check(missing, "failed", "runc-amd-wrapper is neither at", "rocworker apply");
 
-    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", support::laid::WRAPPER);
     let (_, answer) = doctor_beneath(root.path());
     let [before, running] = of_docker(&answer)[..] else { panic!("{answer:#}") };
     assert_check(before, "failed", "/etc/docker/daemon.json is not as it was meant", "rocworker apply");
@@ -64,7 +64,7 @@ fn docker_is_as_meant_after_an_apply_and_until_somebody_changes_it() {
 #[test]
 fn a_docker_that_has_not_been_started_since_it_was_told_of_cdi_is_told() {
     let root = with_docker();
-    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", support::laid::WRAPPER);
     apply(root.path());
     // Beneath a Root nothing is owed.
     let receipt = root.path().join("var/lib/rocworker/receipt.json");

@@ -10,6 +10,13 @@
 mod canary;
 mod engines;
 mod faults;
+mod lease;
+mod lxd;
+mod real_canary;
+mod real_podman;
+mod real_worker_doctor;
+mod task_check;
+mod task_check_examples;
 mod toolkit;
 
 use std::fs;

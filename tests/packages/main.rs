@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod debian;
+mod driver;
 mod keys;
 mod real_installer;
 mod real_installer_killed;

@@ -40,7 +40,7 @@ impl Worker {
         std::fs::write(folder.join("rocm.gpg.key"), key.armored()).unwrap();
         let server = Server::start(&folder);
         machine.put_program(env!("CARGO_BIN_EXE_rocworker").as_ref(), PROGRAM);
-        machine.put_script("/usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+        machine.put_script("/usr/lib/rocworker/runc-amd-wrapper", support::stage::WRAPPER);
         // As udev's package makes it.
         let groups = machine.text("/etc/group").unwrap();
         if !groups.contains("\nrender:") {

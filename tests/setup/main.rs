@@ -9,18 +9,26 @@
 
 mod apply;
 mod boot;
+mod demo;
 mod hand_edits;
+mod in_force;
 mod laid;
 mod late;
 mod mended;
 mod places;
 mod program;
+mod progress;
 mod races;
+mod real_apply;
+mod real_boot;
 mod real_disks;
+mod real_hidden;
 mod real_kills;
 mod real_order;
+mod real_systemd;
 mod receipts;
 mod runs;
+mod set_up;
 mod slips;
 mod starts;
 mod theirs;

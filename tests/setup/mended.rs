@@ -188,6 +188,26 @@ fn what_cannot_be_looked_at_is_not_taken_back() {
 }
 
 #[test]
+fn no_engine_is_told_of_a_packaged_wrapper_that_cannot_run() {
+    for (text, mode, why) in [
+        ("", 0o755, "is no program (ELF)"),
+        ("stands for half a download\n", 0o755, "is no program (ELF)"),
+        (support::laid::WRAPPER, 0o644, "is not executable"),
+    ] {
+        let laid = with_engines("");
+        let before = laid.text("etc/docker/daemon.json");
+        let program = laid.path("usr/lib/rocworker/runc-amd-wrapper");
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+        let (code, said) = laid.fails(&["apply"]);
+        assert!(code == 1 && said.contains(why) && said.contains("install rocworker again"), "{said}");
+        assert_eq!(laid.text("etc/docker/daemon.json"), before);
+        let (code, said) = laid.fails(&["doctor"]);
+        assert!(code == 3 && said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn somebodys_document_is_not_taken_for_a_broken_spec() {
     let laid = Laid::demo("cdi: {path: /etc/app/settings.json}\n");
     laid.put("etc/app/settings.json", "{\"important\": true}");

@@ -18,7 +18,7 @@ impl Program {
         let dir = tempfile::tempdir_in(built.parent().unwrap()).unwrap();
         fs::hard_link(built, dir.path().join("rocworker")).unwrap();
         let wrapper = dir.path().join("runc-amd-wrapper");
-        fs::write(&wrapper, "stands for the wrapper's program\n").unwrap();
+        fs::write(&wrapper, support::laid::WRAPPER).unwrap();
         fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
         Self { dir }
     }

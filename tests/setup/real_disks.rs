@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::starts;
 
 /// Runs a shell's script in a namespace of its own, with `apply` and `undo` as functions, and `tree` for what is there.
-fn inside(laid: &Laid, program: &Program, script: &str) -> String {
+pub(crate) fn inside(laid: &Laid, program: &Program, script: &str) -> String {
     let argv = program.argv(laid, &[]);
     let functions =
         "top=$1; shift; apply() { \"$@\" apply 2>&1; }; rw() { \"$@\" 2>&1 || echo \"code $?\"; }\n";
@@ -245,7 +245,7 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
     for (mount, part, again) in [
         (
             "mkdir \"$top/empty\"; mount --bind \"$top/empty\" \"$top/etc/cdi\"",
-            "/etc/cdi that was not when it was written",
+            "/etc/cdi since the last apply hides this file",
             1,
         ),
         ("mount --bind \"$top/etc/cdi\" \"$top/etc/cdi\"", "/etc/cdi: failed: cannot remove the folder ", 0),

@@ -25,6 +25,8 @@ const USAGE: &str = "\
 usage: cargo xtask test [--yes]
            installs what the tests of real components need (asks first, unless CI is set or --yes is given),
            then runs formatting, lints, the doc build and every test; what would be skipped fails
+       cargo xtask test [--yes] -- ARGUMENT…
+           installs and builds the same, then runs only the tests that these arguments of `cargo nextest run` select
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it

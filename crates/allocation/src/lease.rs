@@ -26,7 +26,7 @@ pub struct Lease {
     pub creator: Creator,
     /// `linux.cgroupsPath` as the bundle has it; None where it has none.
     pub cgroups_path: Option<String>,
-    /// When a decision first found nothing but its first process in the container, in milliseconds after
+    /// When a decision first found the container idle (wrappers/runc-amd-wrapper/src/idle.rs), in milliseconds after
     /// boot; None where it was busy when it was last looked at, or where nobody looks.
     pub idle_since_ms: Option<u64>,
 }

@@ -7,8 +7,9 @@ use root::Root;
 use serde::{Deserialize, Serialize};
 
 use crate::history::Event;
+use crate::replacing::Replacing;
 use crate::uptime::Uptime;
-use crate::{Action, Came, Digest, Edit, Effect, Kind, Restarts, Stage, State, Use};
+use crate::{Action, Came, Digest, Edit, Effect, Kind, Restarts, Stage, State, Use, dpkg, module, package};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -26,8 +27,14 @@ pub struct Receipt {
     /// that ends by itself leaves none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<PathBuf>,
-    /// Folders at which a file system was mounted when something was written beneath it: of another mount nobody knows
-    /// what it hides.
+    /// What that run was about to replace there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacing: Option<Replacing>,
+    /// Edits of somebody's that a killed run had moved out of their place, and that could not go back there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub displaced: BTreeSet<PathBuf>,
+    /// Where file systems were mounted when something was written beneath them, of entries that do not say so themselves:
+    /// an earlier version kept them here.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub mounts: BTreeSet<PathBuf>,
     /// By which rule units were restarted for the last apply.
@@ -58,6 +65,9 @@ pub struct Entry {
     pub rival: Option<String>,
     #[serde(default)]
     pub repairs: Repairs,
+    /// Where the file system was mounted on which it was written; `/` is the machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<PathBuf>,
 }
 
 /// What of it is ours.
@@ -146,6 +156,8 @@ impl Default for Receipt {
             folders: Vec::new(),
             pending: Vec::new(),
             writing: None,
+            replacing: None,
+            displaced: BTreeSet::new(),
             mounts: BTreeSet::new(),
             restart: None,
             unrecorded: Vec::new(),
@@ -162,16 +174,30 @@ impl Receipt {
     /// Whether there is nothing to take back and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { schema_version: _, entries, folders, pending, writing, mounts: _, restart: _, unrecorded } =
-            self;
+        let Self { entries, folders, pending, writing, unrecorded, .. } = self;
         let is_told = writing.is_none() && unrecorded.is_empty();
         entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
     }
 
-    /// Whether something may hide what was written: a file system is mounted on the way to it by now.
-    pub(crate) fn is_hidden(&self, root: &Root, entry: &Entry) -> bool {
-        let is_file = matches!(entry.ours, Ours::Owned { .. } | Ours::Edited { .. });
-        is_file && root.mount_of(&entry.path).is_some_and(|mount| !self.mounts.contains(&mount))
+    /// Why what stands at an entry's path is not what was written there: it was written to another file system than the
+    /// one that is mounted there now. `again`: the command that is to be run again.
+    pub(crate) fn hides(&self, root: &Root, entry: &Entry, again: &str) -> Option<String> {
+        let now = root.mount_of(place(&entry.path)?);
+        let shown = |mount: &Path| root.shown(mount).display().to_string();
+        match &entry.mount {
+            Some(then) if *then == now => None,
+            Some(then) if then.starts_with(&now) => Some(format!(
+                "it was written to the file system that was mounted at {}, and nothing is mounted there now: mount it, then \
+                 {again} again",
+                shown(then)
+            )),
+            // Of packages it was not kept.
+            None if !entry.path.is_absolute() || now == Path::new("/") || self.mounts.contains(&now) => None,
+            _ => Some(format!(
+                "A file system mounted at {0} since the last apply hides this file: umount {0}, then {again} again",
+                shown(&now)
+            )),
+        }
     }
 
     /// What is still owed on this machine as it runs now: a restart of the machine that has come since is none, though
@@ -256,6 +282,14 @@ impl Receipt {
     }
 }
 
+/// The file in which it stands what an entry's path names; `None` of what is in the kernel alone.
+pub(crate) fn place(path: &Path) -> Option<&Path> {
+    if module::named(path).is_some() {
+        return None;
+    }
+    Some(package::named(path).map_or(path, |_| Path::new(dpkg::STATUS)))
+}
+
 impl Entry {
     /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
     /// machine. `None` where it says so already.
@@ -292,6 +326,7 @@ impl Entry {
             uses: action.uses.clone(),
             rival: action.rival.clone(),
             repairs,
+            mount: None,
         }
     }
 }

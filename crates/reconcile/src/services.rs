@@ -72,8 +72,7 @@ impl Services<'_> {
             return skipped(format!("{}: not done beneath another root than /", pending.effect));
         };
         let systemd = Systemd { programs };
-        // What sd_booted(3) asks.
-        let booted = root.exists("/run/systemd/system");
+        let booted = is_booted(root);
         match &pending.effect {
             Effect::AptUpdate { source, uri, suite } => {
                 let hands = Hands::of(programs, apt::DPKG_LOCK).through(self.proxy);
@@ -105,6 +104,33 @@ impl Services<'_> {
         }
     }
 
+    /// Why an effect would still be pending after [`crate::Work::settle`], as far as that can be told before: nobody may restart
+    /// the unit.
+    #[must_use]
+    pub fn would_wait(&self, root: &Root, effect: &Effect) -> Option<String> {
+        let programs = self.programs.filter(|_| is_booted(root))?;
+        let (name, may) = match effect {
+            Effect::Restart { unit, .. } => (unit, self.restarts != Restarts::Never),
+            Effect::NextStart { unit, ask } => (unit, self.may_restart(programs, ask.as_ref())),
+            _ => return None,
+        };
+        let runs = Systemd { programs }.unit(name).is_ok_and(|unit| !unit.has_ended());
+        (runs && !may).then(|| {
+            format!(
+                "`restart` does not allow restarting {name}, which still uses the wrapper. Run `rocworker undo`, then \
+                 `systemctl restart {name}`."
+            )
+        })
+    }
+
+    fn may_restart(&self, programs: &Programs, ask: Option<&Ask>) -> bool {
+        match self.restarts {
+            Restarts::Now => true,
+            Restarts::Drain => ask.is_some_and(|ask| says_yes(programs, ask)),
+            Restarts::Never => false,
+        }
+    }
+
     fn next_start(
         &self,
         root: &Root,
@@ -123,12 +149,7 @@ impl Services<'_> {
         if unit.began_after(pending, Uptime::now(root).as_ref()) {
             return done(format!("{name} was restarted by somebody since"));
         }
-        let may = match self.restarts {
-            Restarts::Now => true,
-            Restarts::Drain => ask.is_some_and(|ask| says_yes(systemd.programs, ask)),
-            Restarts::Never => false,
-        };
-        if may && !unit.is_on_its_way() {
+        if self.may_restart(systemd.programs, ask) && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         Came::Ended(
@@ -205,6 +226,11 @@ impl Services<'_> {
             Err(error) => failed(error),
         }
     }
+}
+
+/// Whether systemd runs the machine: what sd_booted(3) asks.
+fn is_booted(root: &Root) -> bool {
+    root.exists("/run/systemd/system")
 }
 
 /// Who does not answer does not say yes.

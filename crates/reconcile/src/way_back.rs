@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::Effect;
 use crate::state::LIMIT;
+use crate::{Effect, Finding};
 
 /// By what the machine's files say now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,13 @@ pub struct WayBack {
     pub named: Vec<Named>,
     /// Where whoever runs by a file of a concern names it.
     pub running: BTreeMap<String, Vec<Running>>,
+    /// Files of somebody's: what they name is not taken away.
+    pub namers: Vec<PathBuf>,
+    /// Files and folders of which nobody can tell whether they name something, and why: nothing is taken away that they
+    /// could name.
+    pub unread: Vec<Finding>,
+    /// What to do about a setting of a file that names a concern's part, where it is more than to change it.
+    pub remedies: BTreeMap<String, String>,
     /// What it takes for a unit to begin anew, whatever it took when the receipt was written.
     pub starts: BTreeMap<String, Vec<Effect>>,
 }
@@ -25,10 +32,10 @@ pub struct WayBack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub concern: String,
-    /// The value of the [`crate::Use`] that it stands for.
+    /// The value of the [`crate::Use`] that it stands for, or the path that it names.
     pub value: String,
-    /// Who says it and what: `docker.service starts dockerd with --default-runtime amd`.
-    pub by: String,
+    /// Who says it, and what to do first.
+    pub why: String,
 }
 
 /// A folder of folders that each hold one folder for each thing that runs.

@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use root::{Attributes, Lock, Root};
+use root::{Lock, Root};
 
 use crate::apt::Hands;
 use crate::fetch::sweep;
 use crate::history::Changed;
 use crate::needs::unmet;
-use crate::plan::{After, Change, Finding, Plan, Standing, Target};
+use crate::plan::{After, Change, Finding, Plan, Standing, Target, read};
 use crate::reboot::untell;
-use crate::receipt::{Entry, Ours, Receipt};
+use crate::receipt::{Entry, Ours, Receipt, place};
 use crate::recorded::{self, Run};
+use crate::replacing::{self, Replacing};
 use crate::settle::{Outcome, Settled};
-use crate::state::{Found, State};
+use crate::state::Found;
 use crate::store::Store;
 use crate::uptime::Uptime;
 use crate::{Check, Desired, Effect, Error, Progress, Restarts, Stage, package, unpack};
@@ -75,7 +76,7 @@ impl<'a> Work<'a> {
             } else if package::named(path).is_some() && root.is_host() {
                 sweep(root);
             } else if path.is_absolute() {
-                root.sweep_all(path);
+                receipt.displaced.extend(replacing::end(root, path, receipt.replacing.as_ref())?);
             }
             if unpacked && root.exists(path) {
                 receipt.forget_older(path);
@@ -86,8 +87,11 @@ impl<'a> Work<'a> {
                 recorded::settle_on(&mut receipt, path, &state);
             }
         }
+        receipt.replacing = None;
         store.sweep_own();
-        let unsaved = killed_at.is_some();
+        let displaced = receipt.displaced.len();
+        receipt.displaced.retain(|path| root.exists(path));
+        let unsaved = killed_at.is_some() || receipt.displaced.len() != displaced;
         Ok(Self {
             root,
             store,
@@ -156,11 +160,7 @@ impl<'a> Work<'a> {
         let mut carried = Carried::default();
         let told_of = self.settled.len();
         for path in &plan.gone {
-            if path.is_absolute() {
-                self.root.sweep(path);
-            }
-            self.receipt.drop_entry(path);
-            self.unsaved = true;
+            carried.failed.extend(self.let_go(plan, path));
         }
         for entry in &plan.kept {
             self.receipt.put(entry.clone());
@@ -198,15 +198,14 @@ impl<'a> Work<'a> {
                     carried.done.push(change.path.clone());
                 }
                 Err(text) => {
-                    if let Ok(found) = Found::look(self.root, &change.path) {
-                        standing.add(&change.path, found.bytes().to_vec());
-                    }
+                    standing.add_listed(&change.path, read(self.root, &change.path));
                     carried.failed.push(Finding { path: change.path.clone(), text });
                 }
             }
         }
         carried.failed.extend(self.remove_folders());
         self.unsaved |= self.receipt.writing.take().is_some();
+        self.receipt.replacing = None;
         self.note_run(None);
         self.save()?;
         if !plan.is_empty() {
@@ -238,7 +237,8 @@ impl<'a> Work<'a> {
         self.begin_change(change, now)?;
         if let Err(error) = self.bring_about(&change.path, &change.from, &change.target) {
             let is_untouched = Found::look(self.root, &change.path).is_ok_and(|it| it.state() == change.from);
-            if is_untouched {
+            let is_theirs = matches!(error, root::Error::Changed { .. });
+            if is_untouched || is_theirs {
                 // Nothing of it is ours, and nothing has to be restarted for it. Folders on the way may be there.
                 self.take_back(until_now, change);
             }
@@ -269,13 +269,12 @@ impl<'a> Work<'a> {
             let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
             self.receipt.owe(&held, now, Uptime::now(self.root).as_ref());
-            self.receipt.put((**entry).clone());
-            if change.path.is_absolute() {
-                self.receipt.mounts.extend(self.root.mount_of(&change.path));
-            }
+            let mount = place(&change.path).map(|place| self.root.mount_of(place));
+            self.receipt.put(Entry { mount, ..(**entry).clone() });
         }
         self.receipt.owe(&change.effects, now, Uptime::now(self.root).as_ref());
         self.receipt.writing = Some(change.path.clone());
+        self.receipt.replacing = Some(Replacing { from: change.from.clone(), to: change.to.clone() });
         self.note_run(Some(change));
         self.unsaved = true;
         self.save()
@@ -299,32 +298,21 @@ impl<'a> Work<'a> {
         self.unsaved = true;
     }
 
-    fn bring_about(&self, path: &Path, from: &State, target: &Target) -> Result<(), root::Error> {
-        match target {
-            Target::File { bytes, mode, owner } => {
-                let how = Attributes { mode: *mode, owner: *owner };
-                if matches!(from, State::Link { .. }) {
-                    self.root.replace_link(path, bytes, how)?;
-                } else {
-                    self.root.write(path, bytes, how)?;
-                }
-            }
-            Target::Link { target } => {
-                self.root.write_link(path, target)?;
-            }
-            Target::Node { mode, uid, gid } => self.root.set_node(path, *mode, *uid, *gid)?,
-            Target::Absent => {
-                self.root.remove(path)?;
-            }
-            Target::UnpackedGone => unpack::remove(self.root, path)?,
-            // See installing.rs, unpack/ and module.rs. What is fetched is a file by now.
-            Target::Package(_)
-            | Target::Fetched { .. }
-            | Target::Unpacked(_)
-            | Target::Load { .. }
-            | Target::Unload { .. } => {}
+    /// An entry of which a plan finds nothing any more leaves the receipt, unless its path shows another file system than
+    /// the one it was written to.
+    fn let_go(&mut self, plan: &Plan, path: &Path) -> Option<Finding> {
+        let entry = self.receipt.entry(path)?;
+        if !plan.forced
+            && let Some(text) = self.receipt.hides(self.root, entry, "undo")
+        {
+            return Some(Finding { path: path.to_owned(), text });
         }
-        Ok(())
+        if path.is_absolute() {
+            self.root.sweep(path);
+        }
+        self.receipt.drop_entry(path);
+        self.unsaved = true;
+        None
     }
 
     /// Takes away the folders that we made and that nothing is in any more, the deepest first. What could not go is

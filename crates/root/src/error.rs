@@ -37,6 +37,12 @@ pub enum Error {
     /// A file that others could have written.
     #[error("{} can be written by others (mode {mode:04o}): chmod go-w {}", path.display(), path.display())]
     Writable { path: PathBuf, mode: u32 },
+    /// chattr(1) keeps a file, or what is in a folder, from being replaced.
+    #[error("{} is {word}, so that nothing is changed there: chattr -{letter} {}", path.display(), path.display())]
+    Flagged { path: PathBuf, word: &'static str, letter: char },
+    /// Another file than the one that was to be replaced.
+    #[error("{} was changed by somebody at the same moment, and stays as they have it: run this again", path.display())]
+    Changed { path: PathBuf },
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },
@@ -47,6 +53,7 @@ fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => ": make room on that file system",
         Errno::EROFS => ": mount that file system for writing",
+        Errno::EBUSY => ": something is mounted there, umount it",
         Errno::ENOTDIR => ": something on the way to it is no folder, move that out of the way",
         _ => "",
     }

@@ -6,7 +6,7 @@ use nix::fcntl::{OFlag, ResolveFlag};
 use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 
-use crate::{Error, Kind, Root, inside};
+use crate::{Error, Kind, Root, inside, xattr};
 
 impl Root {
     /// The folders on the way to a path that are not there yet, the topmost first: those that a write to it makes.
@@ -88,7 +88,7 @@ impl Root {
             Ok(()) => {
                 let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
                 // The caller's umask is not what engines that read the folder go by.
-                fchmod(&made, mode).map_err(failed)?;
+                xattr::drop_acl(&made).and_then(|()| fchmod(&made, mode)).map_err(failed)?;
                 Ok(made)
             }
             Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),

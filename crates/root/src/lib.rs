@@ -5,6 +5,7 @@
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
 mod error;
+mod flags;
 mod folder;
 mod lock;
 mod meta;
@@ -13,6 +14,7 @@ mod open;
 mod place;
 mod recorded;
 mod remove;
+mod replace;
 mod tree;
 mod trust;
 mod write;
@@ -32,6 +34,7 @@ pub use error::Error;
 pub use lock::Lock;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
+pub use replace::New;
 pub use write::{Attributes, Written};
 
 use open::{Directory, read_up_to};

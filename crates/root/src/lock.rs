@@ -18,6 +18,14 @@ pub struct Lock {
     held: OwnedFd,
 }
 
+impl Lock {
+    /// Device and inode of the file that is held, whatever stands at its path by now.
+    #[must_use]
+    pub fn node(&self) -> Option<(u64, u64)> {
+        fstat(self.held.as_fd()).ok().map(|stat| (stat.st_dev, stat.st_ino))
+    }
+}
+
 impl Drop for Lock {
     /// At once, also where a program that was just started has the file open still. What fails here is done by the
     /// closing of the file, which gives the lock back in any case (flock(2)).

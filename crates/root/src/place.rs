@@ -2,26 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{OFlag, ResolveFlag};
+use nix::sys::stat::Mode;
 use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 
 use crate::Root;
 
 impl Root {
-    /// The nearest folder on the way to a path at which another file system, or another folder, is mounted (statx(2),
+    /// Where the file system begins that a path is on, by the nearest mount on the way to it or at it (statx(2),
     /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and stands so in a
-    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `None`: it is the Root's own, or the kernel does not tell.
+    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not tell.
     #[must_use]
-    pub fn mount_of(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
-        let beneath = |folder: &&Path| folder.parent().is_some();
+    pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
+        let beneath = |place: &&Path| place.parent().is_some();
         let mut listed = None;
-        let is_mount = |folder: &&Path| {
-            let Ok(opened) = self.open_folder(folder) else { return false };
-            let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
-            let Ok(found) = statx(&opened, "", AtFlags::EMPTY_PATH, asked) else { return false };
-            let is_mount = found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
-            is_mount && !shows_itself(listed.get_or_insert_with(|| self.mounts()), found.stx_mnt_id)
+        let is_mount = |place: &&Path| {
+            let Some(id) = self.mount_at(place) else { return false };
+            !shows_itself(listed.get_or_insert_with(|| self.mounts()), id)
         };
-        path.as_ref().ancestors().skip(1).filter(beneath).find(is_mount).map(Path::to_owned)
+        let mount = path.as_ref().ancestors().filter(beneath).find(is_mount);
+        mount.unwrap_or(Path::new("/")).to_owned()
+    }
+
+    /// Whether something is mounted at a path itself.
+    pub(crate) fn is_mount(&self, path: &Path) -> bool {
+        self.mount_at(path).is_some()
+    }
+
+    /// The number of the mount that begins at a path which is reached without any link.
+    fn mount_at(&self, path: &Path) -> Option<u64> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+        let opened = self.dir.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
+        let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
+        let found = statx(&opened, "", AtFlags::EMPTY_PATH, asked).ok()?;
+        found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT).then_some(found.stx_mnt_id)
     }
 
     /// A folder at or beneath a path at which something is mounted, by what the kernel lists. `None` where nothing is, or

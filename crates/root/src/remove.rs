@@ -21,6 +21,7 @@ impl Root {
             Err(Errno::ENOENT) => return Ok(Written::Unchanged),
             other => other.map_err(|errno| self.no_folder(parent, errno))?,
         };
+        self.check_flags(path)?;
         self.sweep(path);
         match unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir) {
             Ok(()) => {}

@@ -11,7 +11,7 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{Gid, Uid, fchown, fsync, syncfs};
 use rustix::fs::{RenameFlags, renameat_with};
 
-use crate::{Attributes, Error, Root};
+use crate::{Attributes, Error, Root, xattr};
 
 impl Root {
     /// Makes a folder that is not there yet, and those above it as [`Root::write`] does.
@@ -26,6 +26,8 @@ impl Root {
         };
         let above = self.folder_for_writing(parent)?;
         mkdirat(&above, name, Mode::S_IRWXU).map_err(failed)?;
+        let made = self.folder(path)?;
+        xattr::drop_acl(&made).map_err(failed)?;
         self.give_folder(path, how)
     }
 

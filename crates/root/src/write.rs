@@ -10,8 +10,7 @@ use nix::sys::stat::{Mode, fchmod, fstatat};
 use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
 
 use crate::open::read_up_to;
-use crate::xattr;
-use crate::{Error, Kind, Meta, Root};
+use crate::{Error, Kind, Meta, Root, flags, xattr};
 
 /// Mode and owner of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +32,9 @@ pub enum Written {
 /// What a killed run leaves behind has this prefix, and its pid at the end.
 const TEMPORARY: &str = ".rocworker-";
 
+/// The mode of a file that is not whole yet: no editor leaves one that can be written and not read.
+const HALF_WRITTEN: u32 = 0o200;
+
 impl Root {
     /// Puts a file in place, whole: a temporary file beside it with its final mode and owner, fsync, rename,
     /// fsync of the folder. Not at all when bytes, mode and owner are already right. Missing folders of the path
@@ -41,33 +43,19 @@ impl Root {
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
-        self.put(path.as_ref(), bytes, how, false)
+        self.put(path.as_ref(), bytes, how)
     }
 
-    /// Puts a file in place of the symbolic link that stands there, as [`Root::write`] does in place of a file: at no
-    /// time is nothing there. What the link points at stays as it is.
-    ///
-    /// # Errors
-    /// As [`Root::write`].
-    pub fn replace_link(
-        &self,
-        path: impl AsRef<Path>,
-        bytes: &[u8],
-        how: Attributes,
-    ) -> Result<Written, Error> {
-        self.put(path.as_ref(), bytes, how, true)
-    }
-
-    fn put(&self, path: &Path, bytes: &[u8], how: Attributes, over_link: bool) -> Result<Written, Error> {
+    fn put(&self, path: &Path, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
         let failed = |action, errno| Error::io(action, self.shown(path), errno);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(failed("write", Errno::EISDIR));
         };
         let folder = self.folder_for_writing(parent)?;
-        let is_link = || self.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
-        if !(over_link && is_link()) && self.already_right(&folder, path, bytes, how)? {
+        if self.already_right(&folder, path, bytes, how)? {
             return Ok(Written::Unchanged);
         }
+        self.check_flags(path)?;
         self.sweep(path);
         let temporary = temporary(name);
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -104,6 +92,7 @@ impl Root {
             }
             _ => {}
         }
+        self.check_flags(path)?;
         self.sweep(path);
         let temporary = temporary(name);
         unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
@@ -132,14 +121,21 @@ impl Root {
     fn sweep_those(&self, path: &Path, is_left: impl Fn(Pid) -> bool) {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(folder) = self.open_folder(parent) else { return };
-        let prefix = [TEMPORARY.as_bytes(), name.as_bytes(), b"."].concat();
+        let prefix = prefix(name);
         for name in self.list(parent).unwrap_or_else(|_| Vec::new()) {
-            let pid = name.as_bytes().strip_prefix(&*prefix).and_then(|pid| std::str::from_utf8(pid).ok());
+            let pid =
+                name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
             let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
             if is_left(Pid::from_raw(pid)) {
                 unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
             }
         }
+    }
+
+    /// Whether a killed run has left this file before it was whole.
+    #[must_use]
+    pub fn is_half_written(&self, left: impl AsRef<Path>) -> bool {
+        self.lstat(left).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode == HALF_WRITTEN)
     }
 
     fn already_right(
@@ -175,25 +171,37 @@ impl Root {
 }
 
 /// The name under which a file is written before it is renamed.
-fn temporary(name: &OsStr) -> OsString {
-    let mut temporary = OsString::from(TEMPORARY);
-    temporary.push(name);
-    temporary.push(".");
+pub(crate) fn temporary(name: &OsStr) -> OsString {
+    let mut temporary = prefix(name);
     temporary.push(std::process::id().to_string());
     temporary
 }
 
-fn fill(
+/// What each temporary name of a file begins with; the rest is a pid.
+pub(crate) fn prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(TEMPORARY);
+    prefix.push(name);
+    prefix.push(".");
+    prefix
+}
+
+/// Makes a file that nobody else can open before it is whole, with what the one that it will replace has: flags, access
+/// control list, extended attributes. Of its folder it takes nothing.
+pub(crate) fn fill(
     folder: &OwnedFd,
-    name: &OsString,
+    name: &OsStr,
     bytes: &[u8],
     how: Attributes,
     replaced: Option<&OwnedFd>,
 ) -> Result<(), Errno> {
     // A killed run with the same pid may have left one; it is ours by its name.
-    unlinkat(folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+    unlinkat(folder, name, UnlinkatFlags::NoRemoveDir).ok();
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = openat(folder, name.as_os_str(), flags, Mode::from_bits_truncate(0o600))?;
+    let file = openat(folder, name, flags, Mode::from_bits_truncate(HALF_WRITTEN))?;
+    xattr::drop_acl(&file)?;
+    if let Some(replaced) = replaced {
+        flags::copy(replaced, &file)?;
+    }
     let mut rest = bytes;
     while !rest.is_empty() {
         match write(file.as_fd(), rest) {
@@ -203,12 +211,13 @@ fn fill(
             Err(errno) => return Err(errno),
         }
     }
-    // Before the mode: setting an access control list changes it.
-    if let Some(replaced) = replaced {
-        xattr::copy(replaced, &file)?;
-    }
     if let Some((uid, gid)) = how.owner {
         fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+    }
+    // After the owner, whose change takes a file's capabilities away (capabilities(7)); before the mode, which an access
+    // control list changes.
+    if let Some(replaced) = replaced {
+        xattr::copy(replaced, &file)?;
     }
     fchmod(&file, Mode::from_bits_truncate(how.mode))?;
     fsync(&file)

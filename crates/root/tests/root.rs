@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use root::{Attributes, Kind, Root, Written};
+use root::{Attributes, Kind, New, Root, Written};
 
 const MODE: Attributes = Attributes { mode: 0o644, owner: None };
 
@@ -171,14 +171,17 @@ fn a_file_takes_the_place_of_a_link_and_leaves_alone_what_that_leads_to() {
         refused.ends_with("etc/it is a symbolic link, not a regular file: move it out of the way"),
         "{refused}"
     );
-    assert_eq!(root.replace_link("/etc/it", b"bytes", MODE).unwrap(), Written::Changed);
+    let new = New::File { bytes: b"bytes", how: MODE };
+    root.replace("/etc/it", new, &|_| true).unwrap();
     assert_eq!(root.lstat("/etc/it").unwrap().kind, Kind::Regular);
     assert_eq!(root.read_text("/etc/it", 100).unwrap(), "bytes");
     assert_eq!(root.read_text("/etc/target", 100).unwrap(), "target");
-    // A file there is one that somebody has put there since: equal bytes are left, a folder is refused.
-    assert_eq!(root.replace_link("/etc/it", b"bytes", MODE).unwrap(), Written::Unchanged);
+    // A folder is exchanged back like anything that is not expected.
     fs::create_dir(dir.path().join("etc/folder")).unwrap();
-    assert!(root.replace_link("/etc/folder", b"bytes", MODE).is_err());
+    fs::write(dir.path().join("etc/folder/in"), "").unwrap();
+    let is_file = |path: &Path| root.lstat(path).unwrap().kind == Kind::Regular;
+    assert!(root.replace("/etc/folder", new, &is_file).is_err());
+    assert!(dir.path().join("etc/folder/in").exists());
     assert_eq!(root.list("/etc").unwrap(), ["folder", "it", "target"], "no temporary file");
 }
 

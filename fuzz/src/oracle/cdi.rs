@@ -122,6 +122,7 @@ fn node(raw: &str) -> Option<DeviceNode<'static>> {
     Some(DeviceNode {
         path: text(object.get("path"))?,
         file_mode: optional(object.get("fileMode"), value)?,
+        gid: optional(object.get("gid"), value)?,
         permissions: optional_text(object.get("permissions"))?,
         more: MoreOfNode {
             host_path: optional_text(object.get("hostPath"))?,
@@ -129,7 +130,6 @@ fn node(raw: &str) -> Option<DeviceNode<'static>> {
             major: optional(object.get("major"), signed)?,
             minor: optional(object.get("minor"), signed)?,
             uid: optional(object.get("uid"), value)?,
-            gid: optional(object.get("gid"), value)?,
             unknown: object.others(),
         }
         .into(),

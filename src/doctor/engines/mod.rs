@@ -18,7 +18,7 @@ use crate::engines::Versions;
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::program::Program;
+use crate::program::{self, Program};
 use crate::render::Templates;
 
 pub(super) const NAME: &str = "engines";
@@ -46,14 +46,15 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
     if facts.amd().next().is_none() {
         return vec![About::all(NAME).skipped("there is no AMD GPU that engines could be told of")];
     }
-    let wrapper = Program::find(root, None).map(|program| program.path);
     let receipt = match Store::new(root).receipt() {
         Ok(receipt) => receipt,
         Err(error) => return vec![About::all(NAME).failed(error.to_string(), "put that right first")],
     };
-    let ground = Ground { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
     let known = Memory::read(root).map(|memory| memory.versions).unwrap_or_default();
     let mut versions = Versions::new(root, programs, known);
+    let wrapper = Program::find(root, None)
+        .and_then(|program| program::runs(&mut versions, &program.path).map(|()| program.path));
+    let ground = Ground { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
     [
         containerd::check(&ground, &mut versions),
         docker::check(&ground, &mut versions),

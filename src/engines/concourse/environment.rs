@@ -1,12 +1,12 @@
 //! The environment that a unit gives the worker.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use root::Root;
 
 use crate::engines::env_file::EnvFile;
-use crate::engines::unit::{Unit, sets_environment_late};
+use crate::engines::unit::{Unit, named, sets_environment_late};
 
 use super::{ENV_FILE, UNIT};
 
@@ -32,7 +32,7 @@ impl Environment {
     pub(super) fn effective(root: &Root, unit: &Unit) -> Self {
         let mut found = Self { variables: unit.environment.iter().cloned().collect(), ..Self::default() };
         for file in unit.environment_files.iter().filter(|file| file.path != Path::new(ENV_FILE)) {
-            let Some(paths) = named(root, &file.path) else {
+            let Some(paths) = named(root, UNIT, &file.path) else {
                 let (unit, file) = (root.shown(&file.named_by), file.path.display());
                 let problem = "and which that is is not known here";
                 found
@@ -81,64 +81,6 @@ impl Environment {
     }
 }
 
-/// The files that a line `EnvironmentFile=` means, in the order in which systemd reads them; `None` where that takes
-/// more than is known here.
-fn named(root: &Root, path: &Path) -> Option<Vec<PathBuf>> {
-    let text = path.to_str()?;
-    let name = UNIT.strip_suffix(".service").unwrap_or(UNIT);
-    // systemd.unit(5), SPECIFIERS: those that the unit's name alone decides.
-    let text = text.replace("%n", UNIT).replace("%N", name).replace("%p", name);
-    if text.contains(['%', '[', '\\']) {
-        return None;
-    }
-    if !text.contains(['*', '?']) {
-        return Some(vec![PathBuf::from(text)]);
-    }
-    let mut found = vec![PathBuf::from("/")];
-    for part in Path::new(&text).components() {
-        let Component::Normal(part) = part else { continue };
-        let part = part.to_str()?;
-        let is_pattern = part.contains(['*', '?']);
-        found = found
-            .into_iter()
-            .flat_map(|folder| {
-                let names = if is_pattern {
-                    let names = root.list(&folder).unwrap_or_default();
-                    names
-                        .into_iter()
-                        .filter(|name| name.to_str().is_some_and(|name| matches(part, name)))
-                        .collect()
-                } else {
-                    vec![part.into()]
-                };
-                names.into_iter().map(move |name| folder.join(name))
-            })
-            .collect();
-    }
-    found.retain(|path| root.exists(path));
-    // With no file there, the pattern is what is missing.
-    Some(if found.is_empty() { vec![PathBuf::from(text)] } else { found })
-}
-
-/// As glob(7) has `*` and `?`: neither stands for the dot that a name begins with.
-fn matches(pattern: &str, name: &str) -> bool {
-    fn rest(pattern: &[char], name: &[char]) -> bool {
-        match (pattern, name) {
-            ([], []) => true,
-            (['*', after @ ..], _) => {
-                (0..=name.len()).any(|skipped| rest(after, name.get(skipped..).unwrap_or(&[])))
-            }
-            (['?', after @ ..], [_, left @ ..]) => rest(after, left),
-            ([c, after @ ..], [d, left @ ..]) => c == d && rest(after, left),
-            _ => false,
-        }
-    }
-    // Each star tries every place: with more than a name has use for, that would take long.
-    let stars = pattern.matches('*').count();
-    let chars = |text: &str| text.chars().collect::<Vec<_>>();
-    stars <= 4 && (pattern.starts_with('.') || !name.starts_with('.')) && rest(&chars(pattern), &chars(name))
-}
-
 fn matters(name: &str) -> bool {
     const NAMES: [&str; 4] = ["CONCOURSE_RUNTIME", "CONCOURSE_TAG", "CONCOURSE_WORK_DIR", "PATH"];
     NAMES.contains(&name) || name.starts_with("CONCOURSE_CONTAINERD_")
@@ -155,25 +97,4 @@ fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
 /// Whether a drop-in names environment files or takes variables away: after ours it can undo what ours says.
 pub(super) fn sets_late(root: &Root, drop_in: &Path) -> bool {
     root.read_text(drop_in, LIMIT).is_ok_and(|text| sets_environment_late(&text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_are_those_of_file_names() {
-        for (pattern, name, is_so) in [
-            ("*.env", "a.env", true),
-            ("*.env", ".a.env", false),
-            (".*", ".a", true),
-            ("a?c*", "abcd", true),
-            ("a?c", "ac", false),
-            ("*", "", true),
-            ("*a*b*", "xxaxxbx", true),
-            ("*a*b*", "xxbxxax", false),
-        ] {
-            assert_eq!(matches(pattern, name), is_so, "{pattern} {name}");
-        }
-    }
 }

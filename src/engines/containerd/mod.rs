@@ -131,6 +131,14 @@ impl Containerd {
     }
 }
 
+/// The files that containerd loads where its unit names the main one.
+pub(super) fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
+    let unit = Unit::read(root, UNIT, None).ok().flatten();
+    let named = unit.and_then(|unit| Start::of(&unit.exec_start)?.config).filter(|named| named.is_absolute());
+    let files = named.map(|main| files::read(root, &main, &drop_in(&main)).0).unwrap_or_default();
+    files.into_iter().map(|file| file.path).collect()
+}
+
 /// Where our drop-in stands beside a main file.
 #[must_use]
 pub fn drop_in(main: &Path) -> PathBuf {

@@ -67,7 +67,7 @@ impl CommandLine {
         self.value("default-runtime")
     }
 
-    fn value(&self, option: &str) -> Option<&str> {
+    pub(super) fn value(&self, option: &str) -> Option<&str> {
         Dashes::Two.said(&self.0, &[option]).pop()?.1
     }
 }

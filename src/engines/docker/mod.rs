@@ -1,6 +1,8 @@
 //! docker: dockerd, its daemon.json, and how its unit starts it.
 
 mod command_line;
+mod containers;
+mod running;
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,7 @@ use root::{Kind, Root};
 use super::unit::Unit;
 use super::{Version, Versions};
 pub use command_line::CommandLine;
+pub use running::DefaultRuntime;
 
 pub const UNIT: &str = "docker.service";
 
@@ -78,6 +81,16 @@ impl Docker {
             }
         });
         Self { installed, is_snap: root.exists(SNAP) }
+    }
+}
+
+impl Installed {
+    /// What its file says of a key; nothing where it cannot be read.
+    fn said(&self, key: &str) -> Option<serde_json::Value> {
+        let text = self.text.as_ref().ok()?.as_deref()?;
+        let known: serde_json::Value =
+            serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
+        known.get(key).cloned()
     }
 }
 

@@ -10,8 +10,14 @@ pub(super) struct Setting {
 
 /// The settings of a section, in order.
 pub(super) fn settings(text: &str, section: &str) -> Vec<Setting> {
+    let of_section = lines(text).into_iter().filter(|(of, ..)| of == section);
+    of_section.map(|(_, key, value)| Setting { key, value }).collect()
+}
+
+/// Section, key and value of all settings that stand in a section, in order.
+pub(crate) fn lines(text: &str) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
-    let mut inside = false;
+    let mut inside: Option<String> = None;
     let mut before = String::new();
     for line in text.strip_prefix('\u{feff}').unwrap_or(text).split('\n') {
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -27,9 +33,9 @@ pub(super) fn settings(text: &str, section: &str) -> Vec<Setting> {
         let line = std::mem::take(&mut before) + line;
         let line = line.trim();
         if line.starts_with('[') {
-            inside = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) == Some(section);
-        } else if let Some((key, value)) = line.split_once('=').filter(|_| inside) {
-            found.push(Setting { key: key.trim().to_owned(), value: value.trim().to_owned() });
+            inside = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(str::to_owned);
+        } else if let (Some(section), Some((key, value))) = (&inside, line.split_once('=')) {
+            found.push((section.clone(), key.trim().to_owned(), value.trim().to_owned()));
         }
     }
     found
@@ -43,7 +49,7 @@ fn continued(line: &str) -> Option<&str> {
 
 /// A value's words, as systemd splits them (`extract_first_word`): at blanks, where those are not quoted. What stands
 /// from an escape on that is none is left out, as systemd leaves it out.
-pub(super) fn words(value: &str) -> Vec<String> {
+pub(crate) fn words(value: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

@@ -3,14 +3,19 @@
 //! Errs on the side of removing. A value is taken out whole to the end of its line when its key sounds secret,
 //! so that neither quoting nor nesting decides whether half of it stays.
 
+mod allow;
+mod configuration;
+mod keys;
 mod line;
 mod long;
+mod message;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use root::Root;
-use serde_json::Value;
+
+pub(crate) use configuration::Format;
 
 /// What stands in the place of what was removed.
 pub(crate) const MARK: &str = "[removed]";
@@ -81,15 +86,44 @@ impl Redactor {
         Redacted { text: redacted, places }
     }
 
-    /// A JSON text, byte for byte as it was when there is nothing to take out of it.
-    pub(crate) fn json(&self, text: &str) -> Redacted {
-        let by_lines = self.text(text);
-        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return by_lines };
-        let places = self.value(&mut value);
-        if places == 0 && by_lines.places == 0 {
-            return Redacted { text: text.to_owned(), places: 0 };
-        }
-        Redacted { text: format!("{value:#}\n"), places: places.max(1) }
+    /// Lines that the wrapper has logged.
+    pub(crate) fn messages(&self, text: &str) -> Redacted {
+        let mut places = 0;
+        let lines: String = text.lines().map(|line| message::redacted(line, &mut places) + "\n").collect();
+        let Redacted { text, places: others } = self.text(&lines);
+        Redacted { text, places: places + others }
+    }
+
+    /// What is wrong with a configuration: a key by its name, and no value that it quotes.
+    pub(crate) fn error(&self, text: &str) -> String {
+        let (said, expected) = text.find(", expected").map_or((text, ""), |at| text.split_at(at));
+        let (first, last) = (said.find(['"', '`']), said.rfind(['"', '`']));
+        let quoted =
+            first.zip(last).and_then(|(first, last)| Some((first, last, said.get(first + 1..last)?)));
+        let told = match quoted {
+            Some((first, _, key))
+                if said.get(..first).is_some_and(|it| it.ends_with("field ")) && allow::is_name(key) =>
+            {
+                said.to_owned()
+            }
+            Some((first, last, value)) => {
+                let around = |range| said.get(range).unwrap_or_default();
+                format!(
+                    "{}{}{}",
+                    around(0..first),
+                    allow::removed("text", value),
+                    around(last + 1..said.len())
+                )
+            }
+            None => said.to_owned(),
+        };
+        self.text(&format!("{told}{expected}")).text
+    }
+
+    /// A configuration, with what may be told of it and nothing else.
+    pub(crate) fn configuration(&self, format: Format, text: &str) -> Redacted {
+        let Redacted { text, mut places } = configuration::redacted(format, text);
+        Redacted { text: line::identities(&text, &self.names, &mut places), places }
     }
 }
 

@@ -193,7 +193,11 @@ fn containerd_files(
     match way {
         Way::Shims { text, .. } => {
             let reason = "Concourse's containerd gives its shims the wrapper as runc";
-            desired.push(Action::file(Stage::Expose, CONTAINERD_CONFIG, text, reason).with(restart()));
+            // A copy of the worker's containerd.toml, which may be for root alone; only root's containerd reads it.
+            let attributes = Attributes { mode: 0o600, owner: None };
+            let content = Content::File { bytes: text.clone().into_bytes(), attributes };
+            let config = Action::new(Stage::Expose, CONTAINERD_CONFIG, Kind::Owned(content), reason);
+            desired.push(config.with(restart()));
             vec![("CONCOURSE_CONTAINERD_CONFIG", CONTAINERD_CONFIG.to_owned())]
         }
         Way::Launcher { text } => {

@@ -15,8 +15,9 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
         desired.note(
             ABOUT,
             format!(
-                "containerd {} has no CDI: its containers get GPUs through runtime {} alone",
-                wanted.version, wanted.runtime
+                "containerd {} has no CDI: a pod gets GPUs from a device plugin, not through runtime {}; ctr gets them with \
+                 --runc-binary {} and AMD_VISIBLE_DEVICES",
+                wanted.version, wanted.runtime, wanted.wrapper
             ),
         );
     }

@@ -56,6 +56,9 @@ pivot_root . run/old
 cd /
 umount -l /run/old
 rmdir /run/old
+# What this host has of rocworker: the tree may be the host's own.
+rm -rf /etc/rocworker /etc/cdi /usr/lib/rocworker /usr/bin/rocworker /usr/local/bin/rocworker /usr/local/lib/rocworker \
+    /var/lib/rocworker
 for entry in /etc/apt/apt.conf.d/*; do
     case $entry in */01autoremove | */70debconf) ;; *) rm -f "$entry" ;; esac
 done

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 /// A spec as rocworker lays it out: no numbers, the shared node in the global edits. `/dev/null` and
 /// `/dev/zero` stand in for nodes, because they are there on every machine.
 const GOOD: &str = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","containerEdits":{"deviceNodes":[
-    {"path":"/dev/null","fileMode":438,"permissions":"rw"}]},
+    {"path":"/dev/null","fileMode":438,"gid":992,"permissions":"rw"}]},
   "devices":[
-    {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/zero","fileMode":432,"permissions":"rw"}]}},
+    {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/zero","fileMode":432,"gid":992,"permissions":"rw"}]}},
     {"name":"0000:64:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/zero","permissions":"rw"}]}}]}"#;
 
 fn folder(files: &[(&str, &str)]) -> TempDir {

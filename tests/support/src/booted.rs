@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, build};
 
 /// Goes into a control group of its own and boots in it. `$1` is the stage's folder, in which `script` is what the test
-/// does, `$2` the group's name.
+/// does, `$2` the group's name, `$3` the build's folder.
 ///
 /// Of the system's own units none is there: they would set up, and clean up, this machine's folders. systemd takes
 /// `container` as its word for that it may not touch the kernel.
@@ -21,6 +21,7 @@ for hierarchy in systemd unified; do
 done
 exec unshare --pid --cgroup --uts --ipc --fork --kill-child sh -ec '
 stage=$1
+build=$2
 mount -t proc proc /proc
 umount -l /sys/fs/cgroup
 mount -t tmpfs none /sys/fs/cgroup
@@ -31,12 +32,16 @@ mount -t tmpfs none /var/log
 mount -t tmpfs none /var/tmp
 mount -t tmpfs none /run
 mount -t tmpfs none /usr/lib/systemd/system
-# Units with PrivateTmp= leave folders behind; the stage itself may stand there.
-mkdir /run/stage
+# Units with PrivateTmp= leave folders behind. The stage itself and the build may be there.
+mkdir /run/stage /run/build
 mount --rbind "$stage" /run/stage
+mount --rbind "$build" /run/build
 mount -t tmpfs none /tmp
-mkdir -p "$stage"
+mkdir -p "$stage" "$build"
 mount --rbind /run/stage "$stage"
+mount --rbind /run/build "$build"
+umount -l /run/stage /run/build
+rmdir /run/stage /run/build
 mkdir -p /run/systemd/system /run/lock
 cd /usr/lib/systemd/system
 printf "[Unit]\nDefaultDependencies=no\n" | tee sysinit.target basic.target shutdown.target > network.target
@@ -58,7 +63,7 @@ StandardError=file:$stage/stderr
 END
 export container=lxc
 exec /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=warning --default-standard-output=null
-' boot "$stage"
+' boot "$stage" "$3"
 "#;
 
 impl Stage {
@@ -71,7 +76,8 @@ impl Stage {
         let dir = self.folder();
         fs::write(dir.join("script"), script).unwrap();
         let group = format!("booted-{}", dir.file_name().unwrap().to_str().unwrap().trim_start_matches('.'));
-        let ended = self.run(&["sh", "-c", BOOT, "boot", dir.to_str().unwrap(), &group]);
+        let ended =
+            self.run(&["sh", "-c", BOOT, "boot", dir.to_str().unwrap(), &group, build().to_str().unwrap()]);
         for hierarchy in ["systemd", "unified"] {
             remove_group(&Path::new("/sys/fs/cgroup").join(hierarchy).join(&group));
         }

@@ -16,6 +16,9 @@ const TOPS: [&str; 5] = ["etc", "usr", "opt", "var", "run"];
 /// rocworker's own state, which undo leaves.
 const OWN: &str = "var/lib/rocworker";
 
+/// Stands for the wrapper's program where nothing is run.
+pub const WRAPPER: &str = "\u{7f}ELF: stands for the wrapper's program\n";
+
 /// A machine for `--root`.
 #[derive(Debug)]
 pub struct Laid {
@@ -31,7 +34,7 @@ impl Laid {
         let dir = scratch();
         machine.lay_out(dir.path(), Nodes::Recorded).unwrap();
         let laid = Self { dir };
-        laid.put_program("usr/lib/rocworker/runc-amd-wrapper", "stands for the wrapper's program\n");
+        laid.put_program("usr/lib/rocworker/runc-amd-wrapper", WRAPPER);
         laid
     }
 

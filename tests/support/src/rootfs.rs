@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use crate::real::program;
 
@@ -19,4 +20,21 @@ pub fn lay_out(folder: &Path) {
     for applet in ["sh", "ls", "cat", "id", "stat", "dd", "head", "test", "sleep", "find", "sort", "true"] {
         symlink("busybox", folder.join("bin").join(applet)).unwrap();
     }
+}
+
+/// What Concourse runs as a container's first process, while the work comes and goes by `exec`.
+pub const WAITING: &str = "/tmp/gdn-init";
+
+/// Puts a stand-in for it into a root file system, which only waits as the real one does; needs cc.
+///
+/// # Panics
+/// Where it cannot be built.
+pub fn put_waiting(folder: &Path) {
+    let program = folder.join(WAITING.trim_start_matches('/'));
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let source = program.with_extension("c");
+    fs::write(&source, "int pause(void); int main(void) { for (;;) pause(); }\n").unwrap();
+    let built = Command::new("cc").arg("-static").arg("-o").args([&program, &source]).status();
+    assert!(built.unwrap().success());
+    fs::remove_file(source).unwrap();
 }

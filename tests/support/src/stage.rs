@@ -1,9 +1,11 @@
 //! A laid-out machine put in the place of this one, for programs that know no `--root`: runc, podman, the wrapper,
 //! and rocworker on `/`.
 //!
-//! Everything happens in a mount namespace of its own, which goes with its last process: the machine's `sys`
-//! stands at /sys (with this machine's cgroups in it), a /dev of a few harmless nodes carries the machine's GPU
-//! nodes, and /etc, /run, /usr and /var/lib are copies on write. Needs root.
+//! Everything happens in a mount namespace of its own, which goes with its last process. The machine's `sys` stands at
+//! /sys, with this machine's cgroups in it. A /dev of a few harmless nodes carries the machine's GPU nodes. /etc, /run,
+//! /srv, /opt and /var/lib are the stage's own: they hold what any program needs (accounts, the linker's cache, dpkg's
+//! database) and nothing that this host sets up for engines or rocworker. /usr is a copy on write without rocworker.
+//! Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,20 +20,35 @@ pub struct Stage {
     dir: TempDir,
 }
 
-/// Sets the stage. `$1` is its folder; what follows is the program to run there.
+/// Stands for the wrapper's program where programs are run.
+pub const WRAPPER: &str = "#!/bin/sh\n# stands for the wrapper's program\necho runc version 1.1.5\n";
+
+/// Sets the stage. `$1` is its folder, `$2` the build's folder; what follows is the program to run there.
+///
+/// The build's folder may lie in one that the stage replaces: it is shown there again.
 const SET: &str = r#"
 set -e
-stage=$1; shift
+stage=$1; build=$2; shift 2
 machine=$stage/machine
-mkdir -p "$machine/sys/fs/cgroup" "$stage/dev" "$stage/upper" "$stage/work"
+mkdir -p "$machine/sys/fs/cgroup" "$stage/dev" "$stage/upper" "$stage/work" "$stage/.build"
+mount --rbind "$build" "$stage/.build"
 mount --rbind /sys/fs/cgroup "$machine/sys/fs/cgroup"
 mount --rbind "$machine/sys" /sys
-mount -t tmpfs none "$stage/upper"
-for folder in etc run usr var/lib; do
-    mkdir -p "$stage/upper/$folder" "$stage/upper/$folder.work"
-    mount -t overlay none -o "lowerdir=/$folder,upperdir=$stage/upper/$folder,workdir=$stage/upper/$folder.work" "/$folder"
+mount -t tmpfs -o mode=755 none "$stage/upper"
+mkdir "$stage/upper/usr" "$stage/upper/work" "$stage/upper/etc" "$stage/upper/dpkg"
+mount -t overlay none -o "lowerdir=/usr,upperdir=$stage/upper/usr,workdir=$stage/upper/work" /usr
+rm -rf /usr/lib/rocworker /usr/local/lib/rocworker
+rm -f /usr/bin/rocworker /usr/local/bin/rocworker /usr/local/bin/runc-amd-wrapper
+for name in SHARED; do
+    if [ -e "/etc/$name" ]; then (cd / && cp -a --parents "etc/$name" "$stage/upper"); fi
 done
-# A link in /etc, as os-release is, must be replaced, not written through: it leads out of the overlay.
+mount --bind "$stage/upper/etc" /etc
+cp -a /var/lib/dpkg/. "$stage/upper/dpkg"
+for folder in run srv opt var/lib; do mount -t tmpfs -o mode=755 none "/$folder"; done
+mkdir -p /run/lock /var/lib/dpkg
+mount --bind "$stage/upper/dpkg" /var/lib/dpkg
+if [ ! -d "$build" ]; then mkdir -p "$build"; mount --rbind "$stage/.build" "$build"; fi
+# A link in /etc, as os-release is, must be replaced, not written through: it leads out of the stage.
 for folder in etc usr; do
     if [ -d "$machine/$folder" ]; then cp -a --remove-destination "$machine/$folder/." "/$folder/"; fi
 done
@@ -49,6 +66,18 @@ cp -a "$machine/dev/." "$stage/dev/"
 mount --move "$stage/dev" /dev
 exec "$@"
 "#;
+
+/// What the stage's /etc has of this host's.
+const SHARED: &str = "alternatives ca-certificates debian_version group gshadow hostname hosts ld.so.cache ld.so.conf \
+                      ld.so.conf.d localtime login.defs lsb-release machine-id nsswitch.conf os-release pam.d passwd \
+                      profile protocols resolv.conf security services shadow ssl subgid subuid systemd/system.conf";
+
+/// Where cargo has put this test program and all that belongs to it.
+pub(crate) fn build() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    // target/debug/deps/PROGRAM
+    program.ancestors().nth(3).unwrap().to_owned()
+}
 
 impl Stage {
     /// Lays the machine out with real device nodes. Their numbers are those of the sysfs that goes with them; no
@@ -85,8 +114,16 @@ impl Stage {
     /// What runs a program on a fresh stage, for one that is to go on while the test does.
     pub fn command(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c", SET, "stage"]);
-        command.arg(self.dir.path()).args(argv);
+        command.args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            &SET.replace("SHARED", SHARED),
+            "stage",
+        ]);
+        command.arg(self.dir.path()).arg(build()).args(argv);
         command
     }
 

@@ -11,6 +11,7 @@ use crate::alive::{self, Process};
 use crate::environment::Environment;
 use crate::glance::is_clean;
 use crate::lease_file::Leases;
+use crate::liveness::By;
 use crate::paths::Paths;
 use crate::runtime_state;
 use crate::store::{Key, valid_id};
@@ -60,14 +61,17 @@ impl<'a> Container<'a> {
     }
 }
 
-/// Whether the container that a record is about still uses its GPUs: the process that made it lives, or
-/// the first process that the runtime wrote down for it does, and it is not a later container of that id.
-pub fn is_in_use(record: &Record, paths: &Paths) -> bool {
+/// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
+/// process that the runtime wrote down for it does, and it is not a later container of that id.
+pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
+    if creator_lives(record, paths) {
+        return Some(By::Creator);
+    }
     let (root, id) = (Path::new(&record.root), &record.id);
     let renders = record.gpus.iter().map(|gpu| gpu.render);
-    creator_lives(record, paths)
-        || runtime_state::init_of(root, id).is_some_and(|init| init.is_alive(&paths.proc))
-            && runtime_state::has_nodes(root, id, renders)
+    let lives = runtime_state::init_of(root, id).is_some_and(|init| init.is_alive(&paths.proc))
+        && runtime_state::has_nodes(root, id, renders);
+    lives.then_some(By::Init)
 }
 
 /// Whether the create that wrote the record still runs.

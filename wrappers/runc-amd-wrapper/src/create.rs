@@ -18,8 +18,7 @@
 //! bundle that has its GPUs already, to which a second pass adds nothing.
 //!
 //! # Nothing is given back
-//! The process is about to be another one. What it has of memory and open files goes with it at once; to give it back
-//! piece by piece would take longer than to read the spec. All but the lock is therefore never dropped.
+//! The process is about to be another one, and dropping its memory would take longer than reading the spec.
 
 use std::mem::ManuallyDrop;
 
@@ -43,6 +42,7 @@ use crate::log::Log;
 use crate::nodes::Devices;
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
+use crate::rootfs::Rootfs;
 use crate::store::{Key, Store};
 use crate::sys::{self, Fd, Stat};
 use crate::uses::Uses;
@@ -132,17 +132,17 @@ impl Create<'_> {
             }
         };
         if policy.says_nothing() {
-            folders::mount(&policy.folders, &config, &self.log);
+            self.mount_folders(policy, &config);
             return Ok(());
         }
         if policy.default == Default::None && !may_ask && !scan::mentions(&config.bytes) {
-            folders::mount(&policy.folders, &config, &self.log);
+            self.mount_folders(policy, &config);
             return self.give_nothing();
         }
         let unreadable = |error: &dyn std::fmt::Display| {
             let reason = format!("its {} cannot be edited: {error}", config.path.display());
             self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)?;
-            folders::mount(&policy.folders, &config, &self.log);
+            self.mount_folders(policy, &config);
             Ok(())
         };
         let Some(text) = allocation::as_text(&config.bytes) else {
@@ -158,20 +158,31 @@ impl Create<'_> {
             // Of one that asks nobody wants to know.
             concourse_resource: request.is_none() && is_concourse_resource(bundle.env()),
         };
-        match policy.ask(request.as_ref(), setting).map_err(|refusal| refusal.to_string())? {
+        let ask = match policy.ask(request.as_ref(), setting) {
+            Err(refusal) if brings_a_gpu(&bundle) => {
+                self.log.warn(&format!("{refusal}; it starts with the GPUs that its bundle has"));
+                Ask::Nothing
+            }
+            ask => ask.map_err(|refusal| refusal.to_string())?,
+        };
+        match ask {
             Ask::Nothing => {
-                folders::mount(&policy.folders, &config, &self.log);
+                self.mount_folders(policy, &config);
                 self.give_nothing()
             }
             Ask::Explicit(request) => self.give(policy, &config, &bundle, Some(request)),
             Ask::Default => {
                 if let Err(reason) = self.give(policy, &config, &bundle, None) {
                     self.log.warn(&format!("the container starts without GPUs: {reason}"));
-                    folders::mount(&policy.folders, &config, &self.log);
+                    self.mount_folders(policy, &config);
                 }
                 Ok(())
             }
         }
+    }
+
+    fn mount_folders(&self, policy: &Policy, config: &Config) {
+        folders::mount(&policy.folders, config, self.paths.owner, &self.log);
     }
 
     /// A record that an earlier container of this id left would speak for this one.
@@ -287,7 +298,7 @@ impl Create<'_> {
         };
         let (lock, leased) = lock;
         // For what becomes of each GPU on the way into the bundle, the record included.
-        sys::provide(chosen.len() * 912 + 3328);
+        sys::provide(chosen.len() * 928 + 3328);
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
         let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);
@@ -315,7 +326,7 @@ impl Create<'_> {
         }
         if chosen.is_empty() {
             drop(lock);
-            folders::mount(&policy.folders, config, &self.log);
+            self.mount_folders(policy, config);
             return self.give_nothing();
         }
         let injection = setting.injection(&chosen, &mut examined).map_err(|error| self.spec_fault(&error))?;
@@ -330,7 +341,13 @@ impl Create<'_> {
         injection.process.memlock_bytes = memlock_bytes;
         memlock::keep_within_reach(&mut injection.process, &self.log);
         injection.shm_bytes = shm_bytes;
-        let folders = folders::beneath(&policy.folders, config, bundle, &self.log);
+        let rootfs = Rootfs::of(config, bundle);
+        if request.is_none() {
+            let unclear = |error| format!("its {}: {error}", config.path.display());
+            let devices = bundle.devices().map_err(unclear)?;
+            rootfs.has_room_for(&injection, bundle.mounts().map_err(unclear)?, &devices)?;
+        }
+        let folders = folders::beneath(&policy.folders, &rootfs, self.paths.owner, &self.log);
         injection.folders = &folders;
         let edited = bundle
             .edit(&injection, &mut |left_out| self.log.warn(left_out))
@@ -412,6 +429,14 @@ impl Create<'_> {
             self.paths.cdi.display()
         )
     }
+}
+
+/// Whether whoever made the bundle has given it a GPU to compute on: a scheduler, or a person by a CDI name. A request
+/// that the policy does not honour is then satisfied. Other vendors' cards have render nodes too, and no `/dev/kfd`.
+fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
+    let devices = bundle.devices().unwrap_or_default();
+    let has = |is: &dyn Fn(&str) -> bool| devices.iter().any(|device| is(&device.path));
+    has(&|path| path == "/dev/kfd") && has(&|path| path.starts_with('/') && Render::parse(path).is_some())
 }
 
 /// The render nodes of the inventory's GPUs that the bundle has already.

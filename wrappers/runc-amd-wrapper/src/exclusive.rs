@@ -5,6 +5,10 @@
 //! granted. The lock is let go before anybody waits. A wrapper that is killed anywhere in this leaves files
 //! that name a dead process, which the next decision clears away.
 //!
+//! # Waiting
+//! docker cannot stop a container whose create waits. One that waits therefore ends when its ticket is removed
+//! (`rocworker lease cancel`), and when the process that called it has ended.
+//!
 //! # The order of arrival
 //! A ticket reserves what its owner would get now, and a count that cannot be met yet reserves all that is
 //! free. Whoever comes later takes what is left, so that nobody waits for GPUs that no earlier one wants.
@@ -14,6 +18,7 @@ mod reclaim;
 mod turn;
 mod wanted;
 
+use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 use allocation::Render;
@@ -80,13 +85,28 @@ impl<'a> Exclusive<'a> {
         let deadline = Instant::now() + Duration::from_secs(u64::from(wait_s));
         let (mut lock, mut number, mut reclaims) = (lock, None, 0);
         let queue = Queue::under(&lock, self.paths);
+        let leave = |lock: &Lock, number: Option<u64>| match number {
+            Some(number) => queue.remove(lock, number).map_err(|error| error.to_string()),
+            None => Ok(()),
+        };
+        let caller = parent_id();
         loop {
+            if let Some(number) = number {
+                if !queue.has(number, self.creator) {
+                    return Err(format!(
+                        "the create of the container {} was cancelled while it waited for GPUs",
+                        self.key.id
+                    ));
+                }
+                if parent_id() != caller {
+                    leave(&lock, Some(number))?;
+                    return Err(format!("the process {caller}, for which it waited for GPUs, has ended"));
+                }
+            }
             let waited = number.map(|_| wait_s);
             match self.turn(&lock, &judge, &wanted, number, waited)? {
                 end @ (Turn::Nothing | Turn::Granted(_)) => {
-                    if let Some(number) = number {
-                        queue.remove(&lock, number).map_err(|error| error.to_string())?;
-                    }
+                    leave(&lock, number)?;
                     return Ok(match end {
                         Turn::Granted(chosen) => Acquired::Granted(lock, chosen),
                         _ => Acquired::Nothing,
@@ -109,9 +129,7 @@ impl<'a> Exclusive<'a> {
                 Turn::Short(sentence) => {
                     let now = Instant::now();
                     if now >= deadline {
-                        if let Some(number) = number {
-                            queue.remove(&lock, number).map_err(|error| error.to_string())?;
-                        }
+                        leave(&lock, number)?;
                         return Err(sentence);
                     }
                     if number.is_none() {

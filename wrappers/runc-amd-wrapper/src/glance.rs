@@ -52,7 +52,7 @@ pub fn glance<'a>(
     seen.call = Some(call);
     let policy = policy(&paths.policy, paths.owner)?;
     let policys_runtime = match (policy, call.command) {
-        (None, _) => None,
+        (None, Command::Create { .. } | Command::Run { .. }) => None,
         (Some(text), Command::Create { bundle, id } | Command::Run { bundle, id }) => {
             let policy = seen.policy.insert(Policy::parse(&text).ok()?);
             let starts_plain = policy.folders.is_empty()
@@ -65,14 +65,19 @@ pub fn glance<'a>(
             }
             seen.policy.take().and_then(|policy| policy.runtime).map(PathBuf::from)
         }
-        (Some(text), command) => {
+        (policy, command) => {
+            // What a container was given stays its own, also once the policy is gone.
             if let Command::Exec { process: Some(_), id } | Command::Delete { id, .. } = command
                 && !has_no_record(call.global.root, id, paths)?
             {
                 return None;
             }
+            let named = match &policy {
+                Some(text) => allocation::glance::runtime(text)?,
+                None => None,
+            };
             // A relative one makes the whole policy unusable, and with that it names none.
-            allocation::glance::runtime(&text)?.filter(|path| path.starts_with('/')).map(PathBuf::from)
+            named.filter(|path| path.starts_with('/')).map(PathBuf::from)
         }
     };
     let own = runtime::stat(&paths.own)?;

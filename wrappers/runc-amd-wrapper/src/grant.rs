@@ -97,7 +97,7 @@ impl<'a> Setting<'a> {
             // runc makes this node anew, as the spec says; in a user namespace it can only bind the host's.
             node.mode = wanted.file_mode.unwrap_or(node.mode);
             node.uid = wanted.more.uid.unwrap_or(node.uid);
-            node.gid = wanted.more.gid.unwrap_or(node.gid);
+            node.gid = wanted.gid.unwrap_or(node.gid);
         }
         let supplement = supplement(node.mode, node.gid, self.namespace).or_else(|error| {
             let sentence = format!("the device node {}: {error}", path.display());

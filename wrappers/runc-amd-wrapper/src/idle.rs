@@ -1,4 +1,4 @@
-//! Holders that do nothing: a container in which only its first process is left.
+//! Holders that do nothing: a container of Concourse's in which only the engine's first process is left.
 //!
 //! Concourse's containers outlive their task, with nothing in them but an init that waits. Since nothing
 //! of the wrapper stays running, idleness is seen at decisions: the first one that finds a holder idle
@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use allocation::lease::Lease;
 
 use crate::alive::Process;
+use crate::kfd::Kfd;
 use crate::liveness::{self, By, Judge};
 use crate::paths::Paths;
-use crate::signal;
+use crate::{procfs, signal};
 
 /// How long to wait until nothing is left of a container that was killed.
 const UNTIL_EMPTY: Duration = Duration::from_secs(2);
@@ -28,23 +29,36 @@ pub fn now_ms(paths: &Paths) -> Option<u64> {
     seconds.checked_mul(1000)?.checked_add(hundredths * 10)
 }
 
-/// The one process of a container in which there is no other; `None` where there are more, or nobody knows.
-pub fn only_process(lease: &Lease, paths: &Paths) -> Option<Process> {
+/// What an engine runs as a container's first process where the work comes by `exec`: Concourse's (worker/runtime/spec,
+/// `Process.Args`) and Guardian's, which Concourse runs too. It only waits. Any other first process may be the work
+/// itself, as it is with docker and podman, whether it computes at this moment or not.
+const WAITING: [&[u8]; 2] = [b"/tmp/gdn-init", b"/tmp/garden-init"];
+
+/// The first process of a container in which nothing is left but an engine's waiting one; `None` also where nobody
+/// knows.
+fn waiting_process(lease: &Lease, paths: &Paths) -> Option<Process> {
     let (init, pids) = liveness::processes(&lease.root, &lease.id, &paths.proc)?;
-    (pids.len() == 1 && pids.contains(&init.pid)).then_some(init)
+    let is_alone = pids.len() == 1 && pids.contains(&init.pid);
+    let command = procfs::read(&paths.proc.join(init.pid.to_string()).join("cmdline")).ok()?;
+    let program = command.split(|byte| *byte == 0).next()?;
+    (is_alone && WAITING.contains(&program)).then_some(init)
+}
+
+/// Whether the container does nothing now: nor does any process compute on its GPU, wherever that is.
+fn is_idle(lease: &Lease, kfd: &Kfd, paths: &Paths) -> bool {
+    kfd.user_of(lease.gpu.render).is_none() && waiting_process(lease, paths).is_some()
 }
 
 /// The mark that a lease should have now.
-pub fn mark(lease: &Lease, by: By, now_ms: u64, paths: &Paths) -> Option<u64> {
-    let idle = by == By::Init && only_process(lease, paths).is_some();
+pub fn mark(lease: &Lease, by: By, now_ms: u64, kfd: &Kfd, paths: &Paths) -> Option<u64> {
+    let idle = by == By::Init && is_idle(lease, kfd, paths);
     idle.then(|| lease.idle_since_ms.filter(|since| *since <= now_ms).unwrap_or(now_ms))
 }
 
-/// Whether the lease can be had back. The container must be idle at this very moment too.
-pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64, paths: &Paths) -> bool {
+/// Whether the lease can be had back: it was marked by this decision or an earlier one.
+pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64) -> bool {
     let grace = u64::from(grace_s) * 1000;
     lease.idle_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= grace)
-        && only_process(lease, paths).is_some()
 }
 
 /// Ends the only process of an idle container.
@@ -52,7 +66,7 @@ pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64, paths: &Paths) -
 /// # Errors
 /// The kernel does not let it.
 pub fn end(lease: &Lease, paths: &Paths) -> io::Result<()> {
-    match only_process(lease, paths) {
+    match waiting_process(lease, paths) {
         Some(init) => signal::kill(init, &paths.proc),
         None => Ok(()),
     }
@@ -64,5 +78,67 @@ pub fn wait_until_gone(leases: &[Lease], judge: &mut Judge<'_>) {
     while leases.iter().any(|lease| judge.lease(lease).is_some()) && Instant::now() < deadline {
         std::thread::sleep(POLL);
         judge.look_again();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allocation::Render;
+    use allocation::lease::{Kind, SCHEMA_VERSION};
+    use allocation::record::{Creator, RecordedGpu};
+    use std::fs;
+    use std::path::Path;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_holder_is_idle_where_only_an_engines_first_process_is_left_and_nobody_computes_on_its_gpu() {
+        let concourse = "/tmp/gdn-init\0";
+        for (what, command, processes, computes_on, expected) in [
+            ("Concourse's", concourse, "7\n", 129, Some(5)),
+            ("Guardian's", "/tmp/garden-init\0", "7\n", 129, Some(5)),
+            ("one with a task in it", concourse, "7\n8\n", 129, None),
+            ("one whose GPU somebody computes on", concourse, "7\n", 128, None),
+            ("a program that waits", "sleep\0infinity\0", "7\n", 129, None),
+            ("a program of that name elsewhere", "/usr/bin/gdn-init\0", "7\n", 129, None),
+            ("one that is told of it", "python3\0/tmp/gdn-init\0", "7\n", 129, None),
+            ("one that has no command line", "", "7\n", 129, None),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            let at = |path: &str| place.path().join(path);
+            let paths = Paths { proc: at("proc"), sys: at("sys"), ..Paths::system() };
+            write(&at("proc/7/cmdline"), command);
+            write(&at("cgroup/cgroup.procs"), processes);
+            let cgroup = at("cgroup");
+            let state = format!(
+                r#"{{"init_process_pid":7,"init_process_start":1,"cgroup_paths":{{"":"{}"}}}}"#,
+                cgroup.display()
+            );
+            write(&at("R/x/state.json"), &state);
+            for (node, minor) in [("1", 128), ("2", 129)] {
+                let node = at("sys/class/kfd/kfd/topology/nodes").join(node);
+                write(&node.join("gpu_id"), &format!("{minor}\n"));
+                write(&node.join("properties"), &format!("drm_render_minor {minor}\n"));
+            }
+            write(&at("sys/class/kfd/kfd/proc/9").join(format!("vram_{computes_on}")), "4096\n");
+            let lease = Lease {
+                schema_version: SCHEMA_VERSION,
+                gpu: RecordedGpu { index: 0, pci: None, render: Render::parse("renderD128").unwrap() },
+                root: at("R").to_str().unwrap().to_owned(),
+                id: "x".to_owned(),
+                kind: Kind::Named,
+                since: String::new(),
+                creator: Creator { pid: 1, start_time: 1, boot_id: String::new() },
+                cgroups_path: None,
+                idle_since_ms: None,
+            };
+            let kfd = Kfd::read(&paths);
+            assert_eq!(mark(&lease, By::Init, 5, &kfd, &paths), expected, "{what}");
+            assert_eq!(mark(&lease, By::Cgroup, 5, &kfd, &paths), None, "{what}");
+        }
     }
 }

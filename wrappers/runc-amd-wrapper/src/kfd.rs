@@ -50,6 +50,13 @@ impl Kfd {
         Self { ids, uses, proc: numbers_are_ours.then(|| paths.proc.clone()) }
     }
 
+    /// Every GPU that a process is on, with the first such process as a message names it.
+    pub fn users(&self) -> Vec<(Render, String)> {
+        let render = |number: &u32| Render::parse(&format!("renderD{number}"));
+        let renders = self.ids.iter().filter_map(|(number, _)| render(number));
+        renders.filter_map(|render| Some((render, self.user_of(render)?))).collect()
+    }
+
     /// The first process that is on a GPU, as a message names it.
     pub fn user_of(&self, render: Render) -> Option<String> {
         let mut ids = self.ids.iter().filter(|(number, _)| *number == render.number()).map(|(_, id)| id);
@@ -165,6 +172,13 @@ mod tests {
                 (user("renderD128"), user("renderD129")),
                 (expected(on_128), expected(on_129)),
                 "{files:?}"
+            );
+            let users: Vec<u32> = kfd.users().into_iter().map(|(render, _)| render.number()).collect();
+            let on: Vec<u32> =
+                [(on_128, 128), (on_129, 129)].into_iter().filter(|on| on.0).map(|on| on.1).collect();
+            assert!(
+                users.len() == on.len() && on.iter().all(|on| users.contains(on)),
+                "{files:?}: {users:?}"
             );
         }
     }

@@ -42,6 +42,8 @@ pub mod procfs;
 pub mod queue;
 pub mod reap;
 mod recording;
+mod rootfs;
+mod roots_way;
 pub mod run_error;
 pub mod run_folder;
 pub mod runtime;

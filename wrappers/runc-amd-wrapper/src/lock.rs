@@ -4,8 +4,9 @@
 //! or a frozen cgroup, and whoever then waited without end would stop every later create with it. So nobody
 //! waits without end, and who gives up says which process has the lock.
 //!
-//! The lock is one on the file `lock`, as in every version, and then one on the folder itself: a file can be removed
-//! while somebody has it, and who came later would lock another one beside.
+//! The lock is one on the file `lock`, as in every version, and then one on the folder of records: a file can be removed
+//! while somebody has it, and who came later would lock another one beside. Only root can open either of them: whoever can
+//! open a file can hold a lock on it, and `/run/rocworker` itself is readable for all.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -15,6 +16,7 @@ use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
 use crate::run_folder;
+use crate::store::FOLDER;
 use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
@@ -30,8 +32,8 @@ const POLL: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Lock {
     file: Fd,
-    /// `/run/rocworker`.
-    folder: Fd,
+    /// `/run/rocworker/records`.
+    records: Fd,
 }
 
 impl Lock {
@@ -40,8 +42,8 @@ impl Lock {
         &self.file
     }
 
-    /// Makes the folder `/run/rocworker` where it is missing, checks that it is root's alone, and waits for the
-    /// lock in it. Where nobody has it, that is two calls of the kernel.
+    /// Makes the folders where they are missing, checks that nobody else may write in them, and waits for the lock. Where
+    /// nobody has it, that is two calls of the kernel.
     ///
     /// # Errors
     /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
@@ -55,8 +57,8 @@ impl Lock {
             // In this order everywhere, so that no two wait for each other.
             let held = if !sys::lock(&lock.file).map_err(failed)? {
                 &lock.file
-            } else if !sys::lock(&lock.folder).map_err(failed)? {
-                &lock.folder
+            } else if !sys::lock(&lock.records).map_err(failed)? {
+                &lock.records
             } else if stands_at(&path, &opened) {
                 return Ok(lock);
             } else {
@@ -81,7 +83,7 @@ impl Lock {
     /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
     /// not waited for.
     fn open(paths: &Paths, path: &Path) -> Result<(Self, Stat), Error> {
-        let folder = run_folder::ensure(&paths.run, paths.owner)?;
+        let folder = run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
         let flags = flag::READ_WRITE | flag::CREATE | flag::NOFOLLOW | flag::NONBLOCK;
         let failed = |errno: Errno| Error::io("the lock", path, Attempt::Open)(errno.into());
         // Not a constant: it would stand on a page that nothing else needs.
@@ -94,7 +96,12 @@ impl Lock {
             return Err(refused(open::Error::NotRegular));
         }
         open::check_who_may_write(opened.uid, opened.mode, paths.owner).map_err(refused)?;
-        Ok((Self { file, folder }, opened))
+        if opened.mode & 0o077 != 0 {
+            sys::set_mode(&file, 0o600)
+                .map_err(|errno| Error::io("the lock", path, Attempt::Tighten)(errno.into()))?;
+        }
+        let records = run_folder::ensure(&paths.run.join(FOLDER), run_folder::ROOTS_ALONE, paths.owner)?;
+        Ok((Self { file, records }, opened))
     }
 }
 

@@ -62,12 +62,15 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     let paths = Paths { own, ..Paths::system() };
     #[cfg(early_entry)]
     // SAFETY: no thread has been started.
-    let (at_a_glance, seen) = (None, unsafe { early::SEEN.take() });
+    let (at_a_glance, mut seen) = (None, unsafe { early::SEEN.take() });
     #[cfg(not(early_entry))]
-    let (at_a_glance, seen) = {
+    let (at_a_glance, mut seen) = {
         let mut seen = Seen::default();
         (glance(&arguments, &environment, &paths, &mut seen), seen)
     };
+    // Nothing was said or written before. The bundle is opened again, behind them.
+    seen.bundle.take_if(|(file, _)| file.is_standard());
+    sys::open_standard_descriptors();
     let verdict = at_a_glance.unwrap_or_else(|| wrap(&arguments, &environment, &paths, seen));
     match verdict {
         Verdict::Run { mut runtime, depth } => {

@@ -1,6 +1,7 @@
 //! Those who wait for GPUs, in the order in which they came: a ticket each in `/run/rocworker/waiting`,
 //! named by its number. A ticket counts while the process that drew it lives.
 
+use allocation::record::Creator;
 use allocation::ticket::Ticket;
 
 use crate::liveness::Judge;
@@ -69,6 +70,16 @@ impl Queue {
             self.remove(lock, one.number)?;
         }
         Ok(waiting)
+    }
+
+    /// Whether this process's ticket is there as far as can be told. Another one may have drawn the number of a ticket
+    /// that was removed.
+    pub fn has(&self, number: u64, creator: &Creator) -> bool {
+        match self.folder.read(&name(number)) {
+            Ok(Some(text)) => Ticket::parse(&text).is_ok_and(|ticket| ticket.creator == *creator),
+            Ok(None) => false,
+            Err(_) => true,
+        }
     }
 
     /// Draws the next number.

@@ -11,9 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use allocation::record::Record;
 
 use crate::alive;
-use crate::container::is_in_use;
+use crate::container::alive_by;
 use crate::lease_file::Leases;
-use crate::liveness::Judge;
+use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::paths::Paths;
 use crate::run_error::Error;
@@ -35,6 +35,17 @@ pub fn all(
     passed_over: impl Fn(&Record) -> bool,
 ) -> Result<Vec<Record>, Error> {
     Ok(living(store, lock, paths, &store.folder().names()?, passed_over))
+}
+
+/// The records of containers that live, by what they do; nothing is removed, so that it needs no lock.
+///
+/// # Errors
+/// As [`all`].
+pub fn look(store: &Store<'_>, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, Error> {
+    let texts = store.folder().entries()?.into_iter().filter_map(|entry| entry.text.ok());
+    let records = texts.filter_map(|text| Record::parse(&text).ok());
+    let of_this_boot = records.filter(|record| judge.is_of_this_boot(&record.creator));
+    Ok(of_this_boot.filter_map(|record| alive_by(&record, paths).map(|by| (record, by))).collect())
 }
 
 /// Removes the records of the dead among a few of all. What goes wrong can wait for the next decision.
@@ -69,7 +80,7 @@ fn living(
             let boot = this_boot.get_or_init(|| alive::boot_id(&paths.proc).ok());
             boot.as_ref().is_none_or(|boot| *boot == record.creator.boot_id)
         };
-        if is_in_use(&record, paths) && is_of_this_boot(&record) {
+        if alive_by(&record, paths).is_some() && is_of_this_boot(&record) {
             living.push(record);
         } else if !has_a_lease(&record, lock, paths) {
             // It was only in the way; a record that stays is looked at again next time.

@@ -18,6 +18,8 @@ pub enum Attempt {
     Replace,
     Remove,
     Lock,
+    /// Taking away the permissions of others.
+    Tighten,
 }
 
 /// A folder, file or lock that is not as it must be.
@@ -55,6 +57,7 @@ impl Attempt {
             Self::Replace => "put in its place",
             Self::Remove => "removed",
             Self::Lock => "locked",
+            Self::Tighten => "closed to others",
         }
     }
 }

@@ -13,11 +13,16 @@ use crate::lock::Lock;
 use crate::open::{self, c_string};
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
-use crate::sys::{self, Begin, Errno, Fd, flag};
+use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
 const TEMPORARY: &str = "new~";
+
+/// The mode of `/run/rocworker`: other programs of this product publish there what everybody may read.
+pub(crate) const READABLE: u32 = 0o755;
+/// The mode of a folder in it, which nobody else can open, so that nobody else can hold a lock on it.
+pub(crate) const ROOTS_ALONE: u32 = 0o700;
 
 /// How a folder is opened: one that is no link.
 const OF_A_FOLDER: u32 = flag::DIRECTORY | flag::NOFOLLOW | flag::NONBLOCK;
@@ -76,13 +81,13 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// Makes the folder, mode 0700, where it is missing, and checks that it is root's alone. The one above was
+    /// Makes the folder, mode 0700, where it is missing or more open, and checks that it is root's alone. The one above was
     /// when the lock was taken.
     ///
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
-        let folder = ensure(&self.path, self.owner)?;
+        let folder = ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.run_is_checked.set(true);
         let _ = self.checked.set(folder);
         Ok(())
@@ -234,14 +239,15 @@ impl RunFolder {
     }
 }
 
-/// Makes a folder, mode 0700, where it is missing, checks it, and answers it, open.
-pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<Fd, Error> {
+/// Makes a folder of this mode where it is missing, checks it, takes away what its mode has beyond that, and answers it,
+/// open.
+pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<Fd, Error> {
     let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
     let name = c_string(folder).map_err(failed(Attempt::Open))?;
     // It is mostly there.
     let opened = match sys::open(&name, OF_A_FOLDER, 0) {
         Err(Errno::NOT_FOUND) => {
-            match sys::make_folder(&name, 0o700) {
+            match sys::make_folder(&name, mode) {
                 Ok(()) | Err(Errno::EXISTS) => {}
                 Err(errno) => return Err(failed(Attempt::Make)(errno)),
             }
@@ -249,7 +255,11 @@ pub(crate) fn ensure(folder: &Path, owner: u32) -> Result<Fd, Error> {
         }
         opened => opened,
     };
-    believed(folder, opened.map_err(failed(Attempt::Open))?, owner)
+    let (opened, found) = examined(folder, opened.map_err(failed(Attempt::Open))?, owner)?;
+    if found.mode & 0o777 & !mode != 0 {
+        sys::set_mode(&opened, mode).map_err(failed(Attempt::Tighten))?;
+    }
+    Ok(opened)
 }
 
 /// A folder, no link, that is root's and that nobody else may write.
@@ -260,11 +270,15 @@ fn check(folder: &Path, owner: u32) -> Result<Fd, Error> {
 }
 
 fn believed(folder: &Path, opened: Fd, owner: u32) -> Result<Fd, Error> {
+    examined(folder, opened, owner).map(|(opened, _)| opened)
+}
+
+fn examined(folder: &Path, opened: Fd, owner: u32) -> Result<(Fd, Stat), Error> {
     let found = sys::stat_of(&opened);
     let found = found.map_err(|errno| Error::io("the folder", folder, Attempt::Read)(errno.into()))?;
     open::check_who_may_write(found.uid, found.mode, owner)
         .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))?;
-    Ok(opened)
+    Ok((opened, found))
 }
 
 #[cfg(test)]

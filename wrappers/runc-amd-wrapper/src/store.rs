@@ -12,6 +12,8 @@ use crate::paths::Paths;
 use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
+/// The name of the folder.
+pub(crate) const FOLDER: &str = "records";
 /// The longest record that is read.
 const LIMIT: u64 = 256 * 1024;
 
@@ -64,7 +66,7 @@ pub struct Store<'p> {
 impl<'p> Store<'p> {
     /// The folder under `paths.run`, whether it is there or not.
     pub fn of(paths: &'p Paths) -> Self {
-        let kind = Kind { folder: "records", what: "the record", limit: LIMIT };
+        let kind = Kind { folder: FOLDER, what: "the record", limit: LIMIT };
         Self { folder: RunFolder::of(paths, kind), paths }
     }
 

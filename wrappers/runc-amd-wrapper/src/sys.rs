@@ -89,6 +89,7 @@ const AT_FDCWD: usize = (-100_isize).cast_unsigned();
 const AT_SYMLINK_NOFOLLOW: usize = 0x100;
 const AT_EMPTY_PATH: usize = 0x1000;
 const STATX_BASIC_STATS: usize = 0x7ff;
+const STATX_ATTR_IMMUTABLE: u64 = 0x10;
 
 /// What the kernel answered instead: its error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,9 @@ impl Errno {
     pub const IO: Self = Self(5);
     pub const WOULD_BLOCK: Self = Self(11);
     pub const EXISTS: Self = Self(17);
+    pub const NOT_A_FOLDER: Self = Self(20);
     pub const INVALID: Self = Self(22);
+    pub const LOOP: Self = Self(40);
 }
 
 impl From<Errno> for io::Error {
@@ -133,6 +136,8 @@ pub struct Stat {
     pub device: (u32, u32),
     /// Major and minor of the device that a node stands for.
     pub node: (u32, u32),
+    /// Whether nothing can be made in it or changed (chattr(1)), as far as its file system tells.
+    pub is_immutable: bool,
 }
 
 impl Stat {
@@ -250,6 +255,7 @@ fn statx(at: usize, path: &CStr, flags: usize) -> Result<Stat, Errno> {
         inode: found.inode,
         device: found.device.into(),
         node: found.node.into(),
+        is_immutable: found.attributes & STATX_ATTR_IMMUTABLE != 0,
     })
 }
 
@@ -433,9 +439,11 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
 
 mod change;
 mod short_path;
+mod standard;
 pub use change::{can_lock, give_to, lock, make_folder, remove, rename, set_mode, write, write_pieces};
 
 pub use short_path::ShortPath;
+pub use standard::open_standard_descriptors;
 
 #[cfg(test)]
 mod tests;

@@ -83,10 +83,14 @@ impl Wrapper<'_> {
                     PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
                 }
             }
-            reading => match policy_file::runtime(&self.paths.policy, self.paths.owner) {
+            Reading::Certain(call) => {
+                self.prepare_other(call)?;
+                policy_file::runtime(&self.paths.policy, self.paths.owner).flatten()
+            }
+            Reading::Doubtful(calls) => match policy_file::runtime(&self.paths.policy, self.paths.owner) {
                 None => None,
                 Some(runtime) => {
-                    self.prepare_other(reading)?;
+                    calls.iter().try_for_each(|call| self.refuse_in_doubt(call))?;
                     runtime
                 }
             },
@@ -103,32 +107,28 @@ impl Wrapper<'_> {
         runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
     }
 
-    /// Under a policy of root's: everything but a create or run that is clear.
-    fn prepare_other(&self, reading: &Reading<'_>) -> Result<(), String> {
-        match reading {
-            Reading::Certain(call) => {
-                let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
-                match call.command {
-                    Command::Exec { process: Some(file), id } if !file.is_empty() => match container(id) {
-                        Some(container) => exec_process::prepare(
-                            &container,
-                            file,
-                            self.environment.effective_user,
-                            self.paths,
-                            &self.log,
-                        ),
-                        None => Ok(()),
-                    },
-                    Command::Delete { force, id } => {
-                        if let Some(container) = container(id) {
-                            delete::forget(&container, force, self.paths, &self.log);
-                        }
-                        Ok(())
-                    }
-                    _ => Ok(()),
+    /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
+    /// when the policy is gone.
+    fn prepare_other(&self, call: &Call<'_>) -> Result<(), String> {
+        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
+        match call.command {
+            Command::Exec { process: Some(file), id } if !file.is_empty() => match container(id) {
+                Some(container) => exec_process::prepare(
+                    &container,
+                    file,
+                    self.environment.effective_user,
+                    self.paths,
+                    &self.log,
+                ),
+                None => Ok(()),
+            },
+            Command::Delete { force, id } => {
+                if let Some(container) = container(id) {
+                    delete::forget(&container, force, self.paths, &self.log);
                 }
+                Ok(())
             }
-            Reading::Doubtful(calls) => calls.iter().try_for_each(|call| self.refuse_in_doubt(call)),
+            _ => Ok(()),
         }
     }
 

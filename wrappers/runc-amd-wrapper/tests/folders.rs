@@ -135,6 +135,41 @@ fn what_stands_in_the_place_of_a_parent_fails_no_container() {
 }
 
 #[test]
+fn a_parent_that_others_could_exchange_has_no_folders() {
+    let set_mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (above, parent, expected) in [
+        (0o755, 0o755, Some(&[("a", "ro")][..])),
+        // As /tmp: nobody renames there what is another's.
+        (0o1777, 0o755, Some(&[("a", "ro")])),
+        (0o755, 0o1777, None),
+        (0o755, 0o775, None),
+        (0o755, 0o757, None),
+        (0o775, 0o755, None),
+        (0o777, 0o700, None),
+    ] {
+        let stage = Stage::new();
+        let mut policy = policy("all", "none");
+        let srv = stage.path("above/srv");
+        std::fs::create_dir_all(srv.join("a")).unwrap();
+        policy["folders"] = json!([srv]);
+        stage.write("wrapper.json", policy.to_string());
+        set_mode(&srv, parent);
+        set_mode(&stage.path("above"), above);
+        let outcome = stage.create(config(&[]));
+        let kind = format!("{above:o} {parent:o}");
+        started_with(&stage, &outcome, expected.unwrap_or_default(), &kind);
+        let said = outcome.messages("warning");
+        assert_eq!(said.len(), usize::from(expected.is_none()), "{kind}: {outcome:?}");
+        assert!(
+            said.iter().all(|said| said.contains(" lets others write: only root may own it and write in it")),
+            "{kind}: {said:?}"
+        );
+    }
+}
+
+#[test]
 fn in_kubernetes_the_scheduler_decides() {
     for (requests, default) in [("all", "none"), ("all", "all")] {
         let stage = Stage::new();
@@ -237,7 +272,7 @@ fn a_container_without_a_place_for_them_starts_without_them() {
     let inside = stage.path("bundle/rootfs").join(srv.strip_prefix("/").unwrap());
     type State<'m> = (&'m str, &'m dyn Fn(), &'m [(&'m str, &'m str)]);
     let above = || std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
-    let states: [State<'_>; 5] = [
+    let states: [State<'_>; 6] = [
         ("an empty root", &|| {}, BOTH),
         ("folders", &|| std::fs::create_dir_all(inside.join("a")).unwrap(), BOTH),
         (
@@ -257,12 +292,20 @@ fn a_container_without_a_place_for_them_starts_without_them() {
             &[],
         ),
         (
-            "a link, which runc looks after",
+            "a link in the place of one",
+            &|| {
+                std::fs::create_dir_all(&inside).unwrap();
+                symlink("/bin", inside.join("a")).unwrap();
+            },
+            &[("b_rw", "rw")],
+        ),
+        (
+            "a link in the place of their parent",
             &|| {
                 above();
                 symlink("/elsewhere", &inside).unwrap();
             },
-            BOTH,
+            &[],
         ),
     ];
     for (kind, make_it, expected) in states {

@@ -10,7 +10,7 @@ mod machine;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use machine::{Like, Machine, Program, SHOW};
+use machine::{CONCOURSE, Like, Machine, Program, SHOW};
 use support::real;
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
@@ -89,6 +89,66 @@ fn real_a_runtime_that_the_kernel_cannot_run_keeps_no_container_from_starting() 
             let said = machine.create_and_start(Program::Wrapper, &bundle, &id);
             assert!(said.status.success(), "{runtime}: {said:?}");
             assert_eq!(said.stdout, expected, "{runtime}: {said:?}");
+        }
+    }
+}
+
+/// Whoever starts the wrapper may have closed what is mostly open: then the first files that it opens would get the
+/// numbers to which warnings and errors go.
+#[test]
+fn real_what_is_said_to_a_closed_descriptor_stands_in_no_file() {
+    if !real::require_root(NEEDED) {
+        return;
+    }
+    let machine = Machine::new();
+    machine.policy("all", "all");
+    name_runtime(&machine, "/bin/true");
+    // The default leaves one GPU out, and who asks for another cannot open its card node: two warnings under the lock.
+    for argv in [&["rm", "/dev/dri/renderD129"][..], &["chgrp", "0", "/dev/dri/card1"]] {
+        assert!(machine.inside(argv).status().unwrap().success());
+    }
+    let run = machine.path("run/rocworker");
+    let texts = || {
+        let mut texts = Vec::new();
+        let mut folders = vec![run.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    texts.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        texts.sort();
+        texts
+    };
+    let wrapper = Program::Wrapper.path();
+    let create = |env: &[&str], closed: &str| {
+        let like = Like { args: &["sh"], env, mapping: CONCOURSE };
+        let bundle = machine.bundle("b", like);
+        // Each with a record of its own.
+        let _ = std::fs::remove_dir_all(run.join("records"));
+        let script = format!("exec \"$@\" {closed}");
+        let bundle = bundle.to_str().unwrap();
+        let call = ["sh", "-c", &script, "sh", &wrapper, "--root", "R", "create", "--bundle", bundle, "c1"];
+        let said = machine.inside(&call).output().unwrap();
+        assert!(said.status.success(), "{closed}: {said:?}");
+        let text = std::fs::read_to_string(machine.path("b/config.json")).unwrap();
+        (said.stderr, text)
+    };
+    for env in [&[][..], &["AMD_VISIBLE_DEVICES=0"]] {
+        let (said, expected) = create(env, "");
+        assert!(String::from_utf8(said).unwrap().contains("level=warning"), "{env:?}");
+        let lock = std::fs::read_to_string(run.join("lock")).unwrap();
+        for closed in ["2>&-", "<&- 2>&-", ">&- 2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+            let (_, given) = create(env, closed);
+            assert_eq!(given, expected, "{env:?} {closed}");
+            assert_eq!(std::fs::read_to_string(run.join("lock")).unwrap(), lock, "{env:?} {closed}");
+            for (path, text) in texts() {
+                assert!(!text.contains("runc-amd-wrapper"), "{env:?} {closed}: {}: {text}", path.display());
+            }
         }
     }
 }

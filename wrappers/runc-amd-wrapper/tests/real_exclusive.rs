@@ -10,12 +10,14 @@ mod stage;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use machine::creates::{holder, init_in, signal, sleeper, spawn, wait_for};
 use machine::{Like, Machine, Program};
 use serde_json::{Value, json};
 use stage::{Outcome, Stage, config, policy, renders};
-use support::real;
+use support::{real, rootfs};
 
 fn exclusive(stage: &Stage, keys: &Value) {
     let mut policy = policy("all", "none");
@@ -261,37 +263,102 @@ fn real_who_waits_gets_it_in_the_order_of_arrival_and_the_dead_wait_for_nothing(
 }
 
 #[test]
-fn real_an_idle_holder_makes_way_after_the_grace_and_a_busy_one_never() {
+fn real_a_create_that_waits_ends_with_its_ticket_and_with_its_caller() {
     if !real::require_root(&["runc", "unshare", "nsenter", "busybox"]) {
         return;
     }
     let machine = Machine::with_eight_gpus();
-    let one: &[&str] = &["AMD_VISIBLE_DEVICES=5"];
+    machine.policy_of_eight(&json!({"wait_limit_s": 60}));
+    let env: &[&str] = &["AMD_VISIBLE_DEVICES=2", "AMD_GPU_WAIT=60"];
+    machine.start_sleeping(Program::Wrapper, &machine.bundle("first", sleeper(env)), "first");
+    let started = Instant::now();
+
+    let bundle = machine.bundle("cancelled", sleeper(env));
+    let mut cancelled = spawn(&machine, &bundle, "cancelled");
+    wait_for("its ticket", || tickets(&machine) == 1);
+    let waiting = machine.path("run/rocworker/waiting");
+    let ticket = waiting.join(stage::names(&waiting).pop().unwrap());
+    std::fs::remove_file(&ticket).unwrap();
+    // The next one gets its number.
+    let mut other = spawn(&machine, &machine.bundle("other", sleeper(env)), "other");
+    assert!(!cancelled.wait().unwrap().success());
+    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
+    assert!(said.contains("the create of the container cancelled was cancelled while it waited"), "{said}");
+    let waits = |id: &str| std::fs::read_to_string(&ticket).is_ok_and(|text| text.contains(id));
+    wait_for("the other's ticket", || waits("other"));
+    other.kill().unwrap();
+    other.wait().unwrap();
+
+    let bundle = machine.bundle("orphan", sleeper(env));
+    let wrapper = Program::Wrapper.path();
+    // A second command keeps the shell from becoming the wrapper.
+    let line = format!("{wrapper} --root R create --bundle {} orphan 2>{0}/said; exit 7", bundle.display());
+    let mut caller = machine.inside(&["sh", "-c", &line]).spawn().unwrap();
+    wait_for("its ticket", || waits("orphan"));
+    caller.kill().unwrap();
+    caller.wait().unwrap();
+    wait_for("its end", || tickets(&machine) == 0);
+    let said = || std::fs::read_to_string(bundle.join("said")).unwrap();
+    wait_for("its sentence", || {
+        said().contains(&format!("the process {}, for which it waited", caller.id()))
+    });
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert_eq!(holder(&machine, 130).as_deref(), Some("first"));
+}
+
+#[test]
+fn real_an_engines_idle_holder_makes_way_after_the_grace_and_one_that_may_work_never() {
+    if !real::require_root(&["runc", "unshare", "nsenter", "busybox", "cc"]) {
+        return;
+    }
+    let machine = Machine::with_eight_gpus();
+    let start = |id: &str, args: &[&str], env: &[&str]| {
+        let bundle = machine.bundle(id, Like { args, env, ..Like::default() });
+        rootfs::put_waiting(&bundle.join("rootfs"));
+        machine.start_sleeping(Program::Wrapper, &bundle, id);
+    };
     let refused = |grace: &Value, id: &str, env: &[&str]| {
         machine.policy_of_eight(grace);
         let bundle = machine.bundle(id, sleeper(env));
         let succeeded = spawn(&machine, &bundle, id).wait().unwrap().success();
         (!succeeded).then(|| std::fs::read_to_string(bundle.join("said")).unwrap())
     };
+    let one: &[&str] = &["AMD_VISIBLE_DEVICES=5"];
     machine.policy_of_eight(&json!({}));
-    machine.start_sleeping(Program::Wrapper, &machine.bundle("idle", sleeper(one)), "idle");
-    let busy =
-        Like { args: &["sh", "-c", "sleep 1000 & wait"], env: &["AMD_VISIBLE_DEVICES=6"], ..Like::default() };
-    machine.start_sleeping(Program::Wrapper, &machine.bundle("busy", busy), "busy");
+    start("idle", &[rootfs::WAITING], one);
+    start("busy", &[rootfs::WAITING], &["AMD_VISIBLE_DEVICES=6"]);
+    let mut exec = machine.command(&Program::Wrapper.path(), &["exec", "busy", "sleep", "1000"]);
+    let mut work = exec.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // As docker and podman start a container: the first process is the work.
+    start("works", &["sleep", "1000"], &["AMD_VISIBLE_DEVICES=7"]);
+    let cgroup = |id: &str| {
+        let state = std::fs::read(machine.path(&format!("R/{id}/state.json"))).unwrap();
+        let state: Value = serde_json::from_slice(&state).unwrap();
+        state["cgroup_paths"].as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned()
+    };
+    let processes = std::path::PathBuf::from(cgroup("busy")).join("cgroup.procs");
+    wait_for("the work", || std::fs::read_to_string(&processes).unwrap().lines().count() == 2);
 
     for grace in [json!({}), json!({"idle_grace_s": 600})] {
         assert!(refused(&grace, "next", one).is_some_and(|said| said.contains("held by the container idle")));
     }
     let now = json!({"idle_grace_s": 0});
-    assert!(
-        refused(&now, "next", &["AMD_VISIBLE_DEVICES=6"]).is_some_and(|said| said.contains("container busy"))
-    );
+    for (gpu, id) in [(6, "busy"), (7, "works")] {
+        let said = refused(&now, "next", &[&format!("AMD_VISIBLE_DEVICES={gpu}")]);
+        assert!(said.is_some_and(|said| said.contains(&format!("container {id}"))), "{id}");
+    }
     // All or nothing: what is idle is not killed for a request that the busy one fails anyhow.
     assert!(refused(&now, "next", &["AMD_VISIBLE_DEVICES=5,6"]).is_some());
     assert_eq!(holder(&machine, 133).as_deref(), Some("idle"));
     assert_eq!(refused(&now, "next", one), None);
     assert_eq!(holder(&machine, 133).as_deref(), Some("next"));
     assert_eq!(holder(&machine, 134).as_deref(), Some("busy"));
+    assert_eq!(holder(&machine, 135).as_deref(), Some("works"));
+    // Once its work has ended, an engine's container is idle.
+    machine.wrapper(&["exec", "busy", "busybox", "killall", "sleep"]);
+    work.wait().unwrap();
+    assert_eq!(refused(&now, "after", &["AMD_VISIBLE_DEVICES=6"]), None);
+    assert_eq!(holder(&machine, 134).as_deref(), Some("after"));
 }
 
 #[test]

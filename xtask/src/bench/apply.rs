@@ -1,6 +1,7 @@
 //! `rocworker apply` where there is nothing to do, on a machine of 8 cards with 8 partitions each.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -54,7 +55,7 @@ pub(super) fn lay_out(work: &Path, name: &str) -> Result<PathBuf> {
     let root = work.join(name);
     let machine = layout::Machine::instinct(8, 8);
     machine.lay_out(&root, Nodes::Recorded).with_context(|| format!("laying out {}", root.display()))?;
-    let wrapper = vec![b'x'; 1 << 20];
+    let wrapper = [&b"\x7fELF"[..], &[b'x'; 1 << 20]].concat();
     let docker = b"{\n  \"log-driver\": \"json-file\"\n}\n".to_vec();
     let containerd =
         b"version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  sandbox_image = \"pause\"\n".to_vec();
@@ -73,6 +74,8 @@ pub(super) fn lay_out(work: &Path, name: &str) -> Result<PathBuf> {
         let folder = path.parent().context("a path of the machine has no folder")?;
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("setting the mode of {}", path.display()))?;
     }
     Ok(root)
 }

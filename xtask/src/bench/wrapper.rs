@@ -39,12 +39,12 @@ const fn without_gpus(what: &'static str, arguments: &'static [&'static str], li
 
 /// The budgets of the design, in its order.
 const SITUATIONS: &[Situation] = &[
-    without_gpus("create, asks for nothing", CREATE, 2.0),
-    without_gpus("start", &["start", ID], 1.5),
-    without_gpus("kill", &["kill", "--all", ID, "9"], 1.5),
-    without_gpus("state", &["state", ID], 1.5),
-    without_gpus("delete", &["delete", "--force", ID], 1.5),
-    without_gpus("exec --process", EXEC, 1.5),
+    without_gpus("create, asks for nothing", CREATE, 3.0),
+    without_gpus("start", &["start", ID], 2.5),
+    without_gpus("kill", &["kill", "--all", ID, "9"], 2.5),
+    without_gpus("state", &["state", ID], 2.5),
+    without_gpus("delete", &["delete", "--force", ID], 2.5),
+    without_gpus("exec --process", EXEC, 2.5),
     Situation {
         what: "create, 8 GPUs injected",
         arguments: CREATE,
@@ -52,7 +52,7 @@ const SITUATIONS: &[Situation] = &[
         partitions: 1,
         request: Some("all"),
         gpus: 8,
-        limit: 6.0,
+        limit: 10.0,
     },
     Situation {
         what: "create, 64 partitions injected",
@@ -61,7 +61,7 @@ const SITUATIONS: &[Situation] = &[
         partitions: 8,
         request: Some("all"),
         gpus: 64,
-        limit: 12.0,
+        limit: 20.0,
     },
 ];
 

@@ -12,8 +12,11 @@ use crate::command::Command;
 use crate::repository;
 
 /// What makes the machine one that systemd starts, with the package's programs in their places.
-const BESIDE: [(&str, &str); 3] =
-    [("usr/bin/rocworker", ""), ("usr/lib/rocworker/runc-amd-wrapper", ""), ("run/systemd/system/.keep", "")];
+const BESIDE: [(&str, &str); 3] = [
+    ("usr/bin/rocworker", ""),
+    ("usr/lib/rocworker/runc-amd-wrapper", "\u{7f}ELF"),
+    ("run/systemd/system/.keep", ""),
+];
 const WRITTEN: &str = "etc/systemd/system";
 
 /// Each unit of templates/systemd, rendered for /usr/bin/rocworker and a machine without a configuration of its own.

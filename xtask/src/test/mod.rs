@@ -24,12 +24,21 @@ use crate::{dist, fuzz, repository, static_program, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
-/// Runs the checks in order; the first that fails ends the run.
+/// Runs the checks in order; the first that fails ends the run. With words after `--`, only the tests that these
+/// arguments of `cargo nextest run` select.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let consent = match arguments {
-        [] => install::Consent::Ask,
-        [yes] if yes == "--yes" => install::Consent::Given,
-        _ => return Err(Refusal::new("`cargo xtask test` takes --yes and nothing else")),
+    let (consent, arguments) = match arguments {
+        [yes, rest @ ..] if yes == "--yes" => (install::Consent::Given, rest),
+        all => (install::Consent::Ask, all),
+    };
+    let selection = match arguments {
+        [] => None,
+        [dashes, selection @ ..] if dashes == "--" => Some(selection),
+        _ => {
+            return Err(Refusal::new(
+                "`cargo xtask test` takes --yes, or -- and arguments of `cargo nextest run`",
+            ));
+        }
     };
     let privilege = Privilege::of_this_process()?;
     let started = Instant::now();
@@ -39,17 +48,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     install::what_is_missing(consent, &privilege)?;
 
     // The network is waited for beside the compiler.
-    let (built, kernels) = std::thread::scope(|scope| {
+    let (tests, others) = std::thread::scope(|scope| {
         let fetching = scope.spawn(|| fetch(&steps, privilege));
-        let built = build(&steps, privilege);
+        let built = build(&steps, privilege, selection.is_none());
         let fetched = fetching.join().unwrap_or_else(|_| bail!("the thread that fetched panicked"));
-        built.and_then(|built| Ok((built, fetched?)))
+        built.and_then(|(tests, others)| Ok((Tests { kernels: fetched?, ..tests }, others)))
     })?;
-    let Built { wrapper, with_glibc, for_arm, oracle, program, static_program, dist } = built;
-
-    let ran = clean_file("real-components-ran.txt")?;
-    let tests = Tests { privilege, wrapper, oracle, program, static_program, kernels, dist, ran };
-    steps.run("tests", "run one alone with `cargo nextest run NAME`", || tests.run())?;
+    if let Some(selection) = selection {
+        return tests.run_selected(selection);
+    }
+    let Others { with_glibc, for_arm } = others;
+    steps.run("tests", "run one alone with `cargo xtask test -- NAME`", || tests.run())?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     let both = ["real_runc", "real_nodes"];
     steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc, &both))?;
@@ -58,34 +67,35 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             tests.run_with_wrapper(&for_arm, &["real_runc"])
         })?;
     }
-    let remedy =
-        "tests/real-components has a list for each test program, PACKAGE/TEST.txt: a function's name a line";
+    let remedy = "see why its helper in tests/support/src/real.rs was not called";
     steps.run("real components", remedy, || real::check(&tests.ran, &tests.all()?))?;
 
     println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
     Ok(())
 }
 
-/// What the checks that only compile leave for the tests.
-struct Built {
-    wrapper: PathBuf,
+/// Builds of the wrapper that repeat some of its tests.
+#[derive(Default)]
+struct Others {
     with_glibc: PathBuf,
     for_arm: Option<PathBuf>,
-    oracle: PathBuf,
-    program: PathBuf,
-    static_program: PathBuf,
-    dist: PathBuf,
 }
 
-fn build(steps: &Steps, privilege: Privilege) -> Result<Built> {
-    steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
-    steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
-    steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
+/// Builds what the tests run; `checks`: and makes every check that only compiles.
+fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<(Tests, Others)> {
+    let mut others = Others::default();
+    if checks {
+        steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
+        steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
+        steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
+    }
     let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
-    let remedy = "make the wrapper build statically with glibc";
-    let with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
-    let remedy = "make the wrapper and rocworker build for 64-bit Arm";
-    let for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
+    if checks {
+        let remedy = "make the wrapper build statically with glibc";
+        others.with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
+        let remedy = "make the wrapper and rocworker build for 64-bit Arm";
+        others.for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
+    }
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
     let program = steps.run("program", "make rocworker build", program)?;
     let remedy = "make rocworker build statically";
@@ -97,10 +107,14 @@ fn build(steps: &Steps, privilege: Privilege) -> Result<Built> {
     };
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
-    steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
-    let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
-    steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
-    Ok(Built { wrapper, with_glibc, for_arm, oracle, program, static_program, dist })
+    if checks {
+        steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
+        let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+        steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
+    }
+    let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
+    let tests = Tests { privilege, wrapper, oracle, program, static_program, dist, kernels, ran };
+    Ok((tests, others))
 }
 
 /// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
@@ -181,7 +195,7 @@ struct Tests {
     static_program: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
-    /// A kernel in a folder for each release of Debian.
+    /// A kernel in a folder for each release of Debian; fetched while the rest is built.
     kernels: PathBuf,
     /// Each test of a real component adds its name here once it has found what it needs.
     ran: PathBuf,
@@ -193,6 +207,12 @@ impl Tests {
         self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).run()
     }
 
+    /// The tests that these arguments of nextest's select.
+    fn run_selected(&self, selection: &[String]) -> Result<()> {
+        let nextest = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
+        self.told(Command::new(nextest).arguments(selection), &self.wrapper).run()
+    }
+
     /// The wrapper's tests with real runc once more, with another build of it.
     fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
         let nextest =
@@ -202,7 +222,7 @@ impl Tests {
     }
 
     /// Every test of the workspace, the ignored among them, as nextest names them.
-    fn all(&self) -> Result<Vec<real::Test>> {
+    fn all(&self) -> Result<Vec<String>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
         real::tests_in(
             &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use super::Error;
+use super::{Error, inject::clean};
 use crate::{
     cdi,
     gids::IdMapping,
@@ -84,11 +84,12 @@ keyed!(Namespace<'a>, required ["type"], |namespace, scanner| {
     "path" => namespace.path = scanner.optional(Scanner::text)?,
 }, |_namespace, key| spelt::<Self>(key));
 
-#[derive(Debug, Default)]
-pub(super) struct Mount<'a> {
-    pub(super) destination: Cow<'a, str>,
-    pub(super) kind: Option<Cow<'a, str>>,
-    pub(super) source: Option<Cow<'a, str>>,
+/// A mount that the bundle has already, of `mounts`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mount<'a> {
+    pub destination: Cow<'a, str>,
+    pub kind: Option<Cow<'a, str>>,
+    pub source: Option<Cow<'a, str>>,
     options: Vec<Cow<'a, str>>,
 }
 
@@ -100,6 +101,38 @@ keyed!(Mount<'a>, required ["destination"], |mount, scanner| {
 }, |_mount, key| spelt::<Self>(key));
 
 impl Mount<'_> {
+    /// Whether it is the mount of this path, which says what it means.
+    #[must_use]
+    pub fn is_at(&self, path: &str) -> bool {
+        clean(&self.destination) == path
+    }
+
+    /// Whether it shows a file or folder of the machine. For runc an option says so as well as the type.
+    #[must_use]
+    pub fn is_bind(&self) -> bool {
+        let has = |name| self.options.iter().any(|option| option == name);
+        self.kind.as_deref() == Some("bind") || has("bind") || has("rbind")
+    }
+
+    /// Whether it is a file system of its own in which at first there is nothing, or nothing but the kernel's own nodes.
+    #[must_use]
+    pub fn has_no_files(&self) -> bool {
+        !self.is_bind() && matches!(self.kind.as_deref(), Some("tmpfs" | "devtmpfs"))
+    }
+
+    /// Whether it may hold so many files and no more: no count of those that runc itself puts there is known.
+    #[must_use]
+    pub fn counts_its_files(&self) -> bool {
+        self.options.iter().any(|option| option.starts_with("nr_inodes="))
+    }
+
+    /// Of `ro` and `rw` the last one counts.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        let access = self.options.iter().rfind(|option| matches!(&***option, "ro" | "rro" | "rw"));
+        access.is_some_and(|access| access != "rw")
+    }
+
     pub(super) fn is(&self, mount: &cdi::Mount<'_>) -> bool {
         self.destination == mount.container_path
             && self.source.as_deref() == Some(&*mount.host_path)

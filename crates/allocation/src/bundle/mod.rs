@@ -25,9 +25,10 @@ mod rlimits;
 use std::borrow::Cow;
 
 pub use crate::splice::Edited;
-pub use entries::Device;
+pub use entries::{Device, Mount};
 pub use error::Error;
 pub use inject::{Injection, Node, ProcessEdits};
+pub use mounts::{mount_over, rest_behind};
 pub(crate) use places::{Doubt, Process};
 
 use crate::{
@@ -149,6 +150,16 @@ impl<'a> Bundle<'a> {
     pub fn devices(&self) -> Result<Vec<Device<'a>>, Error> {
         self.certain()?;
         entries::read(self.text, self.linux.devices, "linux.devices")
+    }
+
+    /// `mounts`.
+    ///
+    /// # Errors
+    /// The bundle is in doubt, or an entry is not a mount.
+    pub fn mounts(&self) -> Result<Vec<Mount<'a>>, Error> {
+        self.certain()?;
+        let mounts = entries::read_with_places(self.text, self.mounts, "mounts")?;
+        Ok(mounts.into_iter().map(|(_, mount)| mount).collect())
     }
 
     /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.

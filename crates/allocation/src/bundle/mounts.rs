@@ -73,6 +73,20 @@ pub(super) fn extend(
     Ok(splices.extend(place, Brackets::Array, missing))
 }
 
+/// The mount in which a path of the container lies, and the path in it: of several the last one, which covers the others.
+#[must_use]
+pub fn mount_over<'m, 'a>(mounts: &'m [Mount<'a>], path: &str) -> Option<(&'m Mount<'a>, String)> {
+    mounts.iter().rev().find_map(|mount| rest_behind(&mount.destination, path).map(|rest| (mount, rest)))
+}
+
+/// The rest of a path behind one at or above it, however both are spelt.
+#[must_use]
+pub fn rest_behind(above: &str, path: &str) -> Option<String> {
+    let (above, path) = (clean(above), clean(path));
+    let rest = path.strip_prefix(above.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+}
+
 /// Whether a mount stands where a folder would: at its path; above it, as in somebody's volume no folder is made, unless
 /// that is the host's own folder, which has it; or beneath it, where the folder would cover it.
 fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {

@@ -67,6 +67,8 @@ pub struct DeviceNode<'a> {
     pub path: Cow<'a, str>,
     /// Permission bits.
     pub file_mode: Option<u32>,
+    /// None: the engine decides, and docker takes 0.
+    pub gid: Option<u32>,
     /// See [`DeviceNode::access`].
     pub permissions: Option<Cow<'a, str>>,
     pub more: Seldom<MoreOfNode<'a>>,

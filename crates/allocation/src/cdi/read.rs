@@ -69,7 +69,7 @@ keyed!(DeviceNode<'a>, required [], |node, scanner| {
     "fileMode" => node.file_mode = scanner.optional(Scanner::integer)?,
     "permissions" => node.permissions = scanner.optional(Scanner::text)?,
     "uid" => node.more.uid = scanner.optional(Scanner::integer)?,
-    "gid" => node.more.gid = scanner.optional(Scanner::integer)?,
+    "gid" => node.gid = scanner.optional(Scanner::integer)?,
 }, |node, key| note(&mut node.more.unknown, key));
 
 keyed!(Mount<'a>, required [], |mount, scanner| {

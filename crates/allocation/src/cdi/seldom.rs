@@ -1,6 +1,6 @@
 //! What a spec seldom says.
 //!
-//! A spec of 64 partitions has hundreds of nodes with a path, a mode and permissions each, and nothing else. All else stands
+//! A spec of 64 partitions has hundreds of nodes with a path, a mode, a group and permissions each, and nothing else. All else stands
 //! apart, so that the memory of those is what they need: the first touch of each page of it costs as much as a call of the
 //! kernel.
 
@@ -93,7 +93,6 @@ pub struct MoreOfNode<'a> {
     pub major: Option<i64>,
     pub minor: Option<i64>,
     pub uid: Option<u32>,
-    pub gid: Option<u32>,
     /// Keys that CDI does not know.
     pub unknown: Vec<String>,
 }
@@ -113,13 +112,5 @@ reads_as!(
 
 reads_as!(
     MoreOfNode<'a>,
-    MoreOfNode {
-        host_path: None,
-        kind: None,
-        major: None,
-        minor: None,
-        uid: None,
-        gid: None,
-        unknown: Vec::new()
-    }
+    MoreOfNode { host_path: None, kind: None, major: None, minor: None, uid: None, unknown: Vec::new() }
 );

@@ -7,14 +7,14 @@ const AMD: &str = r#"{
   "kind": "amd.com/gpu",
   "devices": [
     {"name": "0", "containerEdits": {"deviceNodes": [
-      {"path": "/dev/dri/card1", "fileMode": 432, "permissions": "rw"},
-      {"path": "/dev/dri/renderD128", "fileMode": 432, "permissions": "rw"}]}},
+      {"path": "/dev/dri/card1", "fileMode": 432, "gid": 44, "permissions": "rw"},
+      {"path": "/dev/dri/renderD128", "fileMode": 432, "gid": 992, "permissions": "rw"}]}},
     {"name": "GPU-0123456789abcdef", "containerEdits": {"deviceNodes": [
-      {"path": "/dev/dri/card1", "fileMode": 432, "permissions": "rw"},
-      {"path": "/dev/dri/renderD128", "fileMode": 432, "permissions": "rw"}]}},
+      {"path": "/dev/dri/card1", "fileMode": 432, "gid": 44, "permissions": "rw"},
+      {"path": "/dev/dri/renderD128", "fileMode": 432, "gid": 992, "permissions": "rw"}]}},
     {"name": "1", "containerEdits": {"deviceNodes": [{"path": "/dev/dri/renderD129", "permissions": "rw"}]}}
   ],
-  "containerEdits": {"deviceNodes": [{"path": "/dev/kfd", "fileMode": 438, "permissions": "rw"}]}
+  "containerEdits": {"deviceNodes": [{"path": "/dev/kfd", "fileMode": 438, "gid": 992, "permissions": "rw"}]}
 }"#;
 
 /// A spec whose one device has these edits, and what else it is to have.
@@ -36,14 +36,15 @@ fn reads_what_rocworker_writes_without_copying_it() {
     assert_eq!((spec.find("1"), spec.find("2")), (Some(2), None));
     let node = &spec.devices[0].edits.device_nodes[1];
     assert!(matches!(node.path, Cow::Borrowed("/dev/dri/renderD128")));
-    assert_eq!((node.host(), node.access(), node.file_mode), ("/dev/dri/renderD128", "rw", Some(0o660)));
+    assert_eq!((node.host(), node.access()), ("/dev/dri/renderD128", "rw"));
+    assert_eq!((node.file_mode, node.gid), (Some(0o660), Some(992)));
     assert_eq!((&node.more.kind, node.more.major, node.more.minor), (&None, None, None));
 }
 
 /// A create has hundreds of them, and each page of memory costs as much as a call of the kernel.
 #[test]
 fn what_is_seldom_there_takes_no_room_and_says_nothing() {
-    assert_eq!((size_of::<DeviceNode<'_>>(), size_of::<Device<'_>>()), (64, 64));
+    assert_eq!((size_of::<DeviceNode<'_>>(), size_of::<Device<'_>>()), (72, 64));
     let spec = Spec::parse(AMD).unwrap();
     let node = &spec.devices[0].edits.device_nodes[1];
     let mut same = node.clone();
@@ -70,7 +71,7 @@ fn reads_every_key_of_a_node_a_mount_and_a_hook() {
     let node = &edits.device_nodes[0];
     assert_eq!((node.host(), node.access()), ("/dev/b", ""));
     assert_eq!(
-        (node.more.major, node.more.minor, node.more.uid, node.more.gid),
+        (node.more.major, node.more.minor, node.more.uid, node.gid),
         (Some(1), Some(5), Some(7), Some(8))
     );
     assert_eq!(
@@ -298,10 +299,10 @@ fn a_node_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
             r#"{{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[{{"name":"0","containerEdits":{{"deviceNodes":[{node}]}}}}]}}"#
         )
     };
-    let written = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "permissions": "rw" }"#;
+    let written = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "gid": 992, "permissions": "rw" }"#;
     let nodes =
         |text: &str| Spec::parse(&spec(text)).map(|spec| format!("{:?}", spec.devices[0].edits.device_nodes));
-    let other = r#"{"path":"/dev/dri/renderD128","fileMode":432,"permissions":"rw"}"#;
+    let other = r#"{"path":"/dev/dri/renderD128","fileMode":432,"gid":992,"permissions":"rw"}"#;
     assert_eq!(nodes(written).unwrap(), nodes(other).unwrap());
     assert!(nodes(&format!("{written}, {written}")).is_ok());
     for (from, to, accepted) in [
@@ -313,6 +314,13 @@ fn a_node_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
         ("432", "", false),
         ("432", "432.0", false),
         ("432", "-1", false),
+        ("992", "0", true),
+        ("992", "4294967295", true),
+        ("992", "4294967296", false),
+        ("992", "0992", false),
+        ("992", "", false),
+        ("992", "-1", false),
+        (", \"gid\": 992", "", true),
         ("rw\" }", "rw\", \"path\": \"/x\" }", false),
         ("rw\" }", "rw\", \"hostPath\": \"/x\" }", true),
         ("rw\" }", "rw\" ", false),
@@ -333,6 +341,7 @@ fn the_template_spells_nodes_as_they_are_read_at_once() {
     assert_eq!(nodes.len(), 2);
     for node in nodes {
         let node = node.replace("{{ node.path }}", r#""/dev/kfd""#).replace("{{ node.mode }}", "432");
+        let node = node.replace("{{ node.gid }}", "992");
         let (node, _) = node.trim_start().split_once("{%").unwrap();
         assert!(written::node(&mut crate::json::Scanner::new(node)).is_some(), "{node}");
     }
@@ -352,8 +361,14 @@ fn as_the_template_has_it(name: &str) -> String {
     let (_, text) = text.split_once("{% endfor %}\n").unwrap();
     let (tail, _) = text.split_once("{% if not loop.last %}").unwrap();
     let head = head.replace("{{ device.name }}", &format!("\"{name}\""));
-    let node = |path: &str| node.replace("{{ node.path }}", path).replace("{{ node.mode }}", "432");
-    format!("{head}{},\n{}\n{tail}", node(r#""/dev/dri/card1""#), node(r#""/dev/dri/renderD128""#))
+    let node = |path: &str, gid: &str| {
+        node.replace("{{ node.path }}", path).replace("{{ node.mode }}", "432").replace("{{ node.gid }}", gid)
+    };
+    format!(
+        "{head}{},\n{}\n{tail}",
+        node(r#""/dev/dri/card1""#, "44"),
+        node(r#""/dev/dri/renderD128""#, "992")
+    )
 }
 
 /// Whatever is changed in a device as the template has it, it is refused or means what it means key by key.
@@ -389,9 +404,12 @@ fn a_device_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
         }
     }
     let (first, second) = device.split_once(",\n          {").unwrap();
-    for mode in ["0", "00", "0432", "43", "4321", "999999999", "4294967295", "4294967296", "", "-1", "1e1"] {
-        compare(&format!("{first},\n          {{{}", second.replace("432", mode)));
-        compare(&device.replace("432", mode));
+    for number in ["0", "00", "0432", "43", "4321", "999999999", "4294967295", "4294967296", "", "-1", "1e1"]
+    {
+        compare(&format!("{first},\n          {{{}", second.replace("432", number)));
+        compare(&device.replace("432", number));
+        compare(&device.replace("992", number));
+        compare(&device.replace("44", number));
     }
     assert!(accepted > 1000, "{accepted}");
 }

@@ -20,10 +20,12 @@ const BEFORE_PATH: &[u8; 11] = b"{ \"path\": \"";
 /// From one node to the path of the next.
 const BETWEEN_PATHS: &[u8; 23] = b",\n          { \"path\": \"";
 const BEFORE_MODE: &[u8; 15] = b"\", \"fileMode\": ";
-const BEHIND_MODE: &[u8; 23] = b", \"permissions\": \"rw\" }";
+const BEFORE_GID: &[u8; 9] = b", \"gid\": ";
+const BEHIND_GID: &[u8; 23] = b", \"permissions\": \"rw\" }";
 
-/// What stands behind a path, where the mode has the three digits that the mode of a node has.
-type Behind = [u8; BEFORE_MODE.len() + 3 + BEHIND_MODE.len()];
+/// What stands between a path and a group, where the mode has the three digits that the mode of a node has. Card nodes and
+/// render nodes, which come by turns, have the same mode and different groups.
+type Mode = [u8; BEFORE_MODE.len() + 3 + BEFORE_GID.len()];
 
 /// A node.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,7 @@ pub(super) struct Node<'a> {
     /// Where the path begins in the text.
     at: usize,
     file_mode: u32,
+    gid: u32,
 }
 
 impl<'a> Node<'a> {
@@ -53,6 +56,7 @@ impl<'a> From<Node<'a>> for DeviceNode<'a> {
         Self {
             path: Cow::Borrowed(node.path()),
             file_mode: Some(node.file_mode),
+            gid: Some(node.gid),
             permissions: Some(Cow::Borrowed("rw")),
             more: Seldom::NOTHING,
         }
@@ -129,21 +133,25 @@ impl<'a> Cursor<'a> {
 
     /// From a node's path on.
     #[inline(always)]
-    fn node(&mut self, last: &mut Option<(&'a Behind, u32)>) -> Option<Node<'a>> {
+    fn node(&mut self, last: &mut Option<(&'a Mode, u32)>) -> Option<Node<'a>> {
         let (text, at, path) = (self.text, self.at(), self.plain());
-        let behind: Option<&Behind> = self.rest.first_chunk();
-        if let Some((known, file_mode)) = *last
-            && self.past(known).is_some()
-        {
-            return Some(Node { text, path, at, file_mode });
-        }
-        let begin = self.rest.len();
+        let file_mode = match *last {
+            Some((known, file_mode)) if self.past(known).is_some() => file_mode,
+            _ => self.mode(last)?,
+        };
+        let gid = self.number()?;
+        self.past(BEHIND_GID)?;
+        Some(Node { text, path, at, file_mode, gid })
+    }
+
+    /// From a node's mode to its group.
+    fn mode(&mut self, last: &mut Option<(&'a Mode, u32)>) -> Option<u32> {
+        let (here, begin): (Option<&Mode>, _) = (self.rest.first_chunk(), self.rest.len());
         self.past(BEFORE_MODE)?;
         let file_mode = self.number()?;
-        self.past(BEHIND_MODE)?;
-        *last =
-            behind.filter(|behind| begin - self.rest.len() == behind.len()).map(|behind| (behind, file_mode));
-        Some(Node { text, path, at, file_mode })
+        self.past(BEFORE_GID)?;
+        *last = here.filter(|here| begin - self.rest.len() == here.len()).map(|here| (here, file_mode));
+        Some(file_mode)
     }
 
     /// A number as JSON has it, of no more digits than surely fit.

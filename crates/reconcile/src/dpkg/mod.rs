@@ -14,7 +14,7 @@ pub use selection::Selection;
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
 
-const STATUS: &str = "/var/lib/dpkg/status";
+pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 /// What dpkg has noted since it wrote `status` last: a run that was killed leaves it here (dpkg's
 /// lib/dpkg/dbmodify.c). Each file holds one package's stanza whole; the higher the number, the newer.
 const UPDATES: &str = "/var/lib/dpkg/updates";

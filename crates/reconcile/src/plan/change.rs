@@ -1,9 +1,10 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
+use super::named::named_in;
 use crate::receipt::Entry;
 use crate::receipt::Ours;
 use crate::receipt::Repairs;
@@ -103,6 +104,11 @@ impl Target {
         matches!(self, Self::Absent | Self::UnpackedGone)
     }
 
+    /// Whether the path is renamed over, or removed.
+    pub(crate) fn is_replacement(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::Link { .. } | Self::Absent | Self::UnpackedGone)
+    }
+
     /// Whether it is done on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
         matches!(
@@ -178,6 +184,13 @@ impl Change {
             after: After::Dropped,
             keep: None,
         }
+    }
+
+    /// Whether what stands at the path afterwards names this.
+    #[must_use]
+    pub fn leaves_named(&self, what: &Path) -> bool {
+        let Target::File { bytes, .. } = &self.target else { return false };
+        named_in(bytes, what)
     }
 
     /// The same as a repair of what somebody has changed.

@@ -120,6 +120,7 @@ fn plan_text(
         uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs,
+        mount: None,
     };
     let lines = diff(current.as_bytes(), wanted.as_bytes());
     let mut change = Change::forward(action, verb, from, to.clone(), entry);

@@ -19,12 +19,13 @@ use serde::Serialize;
 
 pub(crate) use change::{After, Doing, Target};
 pub use change::{Change, Verb};
-pub(crate) use named::Standing;
+pub use named::naming;
+pub(crate) use named::{Standing, read};
 pub(crate) use package::revert as revert_package;
 pub use used::Use;
 
 use crate::observed::Observed;
-use crate::receipt::{Entry, Repairs};
+use crate::receipt::{Entry, Ours, Repairs};
 use crate::state::{Found, Unseen};
 use crate::store::Store;
 use crate::{Action, Desired, Error, Kind, Receipt, Stage, State};
@@ -34,6 +35,10 @@ const REPAIRS: u32 = 3;
 
 /// Repairs longer ago than this, in seconds, say nothing any more: a day.
 const FORGIVEN_S: u64 = 24 * 60 * 60;
+
+/// Of an edit that a killed run had moved out of its place.
+const DISPLACED: &str = "somebody's edit, which a run that was killed had moved out of its place before the file was \
+                         changed again: copy what is still wanted of it into the file, then remove this one";
 
 /// What has to change, and what cannot.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -54,6 +59,13 @@ pub struct Plan {
     /// Files that are replaced and that have other names beside this one, which keep the old file.
     #[serde(skip)]
     pub linked: Vec<Finding>,
+    /// Entries that cannot be taken back as things stand, which shows before it is tried: a disk that cannot be written, a
+    /// file that is immutable.
+    #[serde(skip)]
+    pub hindered: Vec<Finding>,
+    /// Whether what somebody has changed is taken back too.
+    #[serde(skip)]
+    pub(crate) forced: bool,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<PathBuf>,
@@ -101,16 +113,27 @@ impl Plan {
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let seen = Observed::new(root);
         let mut plan = Self::seen(&seen, meant, receipt, now)?;
+        plan.forced = force;
         for change in std::mem::take(&mut plan.changes) {
             match receipt
                 .entry(&change.path)
                 .and_then(|held| used::given_up(root, held, &change, &desired.way_back))
             {
-                Some(text) if !force => plan.add(change.path, Err(text)),
-                _ => plan.changes.push(change),
+                Some(text) => plan.add(change.path, Err(text)),
+                None => plan.changes.push(change),
             }
         }
         let mut standing = Standing::default();
+        // What stands in the files of this plan counts as it will be: see below.
+        let is_planned = |path: &PathBuf| {
+            receipt.entry(path).is_some() || desired.actions.iter().any(|action| action.path == *path)
+        };
+        for path in desired.way_back.namers.iter().filter(|path| !is_planned(path)) {
+            standing.add(path, read(root, path));
+        }
+        for unread in &desired.way_back.unread {
+            standing.add(&unread.path, Err(unread.text.clone()));
+        }
         let mut going = BTreeSet::new();
         let is_wanted = |entry: &Entry| {
             desired.is_undecided
@@ -119,33 +142,56 @@ impl Plan {
         };
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
             let verdict = match seen.look(&entry.path) {
-                Ok(found) if found.is_absent() && !force && receipt.is_hidden(root, entry) => {
-                    Verdict::Left(hidden(root, entry))
-                }
                 Ok(found) => {
-                    let used = used::standing(root, entry, &desired.way_back).filter(|_| !force);
-                    let verdict = match (revert::plan(&seen, &store, entry, &found, &going, force)?, used) {
+                    // Force is for what somebody has changed: an engine needs its runtime all the same.
+                    let used = used::standing(root, entry, &desired.way_back);
+                    let verdict = revert::plan(&seen, &store, entry, &found, &going, force)?;
+                    let verdict = unless_hidden(root, receipt, entry, verdict, force);
+                    let verdict = match (verdict, used) {
                         (Verdict::Change(_), Some(text)) => Verdict::Left(text),
                         (Verdict::Change(mut change), None) => {
                             change.effects = desired.way_back.effects(&change.effects);
                             Verdict::Change(change)
                         }
+                        (Verdict::Gone, _)
+                            if let Some(text) = used::dangling(root, entry, &desired.way_back) =>
+                        {
+                            // The program that the runtime had is what its owner needs to put it back.
+                            let ours = serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
+                            standing.add_listed(&entry.path, ours);
+                            Verdict::Left(text)
+                        }
                         (verdict, _) => verdict,
                     };
-                    standing.unless_named(root, &entry.path, &found, verdict, force)
+                    standing.unless_named(root, &entry.path, &found, verdict)
                 }
                 // What stands in the way of it is nobody's of ours, and nothing says that it will go.
                 Err(error @ Unseen::Root(root::Error::Folder { .. })) if force => {
-                    Verdict::GoneBut(format!("{error}; it counts as rocworker's no longer"))
+                    standing.add(&entry.path, read(root, &entry.path));
+                    Verdict::GoneBut(format!("{error}; rocworker no longer manages it"))
                 }
-                Err(error) => Verdict::Left(error.to_string()),
+                Err(error) => {
+                    standing.add_listed(&entry.path, read(root, &entry.path));
+                    Verdict::Left(error.to_string())
+                }
             };
             if let Verdict::Change(change) = &verdict
                 && let Target::Package(Doing::Remove { names, .. }) = &change.target
             {
                 going.extend(names.iter().cloned());
             }
+            if let Verdict::Change(change) = &verdict
+                && change.target.is_replacement()
+                && let Err(error) = root.check_replaceable(&entry.path)
+            {
+                plan.hindered.push(Finding { path: entry.path.clone(), text: error.to_string() });
+            }
             plan.add_on(root, entry.path.clone(), Ok(verdict));
+        }
+        // With one stage of the two: a run that makes both names it once.
+        if is_meant(Stage::Expose) {
+            let there = receipt.displaced.iter().filter(|path| root.exists(path));
+            plan.left.extend(there.map(|path| Finding { path: path.clone(), text: DISPLACED.to_owned() }));
         }
         Ok(plan)
     }
@@ -181,6 +227,12 @@ impl Plan {
             }
             let held = receipt.entry(&action.path);
             let verdict = wanted(seen, &Store::new(root), action, held, now)?;
+            let verdict = match (verdict, held) {
+                (Ok(Verdict::Change(change)), Some(entry)) if !is_ours(entry, &change) => {
+                    receipt.hides(root, entry, "apply").map_or(Ok(Verdict::Change(change)), Err)
+                }
+                (verdict, _) => verdict,
+            };
             // A node is the kernel's, whoever gave it its group.
             let is_file = !matches!(action.kind, Kind::Node { .. });
             match (&verdict, held) {
@@ -233,14 +285,29 @@ impl Plan {
     }
 }
 
-/// Why an entry whose path holds nothing is not taken for gone.
-fn hidden(root: &Root, entry: &Entry) -> String {
-    let mount = root.mount_of(&entry.path).map(|folder| root.shown(folder).display().to_string());
-    let mount = mount.unwrap_or_default();
-    format!(
-        "it is not there, and something is mounted at {mount} that was not when it was written, and may hide it: umount \
-         {mount}, then undo again; rocworker undo --force forgets it"
-    )
+/// An entry leaves the receipt only when what was written there is seen: not when something else stands on another file
+/// system that is mounted there by now.
+fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, verdict: Verdict, force: bool) -> Verdict {
+    let is_seen = match &verdict {
+        Verdict::Change(change) => is_ours(entry, change),
+        Verdict::Gone | Verdict::GoneBut(_) => false,
+        Verdict::Right | Verdict::Contested(_) | Verdict::Left(_) => true,
+    };
+    match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
+        Some(text) if force => Verdict::GoneBut(format!("{text}; rocworker no longer manages it")),
+        Some(text) => Verdict::Left(format!("{text}; rocworker undo --force forgets it")),
+        None => verdict,
+    }
+}
+
+/// Whether what stands at a path is what rocworker has put there. Of packages, nodes and folders, whoever made the change
+/// has looked.
+fn is_ours(entry: &Entry, change: &Change) -> bool {
+    match &entry.ours {
+        Ours::Owned { states } | Ours::Edited { states, .. } => states.contains(&change.from),
+        Ours::Node { .. } | Ours::Package { .. } | Ours::Module { .. } => true,
+        Ours::Unpacked { .. } => change.from != State::Absent,
+    }
 }
 
 /// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.

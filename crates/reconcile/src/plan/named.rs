@@ -3,27 +3,52 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use root::Root;
 use serde_json::Value;
 
-use super::{Target, Verdict};
+use super::{Finding, Target, Verdict};
 use crate::State;
 use crate::edit::Format;
 use crate::state::{Found, LIMIT};
 
 /// Files that stay and in which something of ours may stand.
 #[derive(Debug, Default)]
-pub(crate) struct Standing(Vec<(PathBuf, Vec<u8>)>);
+pub(crate) struct Standing(Vec<Stays>);
+
+#[derive(Debug)]
+struct Stays {
+    path: PathBuf,
+    /// Or why it cannot be read.
+    bytes: Result<Vec<u8>, String>,
+    /// Whether the file has a line of its own in this plan that says what to do about it.
+    is_listed: bool,
+}
 
 impl Standing {
-    pub(crate) fn add(&mut self, path: &Path, bytes: Vec<u8>) {
-        self.0.push((path.to_owned(), bytes));
+    /// Somebody's file.
+    pub(crate) fn add(&mut self, path: &Path, bytes: Result<Vec<u8>, String>) {
+        self.0.push(Stays { path: path.to_owned(), bytes, is_listed: false });
+    }
+
+    /// A file that this plan or run leaves, and says why.
+    pub(crate) fn add_listed(&mut self, path: &Path, bytes: Result<Vec<u8>, String>) {
+        self.0.push(Stays { path: path.to_owned(), bytes, is_listed: true });
     }
 
     /// Why a path may not be taken away, if it may not.
     pub(crate) fn hold(&self, path: &Path) -> Option<String> {
-        let (file, _) = self.0.iter().find(|(_, bytes)| names(bytes, path))?;
-        Some(format!("{} names it and stays: take it out there, then undo again", file.display()))
+        self.0.iter().find_map(|file| {
+            let shown = file.path.display();
+            match &file.bytes {
+                Ok(bytes) if !named_in(bytes, path) => None,
+                Ok(_) | Err(_) if file.is_listed => {
+                    Some(format!("{shown} still needs it: do first what is listed for it, then undo again"))
+                }
+                Ok(_) => Some(format!("{shown} names it and stays: take it out there, then undo again")),
+                Err(error) => Some(format!("{shown} may name it: {error}; correct that, then undo again")),
+            }
+        })
     }
 
     /// The verdict on an entry, in the light of those before it.
@@ -33,33 +58,61 @@ impl Standing {
         path: &Path,
         found: &Found,
         verdict: Verdict,
-        force: bool,
     ) -> Verdict {
+        // What a link leads to, too: somebody may have moved the file there.
+        let is_link = matches!(found, Found::Else(State::Link { .. }));
+        let stands = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
         match &verdict {
-            Verdict::Left(_) | Verdict::GoneBut(_) => {
-                // What a link leads to, too: somebody may have moved the file there.
-                let behind = || root.read(path, LIMIT).unwrap_or_default();
-                let is_link = matches!(found, Found::Else(State::Link { .. }));
-                self.add(path, if is_link { behind() } else { found.bytes().to_vec() });
-            }
+            Verdict::Left(_) => self.add_listed(path, stands()),
+            Verdict::GoneBut(_) => self.add(path, stands()),
             Verdict::Change(change) => match &change.target {
                 // What stands there from then on: keys of ours that somebody has changed, or what was there before.
-                Target::File { bytes, .. } => self.add(path, bytes.clone()),
-                Target::Absent | Target::UnpackedGone if !force => {
+                Target::File { bytes, .. } => self.add(path, Ok(bytes.clone())),
+                Target::Absent | Target::UnpackedGone => {
                     if let Some(text) = self.hold(path) {
                         return Verdict::Left(text);
                     }
                 }
                 _ => {}
             },
+            // None of ours is in it, and it may name another part.
+            Verdict::Gone => self.add(path, Ok(found.bytes().to_vec())),
             _ => {}
         }
         verdict
     }
 }
 
+/// What stands in a file, nothing where there is none, or why that cannot be told.
+pub(crate) fn read(root: &Root, path: &Path) -> Result<Vec<u8>, String> {
+    match root.read(path, LIMIT) {
+        Err(root::Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) => Ok(Vec::new()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
+/// The files of these that name a path, or cannot be read, with the reason.
+#[must_use]
+pub fn naming(root: &Root, files: &[PathBuf], path: &Path) -> Vec<Finding> {
+    let of_file = |file: &PathBuf| {
+        let text = match read(root, file) {
+            Ok(bytes) => named_in(&bytes, path)
+                .then(|| format!("it names {}, which is about to go: take that out", path.display()))?,
+            Err(error) => {
+                format!("it may name {}: {error}", path.display())
+            }
+        };
+        Some(Finding { path: file.clone(), text })
+    };
+    files.iter().filter_map(of_file).collect()
+}
+
 /// Whether a file names a path, otherwise than in a comment, which keeps nothing from working.
-fn names(bytes: &[u8], path: &Path) -> bool {
+pub(super) fn named_in(bytes: &[u8], path: &Path) -> bool {
+    // A program knows what to do without a file that it looks for.
+    if bytes.starts_with(b"\x7fELF") {
+        return false;
+    }
     let (Ok(text), Some(path)) = (std::str::from_utf8(bytes), path.to_str()) else {
         let path = path.as_os_str().as_encoded_bytes();
         return !path.is_empty() && bytes.windows(path.len()).any(|it| it == path);

@@ -48,6 +48,7 @@ pub(super) fn plan(
         uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs: Repairs::default(),
+        mount: None,
     };
     let to = State::Node { mode, uid, gid };
     let change = Change::forward(action, Verb::Permissions, from, to.clone(), entry);

@@ -66,6 +66,7 @@ pub(super) fn plan(
         uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs,
+        mount: None,
     };
     let mut change = Change::forward(action, verb, from, to.clone(), entry);
     change.keep = (keep && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());

@@ -156,6 +156,7 @@ fn entry(action: &Action, held: Option<&Entry>, from: &State) -> Entry {
         uses: action.uses.clone(),
         rival: action.rival.clone(),
         repairs: held.map_or_else(Repairs::default, |entry| entry.repairs),
+        mount: None,
     }
 }
 

@@ -1,17 +1,17 @@
 //! A setting of somebody's that names what is ours: an engine whose default runtime is the one that goes would not
 //! start again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use root::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::change::{After, Change};
+use super::read;
 use crate::WayBack;
 use crate::edit::Format;
-use crate::receipt::Entry;
-use crate::state::LIMIT;
+use crate::receipt::{Entry, Ours};
 
 /// A key of a file that would name nothing if it held this value and ours were gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,16 +42,22 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<Stri
             "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
         ));
     }
-    let named = now
-        .named
-        .iter()
-        .find(|named| named.concern == entry.concern && entry.uses.iter().any(|it| it.value == named.value));
+    let is_its =
+        |value: &str| entry.uses.iter().any(|it| it.value == value) || entry.path == Path::new(value);
+    let named = now.named.iter().find(|named| named.concern == entry.concern && is_its(&named.value));
     if let Some(named) = named {
-        return Some(format!(
-            "{}, which would name nothing: change that first, then run this again",
-            named.by
-        ));
+        return Some(format!("{}, then run this again", named.why));
     }
+    uses(entry, now).iter().find_map(|it| it.said(root, entry, now))
+}
+
+/// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
+pub(super) fn dangling(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+    let own = uses(entry, now).into_iter().filter(|it| it.file == entry.path);
+    own.filter(|_| matches!(entry.ours, Ours::Edited { .. })).find_map(|it| it.said(root, entry, now))
+}
+
+fn uses(entry: &Entry, now: &WayBack) -> Vec<Use> {
     let files = now.files.get(&entry.concern).map_or(&[][..], Vec::as_slice);
     let in_files =
         entry.uses.iter().flat_map(|it| files.iter().map(|file| Use { file: file.clone(), ..it.clone() }));
@@ -61,19 +67,33 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<Stri
             uses.push(it);
         }
     }
-    let is_there = |it: &&Use| {
-        let text = root.read_text(&it.file, LIMIT).ok();
-        let document = text.and_then(|text| it.format.read(&text).ok());
+    uses
+}
+
+impl Use {
+    /// What to do about it first, where the file holds it or cannot be read.
+    fn said(&self, root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+        let bytes = match read(root, &self.file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                return Some(format!(
+                    "whether {} names runtime {} is not known: {error}; see that it can be read, then run this again",
+                    root.shown(&self.file).display(),
+                    self.value
+                ));
+            }
+        };
+        let document = std::str::from_utf8(&bytes).ok().and_then(|text| self.format.read(text).ok());
         let value = document
             .as_ref()
-            .and_then(|document| it.key.iter().try_fold(document, |value, key| value.get(key)));
-        value.and_then(Value::as_str) == Some(&it.value)
-    };
-    let it = uses.iter().find(is_there)?;
-    Some(format!(
-        "{} says {} = {:?}, which would name nothing: change that first, then run this again",
-        root.shown(&it.file).display(),
-        it.key.last().map_or("", String::as_str),
-        it.value
-    ))
+            .and_then(|document| self.key.iter().try_fold(document, |value, key| value.get(key)));
+        value.and_then(Value::as_str).filter(|value| *value == self.value)?;
+        let remedy = now.remedies.get(&entry.concern).map_or("change that first", String::as_str);
+        Some(format!(
+            "{} says {} = {:?}, which would name nothing: {remedy}, then run this again",
+            root.shown(&self.file).display(),
+            self.key.last().map_or("", String::as_str),
+            self.value
+        ))
+    }
 }

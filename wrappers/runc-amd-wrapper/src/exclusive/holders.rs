@@ -25,6 +25,7 @@ impl Exclusive<'_> {
         lock: &Lock,
         judge: &Judge<'_>,
         now_ms: Option<u64>,
+        kfd: &Kfd,
     ) -> Result<Vec<Held>, String> {
         let leases = Leases::under(lock, self.paths);
         let mut held = Vec::new();
@@ -36,7 +37,7 @@ impl Exclusive<'_> {
                 }
                 Holder::Lease { lease, by } => {
                     if let Some(now_ms) = now_ms {
-                        let mark = idle::mark(lease, *by, now_ms, self.paths);
+                        let mark = idle::mark(lease, *by, now_ms, kfd, self.paths);
                         if lease.idle_since_ms != mark {
                             lease.idle_since_ms = mark;
                             leases.write(lock, lease).map_err(|error| error.to_string())?;
@@ -79,11 +80,11 @@ impl Exclusive<'_> {
         held: Vec<Held>,
         shared: Vec<(Render, Reason)>,
         earlier: &[&Waiting],
+        kfd: &Kfd,
     ) -> Vec<(Render, Reason)> {
         let mut taken: Vec<(Render, Reason)> =
             held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))).collect();
         taken.extend(shared);
-        let kfd = Kfd::read(self.paths);
         for gpu in self.inventory.gpus() {
             if !taken.iter().any(|(render, _)| *render == gpu.render) {
                 taken.extend(kfd.user_of(gpu.render).map(|who| (gpu.render, Reason::Stranger(who))));

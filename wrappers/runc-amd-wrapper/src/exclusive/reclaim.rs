@@ -6,7 +6,6 @@ use super::Exclusive;
 use crate::idle;
 use crate::lease_file::Holder;
 use crate::liveness::By;
-use crate::paths::Paths;
 use crate::shortage::Reason;
 
 impl Exclusive<'_> {
@@ -35,12 +34,11 @@ pub(super) fn reclaimable<'r>(
     grace_s: u32,
     now_ms: u64,
     missing: usize,
-    paths: &Paths,
 ) -> Vec<Lease> {
     let mut leases: Vec<&Lease> = Vec::new();
     for reason in reasons {
         if let Reason::Holder(Holder::Lease { lease, by: By::Init }) = reason
-            && idle::is_reclaimable(lease, grace_s, now_ms, paths)
+            && idle::is_reclaimable(lease, grace_s, now_ms)
         {
             let at = leases.partition_point(|other| other.idle_since_ms <= lease.idle_since_ms);
             leases.insert(at, lease);

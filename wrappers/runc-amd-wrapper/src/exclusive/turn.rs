@@ -7,6 +7,7 @@ use super::Exclusive;
 use super::reclaim::reclaimable;
 use super::wanted::Wanted;
 use crate::idle;
+use crate::kfd::Kfd;
 use crate::lease_file::{Held, Holder, Leases};
 use crate::liveness::{By, Judge};
 use crate::lock::Lock;
@@ -37,12 +38,13 @@ impl<'a> Exclusive<'a> {
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
         let now_ms = self.policy.idle_grace_s.and_then(|_| idle::now_ms(self.paths));
-        let held = self.held(lock, judge, now_ms)?;
+        let kfd = Kfd::read(self.paths);
+        let held = self.held(lock, judge, now_ms, &kfd)?;
         if let Some(answer) = self.own(&held) {
             return answer;
         }
         let shared = self.given_while_shared(lock, &held)?;
-        let taken = self.taken(held, shared, &earlier);
+        let taken = self.taken(held, shared, &earlier, &kfd);
         let reason =
             |gpu: &Gpu| taken.iter().find(|(render, _)| *render == gpu.render).map(|(_, reason)| reason);
         let is_free = |gpu: &Gpu| reason(gpu).is_none();
@@ -64,7 +66,7 @@ impl<'a> Exclusive<'a> {
                 }
             };
             let reasons = would_do.iter().filter_map(|chosen| reason(chosen.gpu));
-            let idle = reclaimable(reasons, grace, now_ms, missing, self.paths);
+            let idle = reclaimable(reasons, grace, now_ms, missing);
             if !idle.is_empty() {
                 return Ok(Turn::Idle(idle));
             }

@@ -34,12 +34,32 @@ fn a_file_is_kept_until_it_is_removed() {
     assert_eq!(folder.names().unwrap(), ["a"]);
     let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
     let modes = [&paths.run, &paths.run.join("things"), &folder.path_of("a"), &paths.run.join("lock")];
-    assert_eq!(modes.map(|path| mode(path)), [0o700, 0o700, 0o600, 0o600]);
+    assert_eq!(modes.map(|path| mode(path)), [0o755, 0o700, 0o600, 0o600]);
     folder.write(&lock, "a", &"x".repeat(17)).unwrap();
     assert!(folder.read("a").unwrap_err().to_string().ends_with("things/a is longer than 16 bytes"));
     folder.remove("a").unwrap();
     folder.remove("a").unwrap();
     assert!(folder.read("a").unwrap().is_none());
+}
+
+#[test]
+fn what_others_could_open_and_lock_is_closed_to_them() {
+    let place = tempfile::tempdir().unwrap();
+    let paths = paths_in(place.path());
+    drop(taken(&paths));
+    let closed = ["records", "things", "lock"].map(|name| paths.run.join(name));
+    let mode = |path: &PathBuf| path.metadata().unwrap().mode() & 0o777;
+    let before = closed.each_ref().map(mode);
+    for path in &closed {
+        let open = std::fs::Permissions::from_mode(mode(path) | 0o055);
+        std::fs::set_permissions(path, open).unwrap();
+    }
+    // What everybody may open, everybody may lock.
+    let folder = sys::open(&c_string(&paths.run).unwrap(), flag::DIRECTORY, 0).unwrap();
+    assert!(sys::lock(&folder).unwrap());
+    drop(taken(&paths));
+    assert_eq!(closed.each_ref().map(mode), before);
+    assert_eq!(mode(&paths.run), 0o755);
 }
 
 #[test]

@@ -3,7 +3,7 @@ mod hostile;
 mod machine;
 mod properties;
 
-use super::{Bundle, Error, Injection, Node, ProcessEdits};
+use super::{Bundle, Error, Injection, Node, ProcessEdits, mount_over};
 use crate::gids::{IdMapping, UserNamespace};
 
 fn render_node() -> Node<'static> {
@@ -119,4 +119,35 @@ fn a_concourse_task_gets_its_gpu() {
     let injected = inject(text, &gpu()).unwrap().unwrap();
     insta::assert_snapshot!(injected);
     assert_eq!(inject(&injected, &gpu()), Ok(None));
+}
+
+#[test]
+fn the_last_mount_over_a_path_is_the_one_that_it_lies_in() {
+    let mount = |destination: &str, rest: &str| format!(r#"{{"destination":"{destination}"{rest}}}"#);
+    let dev = mount("/dev", r#","type":"tmpfs","options":["ro"]"#);
+    let dri = mount("/dev//dri/", r#","source":"/a","options":["rbind","ro","rw"]"#);
+    let kfd = mount("/dev/kfd", r#","type":"bind","source":"/b","options":["rw","ro"]"#);
+    let root = mount("/", r#","type":"devtmpfs""#);
+    for (mounts, path, expected) in [
+        (vec![], "/dev/kfd", None),
+        (vec![&dri, &kfd], "/dev/null", None),
+        (vec![&dri, &kfd], "/dev/drix", None),
+        (vec![&dev], "/dev/kfd", Some(("/dev", "/kfd", (false, true, true)))),
+        (vec![&dev, &kfd], "/dev/kfd", Some(("/dev/kfd", "", (true, false, true)))),
+        (vec![&kfd, &dev], "/dev/kfd", Some(("/dev", "/kfd", (false, true, true)))),
+        (vec![&dev, &dri], "/dev/./dri/x/../y", Some(("/dev//dri/", "/y", (true, false, false)))),
+        (vec![&root], "/dev/kfd", Some(("/", "/dev/kfd", (false, true, false)))),
+    ] {
+        let mounts: Vec<&str> = mounts.into_iter().map(String::as_str).collect();
+        let text = format!(r#"{{"mounts":[{}]}}"#, mounts.join(","));
+        let bundle = Bundle::parse(&text).unwrap();
+        let mounts = bundle.mounts().unwrap();
+        let found = mount_over(&mounts, path);
+        let found = found.as_ref().map(|(mount, rest)| {
+            let kind = (mount.is_bind(), mount.has_no_files(), mount.is_read_only());
+            (&*mount.destination, rest.as_str(), kind)
+        });
+        assert_eq!(found, expected, "{path} in {text}");
+    }
+    assert!(Bundle::parse(r#"{"mounts":[{"type":"bind"}]}"#).unwrap().mounts().is_err());
 }

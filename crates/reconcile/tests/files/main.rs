@@ -1,0 +1,19 @@
+//! What a transaction does to files, nodes and units, also when it is killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, tells its figures, and lays out files"
+)]
+
+mod effects;
+mod killed_runs;
+#[path = "../machine/mod.rs"]
+mod machine;
+mod real_killed;
+mod real_nodes;
+mod reboot;
+mod same_moment;
+mod third_party;

@@ -1,0 +1,66 @@
+//! Flags of a file that chattr(1) sets. A file that is replaced by rename would lose them.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use rustix::fs::{Access, AtFlags, IFlags, accessat, ioctl_getflags, ioctl_setflags};
+
+use crate::{Error, Root};
+
+/// Those of a file that are its owner's to choose (FS_FL_USER_MODIFIABLE in include/uapi/linux/fs.h), but for two that
+/// keep a file from being replaced at all.
+const CARRIED: IFlags = IFlags::from_bits_retain(0x0280_C4CF);
+
+/// Gives a new, empty file those of the one that it will replace: some of them only an empty file takes (chattr(1), `C`).
+pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    // A file system without them says ENOTTY or EOPNOTSUPP.
+    let (Ok(old), Ok(new)) = (ioctl_getflags(from), ioctl_getflags(to)) else { return Ok(()) };
+    let wanted = IFlags::from_bits_retain((new.bits() & !CARRIED.bits()) | (old.bits() & CARRIED.bits()));
+    if wanted == new {
+        return Ok(());
+    }
+    ioctl_setflags(to, wanted).map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+impl Root {
+    /// Whether a file can be replaced or removed, as far as that shows before it is tried. One that is not there can.
+    ///
+    /// # Errors
+    /// What a try would say.
+    pub fn check_replaceable(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let parent = path.parent().unwrap_or(path);
+        let folder = match self.open_folder(parent) {
+            Err(Errno::ENOENT) => return Ok(()),
+            other => other.map_err(|errno| self.no_folder(parent, errno))?,
+        };
+        self.check_flags(path)?;
+        if self.is_mount(path) {
+            return Err(Error::io("replace", self.shown(path), Errno::EBUSY));
+        }
+        accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| Error::io("write", self.shown(path), Errno::from_raw(error.raw_os_error())))
+    }
+
+    /// Whether a file or the folder that it stands in is flagged so that it cannot be replaced or removed.
+    ///
+    /// # Errors
+    /// With the flag, and how to take it off.
+    pub(crate) fn check_flags(&self, path: &Path) -> Result<(), Error> {
+        for place in [Some(path), path.parent()].into_iter().flatten() {
+            let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+            let Ok(file) = self.open_file(place, flags) else { continue };
+            let found = ioctl_getflags(&file).unwrap_or(IFlags::empty());
+            for (flag, word, letter) in
+                [(IFlags::IMMUTABLE, "immutable", 'i'), (IFlags::APPEND, "append-only", 'a')]
+            {
+                if found.contains(flag) {
+                    return Err(Error::Flagged { path: self.shown(place), word, letter });
+                }
+            }
+        }
+        Ok(())
+    }
+}

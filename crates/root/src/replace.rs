@@ -1,0 +1,276 @@
+//! Replacing what a caller has looked at, and nothing that somebody has put there since.
+//!
+//! A comparison before a rename leaves a moment in which an edit is lost. So the new file and the old one are exchanged
+//! (renameat2(2), `RENAME_EXCHANGE`), the one that was displaced is compared, and both are exchanged again where it is not
+//! the one that was expected.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::{UnlinkatFlags, fsync, symlinkat, unlinkat};
+use rustix::fs::{RenameFlags, renameat_with};
+
+use crate::write::{fill, prefix, temporary};
+use crate::{Attributes, Error, Root};
+
+/// How often somebody may write within one exchange before this gives up: each try takes microseconds.
+const TRIES: usize = 64;
+
+/// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
+const KEPT: &str = ".edit";
+
+/// What is put at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum New<'a> {
+    File {
+        bytes: &'a [u8],
+        how: Attributes,
+    },
+    /// A symbolic link, as it is written.
+    Link(&'a Path),
+    Nothing,
+}
+
+/// Tells a file from another, and from itself once somebody has written into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    device: u64,
+    inode: u64,
+    len: i64,
+    modified: (i64, i64),
+}
+
+impl Root {
+    /// Puts `new` at a path, whole, as [`Root::write`] does, in place of what the caller expects there and of nothing
+    /// else. `is_expected` is asked about the path at which what was displaced stands.
+    ///
+    /// Where the file system cannot exchange two files, the path is looked at right before the rename.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when something else stands at the path: it stays there. Else which step failed on which path.
+    pub fn replace(
+        &self,
+        path: impl AsRef<Path>,
+        new: New<'_>,
+        is_expected: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), Error> {
+        let path = path.as_ref();
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::io("write", self.shown(path), Errno::EISDIR));
+        };
+        let folder = match new {
+            New::Nothing => self.folder(parent)?,
+            _ => self.folder_for_writing(parent)?,
+        };
+        self.check_flags(path)?;
+        self.sweep(path);
+        let temporary = temporary(name);
+        let beside = parent.join(&temporary);
+        let swap = Swap { root: self, folder: &folder, name, temporary: &temporary, path, beside: &beside };
+        swap.put(new, is_expected)?;
+        fsync(&folder).map_err(|errno| Error::io("write", self.shown(path), errno))
+    }
+
+    /// Files beside a path that a killed run has left: half of a new one, or an old one that it had displaced.
+    #[must_use]
+    pub fn left_beside(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
+        self.beside(path.as_ref(), is_pid)
+    }
+
+    /// Files beside a path that were kept there.
+    #[must_use]
+    pub fn kept_beside(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
+        self.beside(path.as_ref(), |rest| rest.strip_suffix(KEPT.as_bytes()).is_some_and(is_pid))
+    }
+
+    /// Files beside a path whose names are its temporary ones up to the pid; `is_it` looks at what follows.
+    fn beside(&self, path: &Path, is_it: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+        let prefix = prefix(name);
+        let is_beside = |name: &OsStr| name.as_bytes().strip_prefix(prefix.as_bytes()).is_some_and(&is_it);
+        let names = self.list(parent).unwrap_or_default();
+        names.into_iter().filter(|name| is_beside(name)).map(|name| parent.join(name)).collect()
+    }
+
+    /// Gives a file that a killed run has left a name that no run writes to or takes away.
+    ///
+    /// # Errors
+    /// When it cannot be renamed: then it stays where it is.
+    pub fn keep_beside(&self, left: impl AsRef<Path>) -> Result<(), Error> {
+        let left = left.as_ref();
+        let mut kept = left.as_os_str().to_owned();
+        kept.push(KEPT);
+        self.rename_new(left, &kept)
+    }
+
+    /// Puts a file back that a killed run has displaced, and takes away what stands in its place. What somebody has
+    /// written there in the meantime stays.
+    ///
+    /// # Errors
+    /// When it cannot be put back: then it stays where it is.
+    pub fn put_back(&self, left: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<(), Error> {
+        let (left, path) = (left.as_ref(), path.as_ref());
+        let (Some(parent), Some(name), Some(temporary)) = (path.parent(), path.file_name(), left.file_name())
+        else {
+            return Err(Error::io("put back", self.shown(path), Errno::EISDIR));
+        };
+        let folder = self.folder(parent)?;
+        let swap = Swap { root: self, folder: &folder, name, temporary, path, beside: left };
+        swap.back(Version::of(&folder, name).ok())?;
+        fsync(&folder).map_err(|errno| Error::io("put back", self.shown(path), errno))
+    }
+}
+
+fn is_pid(rest: &[u8]) -> bool {
+    !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)
+}
+
+/// Two names in one folder.
+struct Swap<'a> {
+    root: &'a Root,
+    folder: &'a OwnedFd,
+    name: &'a OsStr,
+    temporary: &'a OsStr,
+    path: &'a Path,
+    /// The path of the temporary name.
+    beside: &'a Path,
+}
+
+impl Swap<'_> {
+    fn put(&self, new: New<'_>, is_expected: &dyn Fn(&Path) -> bool) -> Result<(), Error> {
+        let verb = if new == New::Nothing { "remove" } else { "write" };
+        let ours = self.prepare(new).map_err(|errno| {
+            self.drop_temporary().ok();
+            Error::io(verb, self.root.shown(self.path), errno)
+        })?;
+        let flags = if ours.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        let moved = if ours.is_some() {
+            self.rename(self.temporary, self.name, flags)
+        } else {
+            self.rename(self.name, self.temporary, flags)
+        };
+        match moved {
+            Ok(()) if is_expected(self.beside) => {
+                self.drop_temporary().map_err(|errno| Error::io(verb, self.root.shown(self.path), errno))
+            }
+            Ok(()) => {
+                self.back(ours)?;
+                Err(self.changed())
+            }
+            // Nothing stands there: that may be what is expected.
+            Err(Errno::ENOENT) if is_expected(self.path) => {
+                let Some(_) = ours else { return Ok(()) };
+                match self.rename(self.temporary, self.name, RenameFlags::NOREPLACE) {
+                    Ok(()) => Ok(()),
+                    Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
+                    Err(Errno::EEXIST) => self.give_up(self.changed()),
+                    Err(errno) => self.give_up(Error::io(verb, self.root.shown(self.path), errno)),
+                }
+            }
+            Err(Errno::ENOENT) => self.give_up(self.changed()),
+            Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
+            Err(errno) => self.give_up(Error::io(verb, self.root.shown(self.path), errno)),
+        }
+    }
+
+    /// The new file or link under its temporary name; `None` where nothing is to stand there.
+    fn prepare(&self, new: New<'_>) -> Result<Option<Version>, Errno> {
+        // A killed run with the same pid may have left one.
+        if !matches!(new, New::File { .. }) {
+            self.drop_temporary().ok();
+        }
+        match new {
+            New::Nothing => return Ok(None),
+            New::Link(target) => symlinkat(target, self.folder, self.temporary)?,
+            New::File { bytes, how } => {
+                let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+                // A file that only others may read has nothing to be carried over by us.
+                let replaced = openat(self.folder, self.name, flags, Mode::empty()).ok();
+                fill(self.folder, self.temporary, bytes, how, replaced.as_ref())?;
+            }
+        }
+        Version::of(self.folder, self.temporary).map(Some)
+    }
+
+    /// On a file system that can neither exchange two files nor refuse to replace one.
+    fn put_plainly(
+        &self,
+        ours: Option<Version>,
+        verb: &'static str,
+        is_expected: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), Error> {
+        if !is_expected(self.path) {
+            return self.give_up(self.changed());
+        }
+        let put = match ours {
+            Some(_) => renameat(self.folder, self.temporary, self.folder, self.name),
+            None => unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir),
+        };
+        put.or_else(|errno| self.give_up(Error::io(verb, self.root.shown(self.path), errno)))
+    }
+
+    /// Puts back what stands under the temporary name. `put`: what this run has put at the path. What was written there
+    /// since is newer, and stays.
+    fn back(&self, mut put: Option<Version>) -> Result<(), Error> {
+        let failed = |errno| Error::io("put back", self.root.shown(self.path), errno);
+        for _ in 0..TRIES {
+            let theirs = Version::of(self.folder, self.temporary).map_err(failed)?;
+            if put.is_some() {
+                match self.rename(self.temporary, self.name, RenameFlags::EXCHANGE) {
+                    // Somebody has removed it.
+                    Err(Errno::ENOENT) => put = None,
+                    other => other.map_err(failed)?,
+                }
+            }
+            if put.is_none() {
+                return match self.rename(self.temporary, self.name, RenameFlags::NOREPLACE) {
+                    // Somebody has written a newer one.
+                    Err(Errno::EEXIST) => self.drop_temporary().map_err(failed),
+                    other => other.map_err(failed),
+                };
+            }
+            if put == Some(Version::of(self.folder, self.temporary).map_err(failed)?) {
+                return self.drop_temporary().map_err(failed);
+            }
+            put = Some(theirs);
+        }
+        Err(failed(Errno::EBUSY))
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr, how: RenameFlags) -> Result<(), Errno> {
+        // rustix's: nix has it for glibc only.
+        renameat_with(self.folder, from, self.folder, to, how)
+            .map_err(|error| Errno::from_raw(error.raw_os_error()))
+    }
+
+    fn drop_temporary(&self) -> Result<(), Errno> {
+        unlinkat(self.folder, self.temporary, UnlinkatFlags::NoRemoveDir)
+    }
+
+    /// The temporary file is this run's own.
+    fn give_up(&self, error: Error) -> Result<(), Error> {
+        self.drop_temporary().ok();
+        Err(error)
+    }
+
+    fn changed(&self) -> Error {
+        Error::Changed { path: self.root.shown(self.path) }
+    }
+}
+
+impl Version {
+    fn of(folder: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+        let stat = fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        Ok(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            len: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+        })
+    }
+}

@@ -1,0 +1,146 @@
+//! That this process is the machine's daemon: it holds the lock, and answers at the socket. Both lie in /run/rocworker,
+//! which somebody may remove while it runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use root::{Attributes, Kind, Lock, Root};
+
+use super::socket::Server;
+use super::{LOCK, RUN, SOCKET};
+
+/// Why it is not.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("another rocworker serve runs already, and has {}: see rocworker status", path.display())]
+    Second { path: PathBuf },
+    #[error(transparent)]
+    Root(root::Error),
+}
+
+#[derive(Debug)]
+pub struct Claim {
+    /// `None` where it could not be bound: then `rocworker status` cannot ask.
+    pub server: Option<Server>,
+    bound: Option<Node>,
+    lock: Lock,
+    /// Whether nothing failed when lock and socket were made.
+    is_whole: bool,
+}
+
+/// How often it is tried again to make them.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The mode of /run/rocworker.
+const READABLE: u32 = 0o755;
+
+/// Device and inode: what tells a file from another that was made in its place.
+type Node = (u64, u64);
+
+impl Claim {
+    /// # Errors
+    /// When another daemon runs, or the lock cannot be made.
+    pub fn stake(root: &Root) -> Result<Self, Error> {
+        believe(root).and_then(|()| open_to_readers(root)).map_err(Error::Root)?;
+        let lock = match root.lock(LOCK, Duration::ZERO) {
+            Err(root::Error::Locked { path, .. }) => return Err(Error::Second { path }),
+            other => other.map_err(Error::Root)?,
+        };
+        let mut claim = Self { server: None, bound: None, lock, is_whole: true };
+        claim.bind(root);
+        Ok(claim)
+    }
+
+    /// Makes the lock and the socket again where they have gone, or could not be made before.
+    ///
+    /// # Errors
+    /// When another daemon has begun meanwhile.
+    pub fn renew(&mut self, root: &Root) -> Result<(), Error> {
+        let was_whole = self.is_whole;
+        let warn = |path: &str| {
+            if was_whole {
+                tracing::warn!("{} has gone: it is made again", root.shown(path).display());
+            }
+        };
+        if !is_at(root, LOCK, self.lock.node()) {
+            warn(LOCK);
+            match Self::stake(root) {
+                Ok(claim) => *self = claim,
+                Err(second @ Error::Second { .. }) => return Err(second),
+                Err(Error::Root(error)) => {
+                    if was_whole {
+                        tracing::warn!("{error}: a second daemon could begin");
+                    }
+                    self.is_whole = false;
+                }
+            }
+        } else if self.server.is_none() || !is_at(root, SOCKET, self.bound) {
+            warn(SOCKET);
+            self.bind(root);
+        }
+        Ok(())
+    }
+
+    /// After how long it is to be renewed without an event: where something could not be made.
+    #[must_use]
+    pub fn again(&self) -> Option<Duration> {
+        (!self.is_whole).then_some(AGAIN)
+    }
+
+    fn bind(&mut self, root: &Root) {
+        let bound = Server::bind(root);
+        if let Err(error) = &bound
+            && self.is_whole
+        {
+            tracing::warn!("{}: {error}: rocworker status cannot ask", root.shown(SOCKET).display());
+        }
+        self.is_whole = bound.is_ok();
+        (self.server, self.bound) = (bound.ok(), node(root, SOCKET));
+    }
+
+    /// Removes the socket, unless it is another daemon's by now.
+    pub fn leave(self, root: &Root) {
+        if self.server.is_some() && is_at(root, SOCKET, self.bound) {
+            // One that is left does no harm: the next takes its place.
+            root.remove(SOCKET).ok();
+        }
+    }
+}
+
+/// Whether what stands in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root
+/// owns and nobody else can write to. A missing one is made by whoever needs it.
+///
+/// # Errors
+/// Says what is wrong with it and what to do.
+pub fn believe(root: &Root) -> Result<(), root::Error> {
+    root.believe_folder(RUN)?;
+    match root.lstat(RUN) {
+        Ok(found) if found.kind != Kind::Directory => Err(root::Error::Io {
+            action: "use as a folder of root's",
+            path: root.shown(RUN),
+            errno: Errno::ENOTDIR,
+        }),
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// An older wrapper has left the folder to root alone; everybody reads there what is published.
+fn open_to_readers(root: &Root) -> Result<(), root::Error> {
+    match root.lstat(RUN) {
+        Ok(found) if found.mode & READABLE != READABLE => {
+            root.give_folder(RUN, Attributes { mode: found.mode | READABLE, owner: None })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether this very file stands at the path: one that nobody could look at does not.
+fn is_at(root: &Root, path: &str, node_of: Option<Node>) -> bool {
+    node_of.is_some() && node(root, path) == node_of
+}
+
+fn node(root: &Root, path: &str) -> Option<Node> {
+    root.identity(path).ok().map(|it| (it.device, it.inode))
+}

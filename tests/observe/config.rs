@@ -1,0 +1,180 @@
+//! What a configuration may say, and what is said of one that is wrong.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rocworker::config::{ComputeRuntime, Config, Devices, Memlock, NamedBy};
+use root::Root;
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(Path::new("/etc/rocworker/config.yaml"), text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_sample_says_what_no_file_means() {
+    let sample = parse(include_str!("../../templates/config.yaml")).unwrap();
+    let none = parse("").unwrap();
+    assert_eq!(
+        (&sample.compute_runtime, &sample.devices, &sample.tags, &sample.cdi),
+        (&none.compute_runtime, &none.devices, &none.tags, &none.cdi)
+    );
+    assert_eq!(
+        (&sample.permissions, &sample.module_options, &sample.wrapper, &sample.containerd),
+        (&none.permissions, &none.module_options, &none.wrapper, &none.containerd)
+    );
+    assert_eq!(
+        (&sample.docker, &sample.concourse, &sample.driver, &sample.restart),
+        (&none.docker, &none.concourse, &none.driver, &none.restart)
+    );
+    assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
+    assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
+}
+
+#[test]
+fn devices_are_a_comma_list_a_list_or_a_number() {
+    let listed = |words: &[&str]| Devices::Listed(words.iter().map(|word| (*word).to_owned()).collect());
+    for (text, devices) in [
+        ("gpu-device-ids: all", Devices::All),
+        ("gpu-device-ids: [all]", Devices::All),
+        ("gpu-device-ids: 0", listed(&["0"])),
+        ("gpu-device-ids: \"0,1\"", listed(&["0", "1"])),
+        ("gpu-device-ids: 0, 1,0", listed(&["0", "1"])),
+        ("gpu-device-ids: [0, renderD129, 0000:64:00.0]", listed(&["0", "renderD129", "0000:64:00.0"])),
+        ("gpu-device-ids:\n- GPU-00ff00ff00ff00ff\n", listed(&["GPU-00ff00ff00ff00ff"])),
+    ] {
+        assert_eq!(parse(text).unwrap().devices, devices, "{text}");
+    }
+}
+
+#[test]
+fn what_containers_get_beside_a_gpu_is_read_as_people_write_it() {
+    let text = "wrapper:\n  edits:\n    shm-size: 8G\n    memlock: unlimited\n    hsa-override-gfx-version: {gfx1103: 11.0.0}\n";
+    let edits = parse(text).unwrap().wrapper.edits;
+    assert_eq!((edits.shm_bytes, edits.memlock), (Some(8 << 30), Some(Memlock::Unlimited)));
+    assert_eq!(edits.gfx_override["gfx1103"], "11.0.0");
+    let edits = parse("wrapper:\n  edits: {memlock: 65536}\n").unwrap().wrapper.edits;
+    assert_eq!((edits.shm_bytes, edits.memlock), (None, Some(Memlock::Bytes(65536))));
+}
+
+#[test]
+fn the_older_enable_gpu_is_understood() {
+    for (text, runtime) in [
+        ("enable-gpu: true", ComputeRuntime::Auto),
+        ("enable-gpu: false", ComputeRuntime::None),
+        ("enable-gpu: true\ncompute-runtime: rocm", ComputeRuntime::Rocm),
+        ("compute-runtime: cuda", ComputeRuntime::Cuda),
+    ] {
+        assert_eq!(parse(text).unwrap().compute_runtime, runtime, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    for (text, line, part) in [
+        ("tag: a\nmode: worker\n", 2, "unknown field `mode`"),
+        ("tag: a\ncdi:\n  names: [index]\n  kind: x\n", 4, "unknown field `kind`"),
+        ("\ncompute-runtime: opencl\n", 2, "unknown variant `opencl`"),
+        ("compute-runtime: [rocm]\n", 1, "compute-runtime"),
+        ("tag: a\ngpu-device-ids: {a: b}\n", 2, "a comma list"),
+        ("gpu-device-ids: []\n", 1, "names no GPU"),
+        ("tag: a\ngpu-device-ids: all,0\n", 2, "all or a list"),
+        ("gpu-device-ids: -1\n", 1, "a comma list"),
+        ("enable-gpu: maybe\n", 1, "expected a boolean"),
+        ("compute-runtime: rocm\nenable-gpu: false\n", 2, "contradict"),
+        ("enable-gpu: true\ncompute-runtime: none\n", 1, "contradict"),
+        ("tag:\n- ok\n- \"two words\"\n", 3, "two words"),
+        ("cdi:\n  path: relative.json\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /etc/cdi/../../x.json\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /var/lib/rocworker/receipt.json\n", 2, "is rocworker's own (/var/lib/rocworker)"),
+        ("docker:\n  config: /etc/rocworker/config.yaml\n", 2, "is rocworker's own (/etc/rocworker)"),
+        ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
+        ("cdi:\n  names: [serial]\n", 2, "unknown variant `serial`"),
+        ("gpu-device-ids: 0\ncompute-runtime: none\n", 1, "keep one of the two"),
+        ("tag: a\ngpu-device-ids: [[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]\n", 2, "nested deeper"),
+        ("schema_version: 2\n", 1, "schema_version 2"),
+        ("tag: a\ntag: b\n", 2, "duplicate"),
+        ("permissions: 0666\n", 1, "permissions"),
+        ("restart: later\n", 1, "unknown variant `later`"),
+        ("module-options: {noretry: \"0 extra\"}\n", 1, "noretry=0 extra is not a parameter"),
+        ("tag: a\nwrapper:\n  wait-limit-s: 61\n", 3, "more than the 60 s"),
+        ("wrapper:\n  sharing: exclusive\n  default: all\n", 3, "does not go with sharing: exclusive"),
+        ("wrapper:\n  runtime: runc\n", 2, "runc is not an absolute path"),
+        ("containerd:\n  runtime: amd\nwrapper:\n  runtime: runc\n", 4, "runc is not an absolute path"),
+        ("wrapper:\n  folders: [srv]\n", 2, "srv is not an absolute path"),
+        ("wrapper:\n  folders: [/]\n", 2, "/ is not an absolute path beneath /"),
+        ("wrapper:\n  edits:\n    memlock: 0\n", 3, "0 is not a size"),
+        ("wrapper:\n  edits:\n    shm-size: 8GB\n", 3, "\"8GB\" is not a size such as 512M"),
+        ("wrapper:\n  edits:\n    shm-size: unlimited\n", 3, "memory has an end"),
+        (
+            "wrapper:\n  edits:\n    hsa-override-gfx-version: {gfx1103: eleven}\n",
+            3,
+            "is not an architecture",
+        ),
+        ("docker:\n  runtime: runc\n", 2, "no name for a runtime of ours"),
+        ("docker:\n  config: daemon.json\n", 2, "docker.config \"daemon.json\" is not an absolute path"),
+        ("concourse:\n  existing: replace\n", 2, "unknown variant `replace`"),
+        ("tag: [a\n", 2, "expected"),
+        ("tag: [a]\ngpu-de", 2, "could not find expected ':'"),
+        ("- a\n", 1, "keys with values"),
+        ("just words\n", 1, "keys with values"),
+    ] {
+        let error = parse(text).unwrap_err();
+        let place = format!("/etc/rocworker/config.yaml:{line}: ");
+        assert!(error.starts_with(&place) && error.contains(part), "{text:?}: {error}");
+        assert!(!error.contains('\n') && !error.contains("at line"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_file_that_others_could_have_written_or_that_is_no_config_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("etc/rocworker/config.yaml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    assert_eq!(Config::read(&root).unwrap().devices, Devices::All, "no file is no error");
+
+    fs::write(&path, "tag: a\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("can be written by others") && error.contains("config.yaml"), "{error}");
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, vec![b'#'; 10 << 20]).unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("config.yaml is larger than"), "{error}");
+
+    fs::write(&path, b"tag: a\ncdi:\n  path: /\xff\n").unwrap();
+    let error = Config::read(&root).unwrap_err().to_string();
+    assert!(error.contains("config.yaml:3: this line is not UTF-8"), "{error}");
+}
+
+#[test]
+fn what_would_be_read_by_others_or_as_an_option_or_means_nothing_is_refused() {
+    let secret = "repositories: {rocm: {url: \"https://me:secret@mirror/rocm\"}}";
+    for (text, said) in [
+        (secret, "auth.conf.d"),
+        ("packages:\n  proxy: http://me:secret@proxy:3128", "apt.conf.d"),
+        ("ROCM_BASE_URL: https://token@mirror/", "auth.conf.d"),
+        ("rocm: {install: apt, packages: [\"-o\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"--reinstall\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"bash-\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"rocm/noble\"]}", "is not the name of a package"),
+        ("rocm: {install: apt, packages: [\"rocm=1\"]}", "is not the name of a package"),
+        ("repositories: {rocm: {url: \"https://a b/\"}}", "is no URL"),
+        ("repositories: {rocm: {url: \"https://a/\\nSigned-By: /x\"}}", "is no URL"),
+        ("repositories: {origin: \"x, n=*\"}", "is not one word"),
+        ("repositories:\n  fingerprints: []", "is empty"),
+        ("rocm:\n  install: apt\n  packages: []", "rocm.packages is empty"),
+        ("rocm:\n  install: amdgpu-install\n  usecases: []", "rocm.usecases is empty"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(
+            error.contains(said) && !error.contains("secret") && !error.contains("token"),
+            "{text}: {error}"
+        );
+    }
+    // An @ behind the host is a part of the path.
+    parse("repositories: {rocm: {url: \"https://mirror/@amd/rocm\"}}").unwrap();
+}

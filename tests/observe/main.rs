@@ -1,0 +1,21 @@
+//! What rocworker reads of a machine, and the report that carries it elsewhere.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, tells its figures, and lays out files"
+)]
+
+mod awaited;
+mod cdi;
+mod config;
+mod detect_bad_sysfs;
+mod detect_captures;
+mod detect_shapes;
+mod detect_table;
+mod real_cdi_oracle;
+mod real_layout;
+mod real_report;
+mod report;

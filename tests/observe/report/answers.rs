@@ -1,0 +1,57 @@
+//! Unpacked, the archive is the machine again.
+
+use crate::report::archive::*;
+use layout::{Device, Entry, Machine, Nodes};
+use serde_json::Value;
+use std::path::Path;
+use support::detect::{detect_beneath, scratch};
+
+#[test]
+fn detect_says_the_same_of_the_archive_as_of_the_machine() {
+    for (name, machine) in machines() {
+        let (root, into) = (scratch(), scratch());
+        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        let before = as_on_the_machine(&detect_beneath(Path::new(PROGRAM), root.path()), root.path());
+        let archive = archive(root.path());
+        let top = unpack(&archive, into.path());
+        let after = as_on_the_machine(&detect_beneath(Path::new(PROGRAM), &top), &top);
+        assert_eq!(after, before, "{name}");
+        let taken: Value = serde_json::from_str(text(&entries(&archive), "detect.json")).unwrap();
+        assert_eq!(format!("{taken:#}"), before, "{name}: detect.json");
+        let doctors = [root.path(), &top].map(|root| as_on_the_machine(&doctor_beneath(root), root));
+        assert_eq!(doctors[1], doctors[0], "{name}");
+    }
+}
+
+/// What doctor reads beside what detect does.
+#[test]
+fn doctor_says_the_same_of_the_archive_as_of_the_machine() {
+    let unloaded = Machine::new().gpu(card().unbound()).put("/etc/group", "gpu:x:500:\n");
+    let machine = unloaded
+        .put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n")
+        .put("/proc/cmdline", format!("root=/dev/sda1 nomodeset token={SECRET}\n"))
+        .put("/etc/modprobe.d/a.conf", format!("# {SECRET}\n\nblacklist amdgpu\noptions x pw={SECRET}\n"))
+        .put("/usr/lib/modprobe.d/b.conf", "blacklist amdgpu\n")
+        .put("/etc/modprobe.d/b.conf", "# hides the other\n")
+        .put(
+            "/usr/lib/modules/6.8.0-45-generic/modules.dep",
+            "a/radeon.ko: a/drm.ko\na/amdgpu.ko.zst: a/drm.ko\n",
+        )
+        .put("/lib", Entry::Link("usr/lib".into()))
+        .put("/dev/dri/renderD128", Device::new(226, 128, 500));
+    let (root, into) = (scratch(), scratch());
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let archive = archive(root.path());
+    let top = unpack(&archive, into.path());
+    let doctors = [root.path(), &top].map(|root| as_on_the_machine(&doctor_beneath(root), root));
+    assert_eq!(doctors[1], doctors[0]);
+    assert!(
+        doctors[0].contains("/etc/modprobe.d/a.conf:3") && !doctors[0].contains("modules.dep"),
+        "{}",
+        doctors[0]
+    );
+    let entries = entries(&archive);
+    assert_eq!(text(&entries, "etc/group"), "gpu:x:500:\n", "a group that owns a node is named");
+    assert_eq!(text(&entries, "proc/cmdline"), "nomodeset\n");
+    assert_nowhere(&archive, SECRET);
+}

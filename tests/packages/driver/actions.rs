@@ -1,0 +1,56 @@
+//! What a driver that is asked for comes to, as actions.
+
+use std::path::{Path, PathBuf};
+
+use reconcile::Desired;
+use rocworker::config::Config;
+use rocworker::driver::{Driver, Offered};
+use rocworker::facts::Facts;
+use rocworker::packages::Packages;
+use rocworker::render::Templates;
+use rocworker::worker::driver::{Ground, part};
+use rocworker::worker::packages::actions;
+
+use crate::driver::machines::{beneath, ubuntu};
+
+const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-amdgpu.sources";
+
+/// `offered`: what apt has, whose sources lack AMD's repository of the wanted driver.
+fn wanted(offered: &str) -> Desired {
+    let (_folder, root) = beneath(&ubuntu());
+    let text = "driver: {install: amdgpu-dkms, version: 30.30.3}\n";
+    let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), text).unwrap();
+    let ground = Ground { driver: Driver::read(&root), offered: Ok(Some(Offered::parse(offered))) };
+    let found = Packages::read(&root);
+    let part = part(&config, &Facts::read(&root), Some(&ground), &found);
+    let mut desired = actions(&config, &found, &Templates::read(&root), &part.bring, false).unwrap();
+    desired.extend(part.said);
+    desired
+}
+
+fn needs(desired: &Desired, path: &str) -> Option<Vec<PathBuf>> {
+    desired.actions.iter().find(|action| action.path == Path::new(path)).map(|action| action.needs.clone())
+}
+
+const DISTRIBUTIONS: &str = "linux-headers-6.8.0-45-generic | 6.8.0-45.45 | http://lab noble/main amd64 Packages\n\
+     python3-setuptools | 68.1.2-2ubuntu1 | http://lab noble/main amd64 Packages\n";
+
+#[test]
+fn the_driver_comes_after_its_headers_and_the_module_after_the_driver() {
+    let desired = wanted(DISTRIBUTIONS);
+    let headers = "package:linux-headers-6.8.0-45-generic";
+    assert_eq!(needs(&desired, "package:amdgpu-dkms").unwrap(), [Path::new(headers), Path::new(SOURCE)]);
+    assert_eq!(needs(&desired, "module:amdgpu").unwrap(), [Path::new("package:amdgpu-dkms")]);
+    assert_eq!(desired.undecided, Vec::<String>::new());
+}
+
+#[test]
+fn where_another_release_would_win_the_repository_comes_alone_and_it_is_said() {
+    let others = "amdgpu-dkms | 1:6.18.4.31400000-2400000.24.04 | http://other noble/main amd64 Packages\n";
+    let desired = wanted(&format!("{DISTRIBUTIONS}{others}"));
+    assert!(needs(&desired, SOURCE).is_some());
+    assert!(needs(&desired, "package:amdgpu-dkms").is_none() && needs(&desired, "module:amdgpu").is_none());
+    assert_eq!(desired.undecided, ["packages"]);
+    let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).map(|note| &note.text).collect();
+    assert!(problems.len() == 1 && problems[0].contains("installs from there once it has"), "{problems:?}");
+}

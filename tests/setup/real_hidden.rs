@@ -1,0 +1,205 @@
+//! Files that a mount hides, and files that cannot be replaced: what rocworker has written is neither forgotten nor half
+//! taken back.
+
+use support::real;
+use support::tree::Tree;
+
+use crate::laid::Laid;
+use crate::program::Program;
+use crate::real_disks::inside;
+use crate::starts;
+
+const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+
+fn machine() -> (Laid, Program, Tree) {
+    let (laid, program) = (starts::machine(), Program::new());
+    let before = laid.tree();
+    (laid, program, before)
+}
+
+#[track_caller]
+fn is_as_before(laid: &Laid, before: &Tree, said: &str) {
+    let off = laid.tree().differences(&[before]);
+    assert!(off.is_empty(), "{said}\n{}", off.join("\n"));
+    assert!(!laid.path(RECEIPT).exists(), "{said}");
+}
+
+/// What may stand in the place of docker's configuration: nothing, another file with and without rocworker's keys, the
+/// very file that was there before; by a mount over its folder or over the file.
+#[test]
+fn real_edited_file_that_a_mount_hides_is_restored_once_the_mount_has_gone() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    for other in [
+        "true",
+        "echo '{\"mine\": true}' > $new/daemon.json",
+        "cp $docker/daemon.json $new/ && sed -i 's/journald/syslog/' $new/daemon.json",
+        "cp $docker.was $new/daemon.json",
+    ] {
+        for of_file in [false, true] {
+            if of_file && other == "true" {
+                continue;
+            }
+            let (laid, program, before) = machine();
+            let over = if of_file {
+                "mount --bind $new/daemon.json $docker/daemon.json"
+            } else {
+                "mount --bind $new $docker"
+            };
+            let said = inside(
+                &laid,
+                &program,
+                &format!(
+                    r#"
+                    docker=$top/etc/docker; new=$top/other; mkdir $new; cp -a $docker/daemon.json $docker.was
+                    rw "$@" apply > /dev/null
+                    {other}
+                    {over}
+                    cp -a $new $new.was
+                    echo applied; rw "$@" apply; echo undone; rw "$@" undo; rw "$@" undo
+                    diff -r $new $new.was && echo "theirs is theirs"
+                    umount $docker/daemon.json 2>/dev/null || umount $docker
+                    echo unmounted
+                    rw "$@" undo
+                    rm -r $new $new.was $docker.was
+                    "#
+                ),
+            );
+            let (hidden, seen) = said.split_once("unmounted\n").unwrap();
+            let (applied, undone) = hidden.split_once("undone\n").unwrap();
+            let mount = if of_file { "/etc/docker/daemon.json" } else { "/etc/docker" };
+            // Where the other file has rocworker's keys, there is nothing to apply.
+            let refused = [undone, applied].into_iter().take(if other.contains("sed") { 1 } else { 2 });
+            for again in refused {
+                let part = format!("{mount} since the last apply hides this file: umount ");
+                assert!(again.contains(&part) && again.contains("code 1"), "{other} {over}: {said}");
+            }
+            assert!(hidden.contains("theirs is theirs"), "{other} {over}: {said}");
+            assert!(!seen.contains("code"), "{other} {over}: {said}");
+            is_as_before(&laid, &before, &said);
+        }
+    }
+}
+
+/// The other way round: it was written to a file system that is not mounted when it is to be taken back.
+#[test]
+fn real_edited_file_on_a_file_system_that_is_not_mounted_is_restored_once_it_is_again() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    for theirs in ["true", "echo '{\"mine\": true}' > $docker/daemon.json"] {
+        let (laid, program, _) = machine();
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                docker=$top/etc/docker; disk=$top/disk; mv $docker $disk; mkdir $docker
+                {theirs}
+                mount --bind $disk $docker
+                cp -a $disk $disk.was
+                rw "$@" apply > /dev/null
+                umount $docker
+                rw "$@" undo
+                echo unmounted
+                mount --bind $disk $docker
+                rw "$@" undo
+                echo undone
+                diff -r $disk $disk.was && echo same
+                umount $docker
+                "#
+            ),
+        );
+        let (away, seen) = said.split_once("unmounted\n").unwrap();
+        assert!(
+            away.contains("/etc/docker, and nothing is mounted there now: mount it, then undo again"),
+            "{said}"
+        );
+        assert!(
+            away.contains("code 1") && seen.ends_with("undone\nsame\n") && !seen.contains("code"),
+            "{said}"
+        );
+        assert!(!laid.path(RECEIPT).exists(), "{said}");
+    }
+}
+
+/// By force it is forgotten, and what hides it stays as it is.
+#[test]
+fn real_hidden_file_is_forgotten_by_force_alone_and_what_hides_it_stays() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    let (laid, program, _) = machine();
+    let said = inside(
+        &laid,
+        &program,
+        r#"
+        new=$top/other; mkdir $new; echo '{"mine": true}' > $new/daemon.json
+        rw "$@" apply > /dev/null
+        mount --bind $new $top/etc/docker
+        rw "$@" undo --force
+        cat $new/daemon.json
+        "#,
+    );
+    assert!(said.contains("rocworker no longer manages it"), "{said}");
+    assert!(said.ends_with("{\"mine\": true}\n"), "{said}");
+    assert!(!laid.path(RECEIPT).exists(), "{said}");
+}
+
+/// A disk that cannot be written, a file that chattr(1) or a mount keeps: an undo says so before its first change, and one
+/// after that takes all of it back.
+#[test]
+fn real_what_would_stop_an_undo_is_said_before_its_first_change() {
+    if !real::require_root(&["unshare", "mount", "chattr"]) {
+        return;
+    }
+    for (hinder, free, said_of_it) in [
+        (
+            "mount --bind $file $file",
+            "umount $file",
+            "/etc/docker/daemon.json: Device or resource busy: something is mounted there, umount it",
+        ),
+        (
+            "mount --bind $top/etc/docker $top/etc/docker; mount -o remount,bind,ro $top/etc/docker",
+            "umount $top/etc/docker",
+            "/etc/docker/daemon.json: Read-only file system: mount that file system for writing",
+        ),
+        (
+            "chattr +i $file",
+            "chattr -i $file",
+            "/etc/docker/daemon.json is immutable, so that nothing is changed there: chattr -i ",
+        ),
+        (
+            "chattr +a $top/etc/docker",
+            "chattr -a $top/etc/docker",
+            "/etc/docker is append-only, so that nothing",
+        ),
+    ] {
+        let (laid, program, before) = machine();
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                file=$top/etc/docker/daemon.json
+                rw "$@" apply > /dev/null
+                cp -a $top/etc $top/etc.was; cp -a $top/usr $top/usr.was
+                {hinder}
+                rw "$@" undo
+                diff -r --no-dereference $top/etc $top/etc.was && diff -r --no-dereference $top/usr $top/usr.was && echo "nothing was changed"
+                {free}
+                rm -r $top/etc.was $top/usr.was
+                echo free
+                rw "$@" undo
+                "#
+            ),
+        );
+        let (hindered, freed) = said.split_once("free\n").unwrap();
+        assert!(hindered.contains(said_of_it) && hindered.contains("code 1"), "{hinder}: {said}");
+        assert!(hindered.contains("nothing was taken back\n"), "{hinder}: {said}");
+        assert!(hindered.ends_with("nothing was changed\n"), "{hinder}: {said}");
+        assert!(!freed.contains("code"), "{hinder}: {said}");
+        is_as_before(&laid, &before, &said);
+    }
+}

@@ -1,0 +1,191 @@
+//! The container's files as runc will find them, and what runc can make there.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
+use allocation::bundle::{Bundle, Device, Injection, Mount, mount_over, rest_behind};
+use allocation::gids::UserNamespace;
+
+use crate::config::Config;
+use crate::open::c_string;
+use crate::sys::{self, Begin, Errno, Stat};
+
+const SHM: &str = "/dev/shm";
+
+/// Something else is there or on the way, or nothing can be made there.
+struct NoRoom;
+
+/// The container's files, and for whom they are.
+#[derive(Debug)]
+pub struct Rootfs {
+    config: PathBuf,
+    path: PathBuf,
+    namespace: UserNamespace,
+}
+
+impl Rootfs {
+    pub fn of(config: &Config, bundle: &Bundle<'_>) -> Self {
+        Self {
+            config: config.path.clone(),
+            // As seen from the bundle.
+            path: config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default()),
+            namespace: bundle.user_namespace().unwrap_or(UserNamespace::Host),
+        }
+    }
+
+    /// Whether runc finds a folder at this path of the root file system, or can make it.
+    pub fn has_room(&self, path: &str) -> bool {
+        self.look(self.path.clone(), path).is_ok_and(|found| found.is_none_or(|found| found.is_folder()))
+    }
+
+    /// Whether runc can make what an injection has below /dev: its nodes, and the folder for /dev/shm.
+    ///
+    /// # Errors
+    /// The sentence that names what it cannot make.
+    pub fn has_room_for(
+        &self,
+        injection: &Injection<'_>,
+        mut mounts: Vec<Mount<'_>>,
+        devices: &[Device<'_>],
+    ) -> Result<(), String> {
+        self.follow_links(&mut mounts);
+        let mounts = &*mounts;
+        let is_folder = |found: Stat| found.is_folder();
+        for node in &injection.nodes {
+            // In a user namespace runc opens what is there, to bind the host's node over it.
+            let is_it = |found: Stat| {
+                found.is_character_device()
+                    && found.node == (node.major, node.minor)
+                    && self.may(0o006, &found)
+            };
+            let is_else = |device: &Device<'_>| {
+                let numbers = (Some(node.major.into()), Some(node.minor.into()));
+                let is_it = |rest: String| rest.is_empty() && (device.major, device.minor) == numbers;
+                rest_behind(&device.path, node.path).is_some_and(|rest| !is_it(rest))
+            };
+            if devices.iter().any(is_else) {
+                return Err(no_room(node.path));
+            }
+            if !self.look_behind(mounts, node.path).is_ok_and(|found| found.is_none_or(is_it)) {
+                return Err(no_room(node.path));
+            }
+        }
+        let needs_shm = injection.shm_bytes.is_some() && !mounts.iter().any(|mount| mount.is_at(SHM));
+        if needs_shm && !self.look_behind(mounts, SHM).is_ok_and(|found| found.is_none_or(is_folder)) {
+            return Err(no_room(SHM));
+        }
+        Ok(())
+    }
+
+    /// Puts in place of each mount's destination where the image's links lead it. What lies in an earlier mount has none of
+    /// the image's.
+    fn follow_links(&self, mounts: &mut [Mount<'_>]) {
+        for at in 0..mounts.len() {
+            let (earlier, rest) = mounts.split_at_mut(at);
+            if let Some(mount) = rest.first_mut()
+                && mount_over(earlier, &mount.destination).is_none()
+                && let Some(led) = self.led(&mount.destination)
+            {
+                mount.destination = Cow::Owned(led);
+            }
+        }
+    }
+
+    /// Where the image's links lead a path; none where there are none on it, or too many.
+    fn led(&self, path: &str) -> Option<String> {
+        let mut path = rest_behind("/", path)?;
+        let mut link = Vec::new();
+        for followed in 0..40 {
+            let mut place = self.path.clone();
+            let mut parts = path.split('/').filter(|part| !part.is_empty());
+            let mut walked = String::new();
+            let next = loop {
+                let Some(part) = parts.next() else { return (followed > 0).then_some(path) };
+                place.push(part);
+                let found = c_string(&place).and_then(|place| {
+                    sys::stat_no_follow(&place)?
+                        .is_link()
+                        .then(|| sys::read_link(Begin::WorkingFolder, &place, &mut link))
+                        .transpose()
+                });
+                match found {
+                    Ok(Some(())) => break parts,
+                    Ok(None) => walked.extend(["/", part]),
+                    Err(_) => return (followed > 0).then_some(path),
+                }
+            };
+            let target = String::from_utf8_lossy(&link);
+            let above = if target.starts_with('/') { "" } else { &*walked };
+            let whole = next.fold([above, "/", &target].concat(), |path, part| [&path, "/", part].concat());
+            path = rest_behind("/", &whole)?;
+        }
+        None
+    }
+
+    /// What stands at a path of the container once everything is mounted. None: nothing, and runc can make it.
+    fn look_behind(&self, mounts: &[Mount<'_>], path: &str) -> Result<Option<Stat>, NoRoom> {
+        let Some((mount, rest)) = mount_over(mounts, path) else {
+            return self.look(self.path.clone(), path);
+        };
+        match mount.source.as_deref() {
+            Some(source) if mount.is_bind() => {
+                let source = self.config.with_file_name(source);
+                if rest.is_empty() {
+                    let found = c_string(&source).and_then(|source| sys::stat(&source));
+                    return found.map(Some).map_err(|_| NoRoom);
+                }
+                let found = self.look(source, &rest)?;
+                if found.is_none() && mount.is_read_only() { Err(NoRoom) } else { Ok(found) }
+            }
+            // runc makes /dev read-only when it has made what is in it.
+            _ if rest.is_empty() || mount.is_read_only() && !mount.is_at("/dev") => Err(NoRoom),
+            _ if mount.has_no_files() && !mount.counts_its_files() => Ok(None),
+            _ => Err(NoRoom),
+        }
+    }
+
+    /// What stands beneath a folder at a path. None: nothing, and it can be made. A link is never followed: in a container
+    /// it may lead anywhere, and what is mounted or made behind it would hide what stands there.
+    fn look(&self, mut place: PathBuf, path: &str) -> Result<Option<Stat>, NoRoom> {
+        let mut found: Option<Stat> = None;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            if found.is_some_and(|found| !found.is_folder()) {
+                return Err(NoRoom);
+            }
+            place.push(part);
+            match c_string(&place).and_then(|place| sys::stat_no_follow(&place)) {
+                Ok(stands) => found = Some(stands),
+                Err(Errno::NOT_FOUND) if place.parent().is_some_and(|parent| self.can_write_in(parent)) => {
+                    return Ok(None);
+                }
+                Err(_) => return Err(NoRoom),
+            }
+        }
+        Ok(found)
+    }
+
+    fn can_write_in(&self, folder: &Path) -> bool {
+        c_string(folder).is_ok_and(|folder| self.can_be_written(&folder))
+    }
+
+    /// What cannot be seen from here may be so.
+    fn can_be_written(&self, folder: &CStr) -> bool {
+        let (Ok(flags), Ok(found)) = (sys::mount_flags(folder), sys::stat_no_follow(folder)) else {
+            return true;
+        };
+        flags & sys::READ_ONLY == 0 && !found.is_immutable && self.may(0o002, &found)
+    }
+
+    /// Whether the container's root may do what these permissions of others are for. Its capabilities reach as far as its
+    /// user namespace (capabilities(7)).
+    fn may(&self, permissions: u32, found: &Stat) -> bool {
+        matches!(self.namespace, UserNamespace::Joined { .. })
+            || self.namespace.uid(found.uid).is_some() && self.namespace.gid(found.gid).is_some()
+            || found.mode & permissions == permissions
+    }
+}
+
+fn no_room(path: &str) -> String {
+    format!("its image or its mounts have no place for {path}: something else is there, or it is read-only")
+}

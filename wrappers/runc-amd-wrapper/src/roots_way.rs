@@ -1,0 +1,83 @@
+//! Folders that nobody but root can exchange for others.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::open::{self, c_string, check_who_may_write};
+use crate::sys::{self, Errno, Fd, flag};
+
+/// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
+
+/// Why a folder is not taken.
+#[derive(Debug)]
+pub(crate) enum Error {
+    Kernel(std::io::Error),
+    /// Somebody else may put another one in the place of what stands at this path.
+    Foreign(PathBuf, open::Error),
+}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno.into())
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Kernel(error) => error.fmt(f),
+            Self::Foreign(path, error) => {
+                write!(f, "{} {error}: only root may own it and write in it", path.display())
+            }
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Kernel(error) if error.raw_os_error() == Some(Errno::NOT_FOUND.0))
+    }
+}
+
+/// Opens a folder by an absolute path. It, all folders on the way from `/` and all links on it must be root's or `owner`'s,
+/// and nobody else may write in the folders, so that the path goes on leading to what was opened. Above it a folder like
+/// /tmp will do, in which nobody renames what is another's.
+pub(crate) fn open(path: &Path, owner: u32) -> Result<Fd, Error> {
+    const STICKY: u32 = 0o1000;
+    let check = |path: &Path, uid, mode| {
+        let owner = if uid == 0 { 0 } else { owner };
+        check_who_may_write(uid, mode, owner).map_err(|error| Error::Foreign(path.to_owned(), error))
+    };
+    // From above: nobody else can change anything about what was checked.
+    let mut checked = PathBuf::new();
+    let mut left = path.to_owned();
+    for _ in 0..=MOST_LINKS {
+        let mut parts = left.components();
+        let mut target = None;
+        while let (Some(part), None) = (parts.next(), &target) {
+            match part {
+                Component::CurDir => continue,
+                Component::ParentDir => drop(checked.pop()),
+                part => checked.push(part),
+            }
+            let found = sys::stat_no_follow(&c_string(&checked)?)?;
+            if found.is_link() {
+                // Its mode says nothing.
+                check(&checked, found.uid, 0)?;
+                let link = std::fs::read_link(&checked).map_err(Error::Kernel)?;
+                checked.pop();
+                target = Some(link.join(parts.as_path()));
+            } else {
+                check(&checked, found.uid, if found.mode & STICKY != 0 { 0 } else { found.mode })?;
+            }
+        }
+        let Some(target) = target else {
+            let opened = sys::open(&c_string(&checked)?, flag::DIRECTORY | flag::NOFOLLOW, 0)?;
+            let found = sys::stat_of(&opened)?;
+            check(&checked, found.uid, found.mode)?;
+            return Ok(opened);
+        };
+        left = target;
+    }
+    Err(Errno::LOOP.into())
+}
