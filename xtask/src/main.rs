@@ -8,6 +8,8 @@
 mod bench;
 mod command;
 mod dist;
+#[cfg(test)]
+mod documents;
 mod fuzz;
 mod pci_ids;
 mod picture;
