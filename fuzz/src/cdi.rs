@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use allocation::{
     Render,
     bundle::{Bundle, Error, Injection, Node, ProcessEdits},
-    cdi::{Device, Edits, Grant, MoreEdits, Outline, Spec},
+    cdi::{Device, Edits, Grant, Outline, Spec},
     policy::Policy,
     request::Request,
     selection::Inventory,
@@ -100,8 +100,7 @@ fn keeps_the_rules(spec: &Spec<'_>) {
         assert!(!edits.is_empty());
     }
     let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
-    for Edits { device_nodes, more } in all {
-        let MoreEdits { env, mounts, hooks, .. } = &**more;
+    for Edits { device_nodes, env, mounts, hooks, .. } in all {
         assert!(env.iter().all(|entry| entry.contains('=') && !entry.starts_with('=')));
         assert!(device_nodes.iter().all(|node| node.path.starts_with('/') && node.host().starts_with('/')));
         assert!(device_nodes.iter().all(|node| node.access().chars().all(|c| "rwm".contains(c))));
@@ -124,7 +123,7 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
         major: 226,
         minor: u32::try_from(node(given)).expect("few"),
         file_mode: given.file_mode.unwrap_or(0o660),
-        uid: given.more.uid,
+        uid: given.uid,
         gid: given.gid,
         access: given.access(),
     });

@@ -74,7 +74,7 @@ fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
     let Kind::Character { major, minor } = meta.kind else {
         return Some(format!("it names {shown}, which is {}, not a device", meta.kind.described()));
     };
-    for (what, said, is) in [("major", node.more.major, major), ("minor", node.more.minor, minor)] {
+    for (what, said, is) in [("major", node.major, major), ("minor", node.minor, minor)] {
         if let Some(said) = said.filter(|said| u64::try_from(*said) != Ok(is)) {
             return Some(format!("it says that {shown} has {what} {said}, and it has {is}: stale"));
         }

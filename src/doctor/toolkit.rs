@@ -74,9 +74,7 @@ fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, cdi::Error> {
         ));
     }
     let edits = || theirs.devices.iter().map(|device| &device.edits).chain([&theirs.edits]);
-    if edits()
-        .flat_map(|edits| &edits.device_nodes)
-        .any(|node| node.more.major.is_some() || node.more.minor.is_some())
+    if edits().flat_map(|edits| &edits.device_nodes).any(|node| node.major.is_some() || node.minor.is_some())
     {
         said.push(
             "it has the nodes' numbers, which ours leaves to engines: /dev/kfd's changes from boot to boot"

@@ -126,7 +126,7 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     claim::believe(root).map_err(|error| Error::Store(error.to_string()))?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
-    let now_ms = runc_amd_wrapper::idle::now_ms(&paths);
+    let now_ms = runc_amd_wrapper::alive::since_boot_ms(&paths.proc);
     let leases = Leases::of(&paths).all(&judge)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(

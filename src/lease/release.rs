@@ -1,7 +1,5 @@
 //! What `rocworker lease release` and `cancel` change.
 
-use std::path::Path;
-
 use allocation::Render;
 use allocation::record::Record;
 use root::Root;
@@ -10,7 +8,7 @@ use runc_amd_wrapper::lease_file::{Held, Holder, Leases};
 use runc_amd_wrapper::liveness::By;
 use runc_amd_wrapper::queue::Queue;
 use runc_amd_wrapper::reap;
-use runc_amd_wrapper::store::{Key, Store};
+use runc_amd_wrapper::store::Store;
 
 use super::{Error, judge, paths};
 
@@ -112,8 +110,7 @@ pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Erro
             .extend(record.gpus.iter().map(|gpu| gpu.render).filter(|r| is_released(*r)).map(Render::number));
         // The rest of the record stays: further processes get their groups by it.
         record.gpus.retain(|gpu| !is_released(gpu.render));
-        let key = Key { root: Path::new(&record.root), id: &record.id };
-        store.write(&lock, key, &record.to_json())?;
+        store.write(&lock, &record)?;
     }
     released.sort_unstable();
     released.dedup();

@@ -102,45 +102,19 @@ impl<'a> Scanner<'a> {
         Err(Fault::Syntax { offset: self.at, expected })
     }
 
-    /// Never inlined, as what else is called everywhere: each copy would be on a page of its own, and a page that
-    /// is touched for the first time costs more than a hundred calls.
-    #[inline(never)]
     fn space(&mut self) {
-        // What is written for people is half of it indentation.
-        for block in self.text.as_bytes().get(self.at..).unwrap_or_default().as_chunks().0 {
-            let others = block::others(block);
-            self.at += others.trailing_zeros().min(16) as usize;
-            if others != 0 {
-                return;
-            }
-        }
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
-            self.at += 1;
-        }
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        self.at += rest.iter().position(|byte| !is_space(byte)).unwrap_or(rest.len());
     }
 
     /// The first byte of the next value, which is not gone past.
-    #[inline(always)]
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
-        // As a machine writes JSON, there is no space.
-        match self.byte() {
-            Some(b) if b > b' ' => Ok(b),
-            _ => self.peek_behind_space(),
-        }
-    }
-
-    #[inline(never)]
-    fn peek_behind_space(&mut self) -> Result<u8, Fault> {
         self.space();
         match self.byte() {
             Some(b) => Ok(b),
             None => self.fault("a value"),
         }
-    }
-
-    /// Goes on at another place, on the same depth: behind a value that the caller has read otherwise.
-    pub(crate) fn go_to(&mut self, offset: usize) {
-        self.at = offset;
     }
 
     /// Nothing may follow but space.
@@ -153,14 +127,6 @@ impl<'a> Scanner<'a> {
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
-    ) -> Result<Container, Fault> {
-        self.members(&mut member)
-    }
-
-    #[inline(never)]
-    fn members(
-        &mut self,
-        member: &mut dyn FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,
     ) -> Result<Container, Fault> {
         self.container(b'{', b'}', "a comma or a closing brace", &mut |scanner| {
             if scanner.peek()? != b'"' {
@@ -183,7 +149,6 @@ impl<'a> Scanner<'a> {
         self.container(b'[', b']', "a comma or a closing bracket", &mut element)
     }
 
-    #[inline(never)]
     fn container(
         &mut self,
         open: u8,
@@ -218,52 +183,80 @@ impl<'a> Scanner<'a> {
         Ok(Container { span: Span { start, end: self.at }, tail, empty })
     }
 
+    /// Goes past a value, whatever it is.
+    pub(crate) fn skip(&mut self) -> Result<Span, Fault> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'"' => drop(self.string()?),
+            b'{' => drop(self.object(|scanner, _| scanner.skip().map(drop))?),
+            b'[' => drop(self.array(|scanner| scanner.skip().map(drop))?),
+            b't' => self.literal("true")?,
+            b'f' => self.literal("false")?,
+            b'n' => self.literal("null")?,
+            b'-' | b'0'..=b'9' => self.number()?,
+            _ => return self.fault("a value"),
+        }
+        Ok(Span { start, end: self.at })
+    }
+
+    /// Goes past a value, an object or array by its brackets alone. Whether all of it is JSON is not asked: this is only for
+    /// a text of which runc reads the whole afterwards, and most of a bundle (mounts, system calls) is gone past so.
+    pub(crate) fn pass(&mut self) -> Result<Span, Fault> {
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return self.skip();
+        }
+        let (start, mut depth) = (self.at, self.depth);
+        loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let is_special = |byte: &u8| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']');
+            self.at += rest.iter().position(is_special).unwrap_or(rest.len());
+            match self.byte() {
+                Some(b'"') => {
+                    self.string()?;
+                    continue;
+                }
+                Some(b'{' | b'[') if depth == DEEPEST => return Err(Fault::TooDeep { offset: self.at }),
+                Some(b'{' | b'[') => depth += 1,
+                Some(_) => depth -= 1,
+                None => return self.fault("a closing bracket or brace"),
+            }
+            self.at += 1;
+            if depth == self.depth {
+                return Ok(Span { start, end: self.at });
+            }
+        }
+    }
+
+    /// The same of an object or array, with the place of its end.
+    pub(crate) fn pass_whole(&mut self) -> Result<Container, Fault> {
+        let span = self.pass()?;
+        let within = self.text.get(span.start + 1..span.end - 1).unwrap_or_default();
+        let within = within.trim_end_matches([' ', '\n', '\r', '\t']).len();
+        Ok(Container { span, tail: span.start + 1 + within, empty: within == 0 })
+    }
+
     /// Goes past a string.
-    #[inline(never)]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
-        if self.byte() != Some(b'"') && self.peek()? != b'"' {
+        if self.peek()? != b'"' {
             return self.fault("a string");
         }
-        let start = self.at + 1;
-        let escaped = self.past_string()?;
-        let raw = self.text.get(start..self.at - 1).unwrap_or_default();
-        Ok(Text { span: Span { start: start - 1, end: self.at }, raw, escaped })
-    }
-
-    /// Behind an element of an array: goes to the next one where that is a string with no space in front of it.
-    #[inline(always)]
-    pub(crate) fn has_another_string(&mut self) -> bool {
-        let bytes = self.text.as_bytes();
-        let has = bytes.get(self.at) == Some(&b',') && bytes.get(self.at + 1) == Some(&b'"');
-        self.at += usize::from(has);
-        has
-    }
-
-    /// From the quotation mark of a string to behind its end; whether there is an escape in it.
-    #[inline(always)]
-    fn past_string(&mut self) -> Result<bool, Fault> {
+        let start = self.at;
+        let mut escaped = false;
         self.at += 1;
-        self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
-        let escaped = self.byte() != Some(b'"');
-        if escaped {
-            self.rest_of_string()?;
-        }
-        self.at += 1;
-        Ok(escaped)
-    }
-
-    /// From the first escape of a string to its end, whose quotation mark is not gone past.
-    #[inline(never)]
-    fn rest_of_string(&mut self) -> Result<(), Fault> {
         loop {
+            self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.byte() {
-                Some(b'"') => return Ok(()),
+                Some(b'"') => break,
                 Some(b'\\') => self.escape()?,
                 Some(_) => return self.fault("an escape instead of a control character"),
                 None => return self.fault("the end of the string"),
             }
-            self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
+            escaped = true;
         }
+        self.at += 1;
+        let raw = self.text.get(start + 1..self.at - 1).unwrap_or_default();
+        Ok(Text { span: Span { start, end: self.at }, raw, escaped })
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
@@ -324,39 +317,41 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes stand in front of the first quotation mark, backslash or control character.
-#[inline(always)]
-pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
-    let mut plain = 0;
-    while let Some(block) = bytes.get(plain..).and_then(<[u8]>::first_chunk) {
-        let specials = block::specials(block);
+/// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked at at once:
+/// strings are most of what is read.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let controls = word.wrapping_sub(each(b' ')) & !word & each(0x80);
+        let specials = bytes_that_are(b'"', word) | bytes_that_are(b'\\', word) | controls;
         if specials != 0 {
-            return plain + specials.trailing_zeros() as usize;
+            return 8 * at + specials.trailing_zeros() as usize / 8;
         }
-        plain += block::LENGTH;
     }
-    // The rest filled up with what ends nothing.
-    let rest = bytes.get(plain..).unwrap_or_default();
-    let mut block = [b' '; block::LENGTH];
-    block.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    plain + (block::specials(&block).trailing_zeros() as usize).min(rest.len())
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    8 * words.len() + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
-mod block;
+/// The highest bit of each byte of a word that is this one, up to the first and perhaps of some behind it: a byte less
+/// one has that bit, and the byte itself does not, where the byte is 0 (Hacker's Delight, 6-1).
+pub(crate) fn bytes_that_are(byte: u8, word: u64) -> u64 {
+    let zero_where_it_is = word ^ each(byte);
+    zero_where_it_is.wrapping_sub(each(1)) & !zero_where_it_is & each(0x80)
+}
+
+fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
 mod misread;
 mod object;
-mod passing;
-mod skip;
 mod text;
 mod value;
-mod write;
 
 pub use misread::Misread;
 pub(crate) use object::{Keyed, Seen, keyed, object, whole};
 pub(crate) use text::Text;
-pub use text::{as_text, into_text};
-pub use write::write_number;
-pub(crate) use write::{is_plain, write_string};
 
 #[cfg(test)]
 mod tests;

@@ -15,14 +15,11 @@
 //! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
 
 pub mod bundle;
-mod by_path;
 pub mod cdi;
 pub mod container;
 pub mod document;
-mod each_once;
 pub mod folder;
 pub mod gids;
-pub mod glance;
 mod json;
 pub mod lease;
 mod pci;
@@ -36,9 +33,7 @@ pub mod selection;
 mod splice;
 pub mod ticket;
 
-pub use by_path::{ByPath, PathHasher};
-pub use each_once::EachOnce;
-pub use json::{Misread, as_text, into_text, write_number};
+pub use json::Misread;
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::json::as_text;
-
 /// Where a PCI function is: `domain:bus:device.function`, as `/sys/bus/pci/devices` names it.
 ///
 /// Ordered as the kernel lists functions. The domain has more than 16 bits where a host bridge is
@@ -55,37 +53,14 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text())
-    }
-}
-
-impl PciAddress {
-    /// As the kernel writes it. Through core::fmt it would cost more than all else that a record of many GPUs
-    /// takes.
-    fn text(self) -> String {
-        let mut text = String::with_capacity(16);
-        self.write(&mut text);
-        text
-    }
-
-    pub(crate) fn write(self, out: &mut String) {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let digit = |number: u32, place: u32| HEX[(number >> (4 * place) & 15) as usize];
-        let [bus, device] = [self.bus, self.device].map(u32::from);
-        let d = |place| digit(self.domain, place);
-        let (b1, b0, d1, d0) = (digit(bus, 1), digit(bus, 0), digit(device, 1), digit(device, 0));
-        let function = digit(self.function.into(), 0);
-        let text =
-            [d(7), d(6), d(5), d(4), d(3), d(2), d(1), d(0), b':', b1, b0, b':', d1, d0, b'.', function];
-        // Four digits of the domain at least.
-        let more = (u32::BITS - self.domain.leading_zeros()).div_ceil(4).saturating_sub(4) as usize;
-        out.push_str(as_text(&text[4 - more..]).unwrap_or_default());
+        let Self { domain, bus, device, function } = self;
+        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
     }
 }
 
 impl Serialize for PciAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+        serializer.collect_str(self)
     }
 }
 

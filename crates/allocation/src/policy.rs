@@ -155,7 +155,7 @@ keyed!(File, required [], |file, scanner| {
     "requests" => file.requests = scanner.optional(requests)?,
     "default" => file.default = scanner.optional(default)?,
     "sharing" => file.sharing = scanner.optional(sharing)?,
-    "gpus" => file.gpus = scanner.optional(listed)?,
+    "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
     "wait_limit_s" => file.wait_limit_s = scanner.optional(Scanner::integer)?,
     "idle_grace_s" => file.idle_grace_s = scanner.optional(Scanner::integer)?,
     "folders" => file.folders = scanner.list(parent)?,
@@ -172,17 +172,6 @@ keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
     })?,
     "hive" => gpu.hive = scanner.optional(hive)?,
 }, |_gpu, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
-
-/// Not by `Scanner::list`: it stands with what each create needs, as rocworker's own policies list GPUs (layout.ld of the
-/// wrapper).
-fn listed(scanner: &mut Scanner<'_>) -> Result<Vec<FileGpu>, Fault> {
-    let mut gpus = Vec::new();
-    scanner.each(|scanner| {
-        gpus.push(object(scanner)?);
-        Ok(())
-    })?;
-    Ok(gpus)
-}
 
 fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
     scanner.named("deny, named, count or all", |name| match name {
@@ -359,7 +348,6 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
                 &format!("two have the uuid of the GPU {index}, which is then no name"),
             ));
         }
-        // The library's sorts are three to six KB of code for each type. The file is mostly in order.
         let at = gpus.partition_point(|gpu| gpu.index < index);
         gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
     }

@@ -26,7 +26,7 @@ pub fn inject(text: &str, edits: &ProcessEdits<'_>) -> Result<Option<String>, Er
     let mut splices = Splices::default();
     let members = process.extend(text, root, edits, &mut splices, "")?;
     splices.extend(Place::Here(root), Brackets::Object, members.0);
-    Ok(splices.edited(text).map(|edited| edited.to_string()))
+    Ok(splices.edited(text))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::ProcessEdits;
 use crate::document::{self, Document};
-use crate::json::{write_number, write_string};
 use crate::{PciAddress, Render, selection::Gpu};
 
 /// The newest schema version of records that this version reads and writes.
@@ -120,59 +119,12 @@ impl Record {
         document::parse(text)
     }
 
-    /// The record as text, one line: what serde would write, in a fifth of the time. Each create writes one.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let Self { schema_version, id, root, gpus, gids, env, env_unless_set, memlock_bytes, creator } = self;
-        let mut out = String::with_capacity(512 + gpus.len() * 96);
-        let text = |out: &mut String, key: &str, text: &str| {
-            out.push_str(key);
-            write_string(out, text);
-        };
-        out.push_str("{\"schema_version\":");
-        write_number(&mut out, (*schema_version).into());
-        text(&mut out, ",\"id\":", id);
-        text(&mut out, ",\"root\":", root);
-        out.push_str(",\"gpus\":[");
-        for (at, RecordedGpu { index, pci, render }) in gpus.iter().enumerate() {
-            out.push_str(if at == 0 { "{\"index\":" } else { ",{\"index\":" });
-            write_number(&mut out, (*index).into());
-            match pci {
-                Some(pci) => {
-                    out.push_str(",\"pci\":\"");
-                    pci.write(&mut out);
-                    out.push_str("\",\"render\":\"");
-                }
-                None => out.push_str(",\"pci\":null,\"render\":\""),
-            }
-            render.write_path(&mut out);
-            out.push_str("\"}");
-        }
-        out.push_str("],\"gids\":[");
-        for (at, gid) in gids.iter().enumerate() {
-            out.push_str(if at == 0 { "" } else { "," });
-            write_number(&mut out, (*gid).into());
-        }
-        out.push_str("],\"env\":[");
-        for (at, entry) in env.iter().enumerate() {
-            text(&mut out, if at == 0 { "" } else { "," }, entry);
-        }
-        out.push(']');
-        if let Some(entry) = env_unless_set {
-            text(&mut out, ",\"env_unless_set\":", entry);
-        }
-        if let Some(bytes) = memlock_bytes {
-            out.push_str(",\"memlock_bytes\":");
-            write_number(&mut out, *bytes);
-        }
-        let Creator { pid, start_time, boot_id } = creator;
-        out.push_str(",\"creator\":{\"pid\":");
-        write_number(&mut out, (*pid).into());
-        out.push_str(",\"start_time\":");
-        write_number(&mut out, *start_time);
-        text(&mut out, ",\"boot_id\":", boot_id);
-        out.push_str("}}\n");
-        out
+    /// The record as text, one line.
+    ///
+    /// # Errors
+    /// As [`document::to_json`].
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        document::to_json(self)
     }
 }
 

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::json::write_number;
-
 /// A DRM render node: the `128` of `renderD128`. The kernel takes that number for the node's minor
 /// (drivers/gpu/drm/drm_drv.c), but whoever needs the minor asks the node itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,31 +13,9 @@ impl Render {
     /// Reads `renderD128` or `/dev/dri/renderD128`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::from_bytes(text.as_bytes())
-    }
-
-    /// The same of a name as the kernel gives it.
-    #[must_use]
-    pub fn from_bytes(name: &[u8]) -> Option<Self> {
-        let number = match name.strip_prefix(b"/dev/dri/renderD") {
-            Some(number) => number,
-            None => name.strip_prefix(b"renderD")?,
-        };
-        // A digit at a time: the library's way through core costs four times as much. Ten can be too many.
-        let mut value = 0_u64;
-        for digit in number {
-            let digit = digit.wrapping_sub(b'0');
-            if digit > 9 {
-                return None;
-            }
-            value = value.wrapping_mul(10).wrapping_add(digit.into());
-        }
-        let is_plain = match number {
-            [] => false,
-            [b'0', more @ ..] => more.is_empty(),
-            digits => digits.len() <= 10,
-        };
-        u32::try_from(value).ok().filter(|_| is_plain).map(Self)
+        let number = text.strip_prefix("/dev/dri/").unwrap_or(text).strip_prefix("renderD")?;
+        let is_plain = number == "0" || number.starts_with(|first: char| matches!(first, '1'..='9'));
+        number.parse().ok().filter(|_| is_plain).map(Self)
     }
 
     /// The number in the name.
@@ -51,14 +27,7 @@ impl Render {
     /// `/dev/dri/renderD128`.
     #[must_use]
     pub fn path(self) -> String {
-        let mut path = String::with_capacity(24);
-        self.write_path(&mut path);
-        path
-    }
-
-    pub(crate) fn write_path(self, out: &mut String) {
-        out.push_str("/dev/dri/renderD");
-        write_number(out, self.0.into());
+        format!("/dev/dri/{self}")
     }
 }
 

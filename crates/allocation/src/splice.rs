@@ -1,8 +1,8 @@
 //! Edits of a text at byte offsets, and the places in a JSON text where they go.
 
-use std::collections::BinaryHeap;
+use serde::Serialize;
 
-use crate::json::{Container, Span, write_string};
+use crate::json::{Container, Span};
 
 /// Where a member of an object is, if it is anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,90 +29,51 @@ impl Brackets {
     }
 }
 
-/// What is to stand at a place. In three parts, so that long lists are not copied for their brackets.
-#[derive(Debug)]
-struct Splice {
-    span: Span,
-    before: &'static str,
-    text: String,
-    after: &'static str,
-}
-
-/// Edits that are yet to be made, at places that do not overlap.
+/// Edits that are yet to be made, at places that do not overlap, in the order of these: what is to stand in each.
 #[derive(Debug, Default)]
-pub(crate) struct Splices {
-    edits: Vec<Splice>,
-}
+pub(crate) struct Splices(Vec<(Span, String)>);
 
 impl Splices {
     pub(crate) fn replace(&mut self, span: Span, text: String) {
-        self.edits.push(Splice { span, before: "", text, after: "" });
+        // An addition behind a container's last member begins where the replacement of that member ends.
+        let at = self.0.partition_point(|(other, _)| (other.start, other.end) <= (span.start, span.end));
+        self.0.insert(at, (span, text));
     }
 
     /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
     /// commas between them. Returned is the value that is yet to be given to the parent if there is no
     /// container, None if there is one, or nothing to add.
-    pub(crate) fn extend(&mut self, place: Place, brackets: Brackets, mut members: String) -> Option<String> {
+    pub(crate) fn extend(&mut self, place: Place, brackets: Brackets, members: String) -> Option<String> {
         if members.is_empty() {
             return None;
         }
-        let (before, after) = brackets.pair();
+        let (open, close) = brackets.pair();
         match place {
-            Place::Absent => {
-                // Moved, not copied: a list of 64 GPUs would take pages of memory more.
-                members.insert_str(0, before);
-                members.push_str(after);
-                return Some(members);
-            }
-            Place::Null(span) => self.edits.push(Splice { span, before, text: members, after }),
+            Place::Absent => return Some([open, &members, close].concat()),
+            Place::Null(span) => self.replace(span, [open, &members, close].concat()),
             Place::Here(container) => {
                 let span = Span { start: container.tail, end: container.tail };
-                let before = if container.empty { "" } else { "," };
-                self.edits.push(Splice { span, before, text: members, after: "" });
+                self.replace(span, if container.empty { members } else { [",", &members].concat() });
             }
         }
         None
     }
 
-    /// The text as it will be with the edits made; None if there are none.
-    pub(crate) fn edited(self, text: &str) -> Option<Edited<'_>> {
-        if self.edits.is_empty() {
+    /// The text with the edits made; None if there are none.
+    pub(crate) fn edited(self, text: &str) -> Option<String> {
+        if self.0.is_empty() {
             return None;
         }
-        // An addition behind a container's last member begins where the replacement of that member ends. A heap, since
-        // the library's other sorts are several times as much code.
-        let places = self.edits.iter().enumerate();
-        let order: BinaryHeap<_> = places.map(|(at, edit)| (edit.span.start, edit.span.end, at)).collect();
-        Some(Edited { text, edits: self.edits, order: order.into_sorted_vec() })
-    }
-}
-
-/// A text with edits: in pieces, most of which are the old text's own.
-#[derive(Debug)]
-pub struct Edited<'a> {
-    text: &'a str,
-    edits: Vec<Splice>,
-    /// Where each begins and ends in the text, and its place among the edits.
-    order: Vec<(usize, usize, usize)>,
-}
-
-impl Edited<'_> {
-    /// What the text is made of, in order.
-    pub fn pieces(&self) -> impl Iterator<Item = &str> {
-        let kept = |from: usize, to: usize| self.text.get(from..to).unwrap_or_default();
-        let edits = || self.order.iter().filter_map(|(_, _, at)| self.edits.get(*at));
-        let ends = std::iter::once(0).chain(edits().map(|edit| edit.span.end));
-        let last = self.order.last().map_or(0, |(_, end, _)| *end);
-        let edits = edits().zip(ends).flat_map(move |(edit, from)| {
-            [kept(from, edit.span.start), edit.before, edit.text.as_str(), edit.after]
-        });
-        edits.chain([kept(last, self.text.len())]).filter(|piece| !piece.is_empty())
-    }
-}
-
-impl std::fmt::Display for Edited<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.pieces().try_for_each(|piece| f.write_str(piece))
+        let mut edited =
+            String::with_capacity(text.len() + self.0.iter().map(|(_, new)| new.len()).sum::<usize>());
+        let mut kept = 0;
+        for (span, new) in &self.0 {
+            edited.push_str(text.get(kept..span.start).unwrap_or_default());
+            edited.push_str(new);
+            kept = span.end;
+        }
+        edited.push_str(text.get(kept..).unwrap_or_default());
+        Some(edited)
     }
 }
 
@@ -122,19 +83,21 @@ pub(crate) struct Members(pub(crate) String);
 
 impl Members {
     pub(crate) fn add(&mut self, key: &str, value: Option<String>) {
-        let Some(mut value) = value else { return };
-        let mut before = String::with_capacity(key.len() + 4);
+        let Some(value) = value else { return };
         if !self.0.is_empty() {
-            before.push(',');
+            self.0.push(',');
         }
-        write_string(&mut before, key);
-        before.push(':');
-        if self.0.is_empty() {
-            value.insert_str(0, &before);
-            self.0 = value;
-        } else {
-            self.0.push_str(&before);
-            self.0.push_str(&value);
-        }
+        self.0 += &[&json(key), ":", &value].concat();
     }
+}
+
+/// A value as JSON. None of those that are made here is refused.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The elements of a list as JSON, with commas between them.
+pub(crate) fn elements<T: Serialize>(list: &[T]) -> String {
+    let list = json(list);
+    list.get(1..list.len() - 1).unwrap_or_default().to_owned()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use allocation::cdi::{Device, DeviceNode, Edits, Hook, MoreEdits, MoreOfDevice, MoreOfNode, Mount, Spec};
+use allocation::cdi::{Device, DeviceNode, Edits, Hook, Mount, Spec};
 
 use crate::json::{Object, elements, list, members, optional, signed, value};
 
@@ -96,8 +96,8 @@ fn device(raw: &str) -> Option<Device<'static>> {
     Some(Device {
         name: text(object.get("name"))?,
         edits: object.get("containerEdits").map_or(Some(Edits::default()), edits)?,
-        more: MoreOfDevice { annotated: annotated(object.get("annotations"))?, unknown: object.others() }
-            .into(),
+        annotated: annotated(object.get("annotations"))?,
+        unknown: object.others(),
     })
 }
 
@@ -105,14 +105,11 @@ fn edits(raw: &str) -> Option<Edits<'static>> {
     let object = Object::read(raw, &["env", "deviceNodes", "mounts", "hooks", "additionalGids"])?;
     Some(Edits {
         device_nodes: list(object.get("deviceNodes"), node)?,
-        more: MoreEdits {
-            env: texts(object.get("env"))?,
-            mounts: list(object.get("mounts"), mount)?,
-            hooks: list(object.get("hooks"), hook)?,
-            additional_gids: list(object.get("additionalGids"), value)?,
-            others: object.others(),
-        }
-        .into(),
+        env: texts(object.get("env"))?,
+        mounts: list(object.get("mounts"), mount)?,
+        hooks: list(object.get("hooks"), hook)?,
+        additional_gids: list(object.get("additionalGids"), value)?,
+        others: object.others(),
     })
 }
 
@@ -124,15 +121,12 @@ fn node(raw: &str) -> Option<DeviceNode<'static>> {
         file_mode: optional(object.get("fileMode"), value)?,
         gid: optional(object.get("gid"), value)?,
         permissions: optional_text(object.get("permissions"))?,
-        more: MoreOfNode {
-            host_path: optional_text(object.get("hostPath"))?,
-            kind: optional_text(object.get("type"))?,
-            major: optional(object.get("major"), signed)?,
-            minor: optional(object.get("minor"), signed)?,
-            uid: optional(object.get("uid"), value)?,
-            unknown: object.others(),
-        }
-        .into(),
+        host_path: optional_text(object.get("hostPath"))?,
+        kind: optional_text(object.get("type"))?,
+        major: optional(object.get("major"), signed)?,
+        minor: optional(object.get("minor"), signed)?,
+        uid: optional(object.get("uid"), value)?,
+        unknown: object.others(),
     })
 }
 

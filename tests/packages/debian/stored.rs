@@ -35,7 +35,7 @@ fn read_lease(text: &str) -> Result<Option<String>, String> {
 
 fn read_record(text: &str) -> Result<Option<String>, String> {
     let record = record::Record::parse(text).map_err(|error| error.to_string())?;
-    Ok(Some(record.to_json()))
+    Ok(Some(record.to_json().unwrap()))
 }
 
 fn read_policy(text: &str) -> Result<Option<String>, String> {

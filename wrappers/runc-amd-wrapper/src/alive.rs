@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{procfs, sys};
-
 /// A process of this boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -17,17 +15,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// This process, which is there now. When it started only proc could say, and a look at proc takes as long as
-    /// one at ten device nodes.
-    pub fn this() -> Self {
-        // What field 22 counts in, on x86 and Arm (USER_HZ, asm-generic/param.h).
-        const NANOSECONDS_IN_A_TICK: u64 = 10_000_000;
-        Self { pid: std::process::id(), start_time: sys::since_boot_ns() / NANOSECONDS_IN_A_TICK }
+    /// This process, which is there now. When it started its folder in proc could say, which the kernel builds only for
+    /// that: it takes longer than a look at ten device nodes. None: proc does not say how late it is.
+    pub fn this(proc: &Path) -> Option<Self> {
+        // What field 22 counts in is a hundredth of a second, on x86 and Arm (USER_HZ, asm-generic/param.h).
+        Some(Self { pid: std::process::id(), start_time: since_boot_ms(proc)? / 10 })
     }
 
     /// The process with this number now, unless it has ended and only waits for its parent.
     pub fn now(proc: &Path, pid: u32) -> Option<Self> {
-        Self::from_stat(pid, &procfs::read(&stat_of(proc, pid)).ok()?)
+        Self::from_stat(pid, &std::fs::read(stat_of(proc, pid)).ok()?)
     }
 
     fn from_stat(pid: u32, stat: &[u8]) -> Option<Self> {
@@ -57,7 +54,7 @@ impl Process {
     fn may(self, proc: &Path, be: impl FnOnce(Self) -> bool) -> bool {
         // What proc answers for a process that ended while it was looked up.
         const ESRCH: i32 = 3;
-        match procfs::read(&stat_of(proc, self.pid)) {
+        match std::fs::read(stat_of(proc, self.pid)) {
             Ok(stat) => Self::from_stat(self.pid, &stat).is_some_and(be),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound && error.raw_os_error() != Some(ESRCH),
         }
@@ -72,10 +69,18 @@ fn stat_of(proc: &Path, pid: u32) -> PathBuf {
     proc.join(pid.to_string()).join("stat")
 }
 
+/// The time since the boot in milliseconds, suspensions included: no clock that somebody sets.
+pub fn since_boot_ms(proc: &Path) -> Option<u64> {
+    let uptime = std::fs::read_to_string(proc.join("uptime")).ok()?;
+    let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
+    let seconds: u64 = seconds.parse().ok()?;
+    let hundredths: u64 = hundredths.parse().ok()?;
+    seconds.checked_mul(1000)?.checked_add(hundredths * 10)
+}
+
 /// The kernel's name for this boot (`/proc/sys/kernel/random/boot_id`).
 pub fn boot_id(proc: &Path) -> std::io::Result<String> {
-    let id = procfs::read(&proc.join("sys/kernel/random/boot_id"))?;
-    let id = std::str::from_utf8(&id).map_err(std::io::Error::other)?;
+    let id = std::fs::read_to_string(proc.join("sys/kernel/random/boot_id"))?;
     Ok(id.trim_end().to_owned())
 }
 
@@ -92,7 +97,7 @@ mod tests {
         let later = Process { start_time: own.start_time + 1, ..own };
         assert!(!earlier.is_alive(proc) && !later.is_alive(proc) && !later.may_live(proc));
         assert!(!earlier.lives_since(proc) && later.lives_since(proc) && later.may_live_since(proc));
-        let this = Process::this();
+        let this = Process::this(proc).unwrap();
         assert!(this.pid == own.pid && this.start_time >= own.start_time && this.lives_since(proc));
         assert!(
             this.start_time < own.start_time + 100 * 3600,

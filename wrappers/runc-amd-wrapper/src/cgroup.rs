@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::alive::Process;
-use crate::procfs;
+use rustix::io::Errno;
 
-/// The kernel's answers for a cgroup that is just being removed, and for a process that just ends.
-const ENODEV: i32 = 19;
-const ESRCH: i32 = 3;
+use crate::alive::Process;
 
 /// The processes in these cgroups and in those beneath them. A cgroup that is not there holds none.
 ///
@@ -37,26 +34,28 @@ pub fn processes(cgroups: &[PathBuf]) -> io::Result<BTreeSet<u32>> {
     Ok(pids)
 }
 
+/// ENODEV is what the kernel answers for a cgroup that is just being removed, and ESRCH for a process that just ends.
 fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOENT | Errno::NODEV | Errno::SRCH))
 }
 
 /// Every process of the machine with the cgroups that it is in: `/proc/PID/cgroup`.
 #[derive(Debug)]
-pub struct Everyone(Vec<(u32, String)>);
+pub struct AllProcesses(Vec<(u32, String)>);
 
-impl Everyone {
+impl AllProcesses {
     /// Reads them.
     ///
     /// # Errors
     /// A process cannot be looked at, so that nobody knows where it is.
     pub fn read(proc: &Path) -> io::Result<Self> {
-        let pids = procfs::pids(proc)?;
-        let (mut all, mut cgroups) = (Vec::with_capacity(pids.len()), Vec::new());
-        for pid in pids {
-            match procfs::read_into(&proc.join(pid.to_string()).join("cgroup"), &mut cgroups) {
-                Err(error) if is_gone(&error) || error.raw_os_error() == Some(ESRCH) => {}
-                read => read.map(|()| all.push((pid, String::from_utf8_lossy(&cgroups).into_owned())))?,
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir(proc)? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            match std::fs::read(proc.join(format!("{pid}/cgroup"))) {
+                Err(error) if is_gone(&error) => {}
+                cgroups => all.push((pid, String::from_utf8_lossy(&cgroups?).into_owned())),
             }
         }
         Ok(Self(all))

@@ -9,7 +9,6 @@ use allocation::record::Record;
 
 use crate::alive::{self, Process};
 use crate::environment::Environment;
-use crate::glance::is_clean;
 use crate::lease_file::Leases;
 use crate::liveness::By;
 use crate::paths::Paths;
@@ -85,9 +84,6 @@ pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
 /// and in a user namespace `$XDG_RUNTIME_DIR/runc` (runc's `main.go` and `rootless_linux.go`).
 fn state_root(given: Option<&[u8]>, environment: &Environment<'_>, paths: &Paths) -> Option<PathBuf> {
     if let Some(given) = given {
-        if is_clean(given) {
-            return Some(PathBuf::from(OsStr::from_bytes(given)));
-        }
         let given = Path::new(OsStr::from_bytes(given));
         let absolute =
             if given.is_absolute() { given.to_owned() } else { std::env::current_dir().ok()?.join(given) };

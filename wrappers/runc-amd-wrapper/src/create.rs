@@ -16,9 +16,6 @@
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
 //! between leaves a record and leases whose creator is dead, which the next decision clears away, or a
 //! bundle that has its GPUs already, to which a second pass adds nothing.
-//!
-//! # Nothing is given back
-//! The process is about to be another one, and dropping its memory would take longer than reading the spec.
 
 use std::mem::ManuallyDrop;
 
@@ -44,9 +41,7 @@ use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::rootfs::Rootfs;
 use crate::store::{Key, Store};
-use crate::sys::{self, Fd, Stat};
-use crate::uses::Uses;
-use crate::{folders, memlock, open, reap, recording, scan};
+use crate::{folders, memlock, open, reap, store};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -62,12 +57,11 @@ pub struct Create<'a> {
 }
 
 impl Create<'_> {
-    /// Does to the bundle what its container asks for. `seen`: the bundle, where it was looked at and a request may stand
-    /// in it.
+    /// Does to the bundle what its container asks for.
     ///
     /// # Errors
     /// The sentence that says why an explicit request cannot be met: runc must not be run.
-    pub fn prepare(&self, policy: &PolicyFile, seen: Option<(Fd, Stat)>) -> Result<(), String> {
+    pub fn prepare(&self, policy: &PolicyFile) -> Result<(), String> {
         match policy {
             PolicyFile::Absent => Ok(()),
             PolicyFile::NotRoots(warning) => {
@@ -76,7 +70,7 @@ impl Create<'_> {
             }
             PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
             PolicyFile::Good(policy) if policy.says_nothing() && policy.folders.is_empty() => Ok(()),
-            PolicyFile::Good(policy) => self.prepare_under(policy, seen),
+            PolicyFile::Good(policy) => self.prepare_under(policy),
         }
     }
 
@@ -111,10 +105,9 @@ impl Create<'_> {
         Ok(())
     }
 
-    fn prepare_under(&self, policy: &Policy, seen: Option<(Fd, Stat)>) -> Result<(), String> {
-        let may_ask = seen.is_some();
-        let config = match config::read(config::path_in(self.bundle), seen) {
-            Ok(config) => ManuallyDrop::new(config),
+    fn prepare_under(&self, policy: &Policy) -> Result<(), String> {
+        let config = match config::read(config::path_in(self.bundle)) {
+            Ok(config) => config,
             Err((_, error)) if error.is_absent() => return Ok(()),
             Err((path, error)) => {
                 let reason = format!("its {} {error}, and is not edited", path.display());
@@ -135,7 +128,7 @@ impl Create<'_> {
             self.mount_folders(policy, &config);
             return Ok(());
         }
-        if policy.default == Default::None && !may_ask && !scan::mentions(&config.bytes) {
+        if policy.default == Default::None && !request::may_stand_in(&config.bytes) {
             self.mount_folders(policy, &config);
             return self.give_nothing();
         }
@@ -145,11 +138,11 @@ impl Create<'_> {
             self.mount_folders(policy, &config);
             Ok(())
         };
-        let Some(text) = allocation::as_text(&config.bytes) else {
+        let Ok(text) = std::str::from_utf8(&config.bytes) else {
             return unreadable(&"it is not UTF-8");
         };
         let bundle = match Bundle::parse(text) {
-            Ok(bundle) => ManuallyDrop::new(bundle),
+            Ok(bundle) => bundle,
             Err(error) => return unreadable(&error),
         };
         let request = Request::from_env(bundle.env()).map_err(|error| error.to_string())?;
@@ -239,16 +232,16 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text = self.spec_text().map_err(|error| self.spec_fault(&error))?;
-        let spec_text = ManuallyDrop::new(spec_text);
+        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
+            .map_err(|error| self.spec_fault(&error))?;
         let outline = ManuallyDrop::new(Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?);
         if let Some(fault) = outline.fault() {
             return Err(self.spec_fault(&fault));
         }
-        let inventory = ManuallyDrop::new(Inventory::new(policy, &outline));
+        let inventory = Inventory::new(policy, &outline);
         let namespace =
             bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let creator = recording::creator(policy.sharing, &lock, &self.paths.proc)?;
+        let creator = store::creator(policy.sharing, &self.paths.proc)?;
         let (in_bundle, exclusive);
         let (lock, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
@@ -273,7 +266,8 @@ impl Create<'_> {
                 }
             }
             Some(request) => {
-                let chosen = self.choose(&inventory, request, earlier.as_ref(), &store, &lock)?;
+                let chosen =
+                    self.choose(&inventory, request, container.key(), earlier.as_ref(), &store, &lock)?;
                 if let Request::Count(_) = request {
                     let unclear = |error| format!("its {}: {error}", config.path.display());
                     let there = nodes_in(bundle, &inventory).map_err(unclear)?;
@@ -292,15 +286,14 @@ impl Create<'_> {
             None => {
                 let (there, missing) = inventory.all_that_is_there();
                 missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
-                self.reap(&store, &lock);
+                self.reap(container.key(), &store, &lock);
                 ((lock, None), there)
             }
         };
         let (lock, leased) = lock;
-        // For what becomes of each GPU on the way into the bundle, the record included.
-        sys::provide(chosen.len() * 928 + 3328);
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
+        // The process is about to become runc: to free thousands of small pieces first would only take time.
         let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);
         if let Some(fault) = spec.faults().first().filter(|_| !chosen.is_empty()) {
             return Err(self.spec_fault(fault));
@@ -314,9 +307,9 @@ impl Create<'_> {
             each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
             namespace: &namespace,
             log: self.log,
-            devices: &ManuallyDrop::new(Devices::at(&self.paths.sys, &self.paths.dev)),
+            devices: &Devices::at(&self.paths.sys, &self.paths.dev),
         };
-        let mut examined = ManuallyDrop::new(Examined::with_capacity(2 * chosen.len() + 1));
+        let mut examined = Examined::with_capacity(2 * chosen.len() + 1);
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
@@ -329,8 +322,7 @@ impl Create<'_> {
             self.mount_folders(policy, config);
             return self.give_nothing();
         }
-        let injection = setting.injection(&chosen, &mut examined).map_err(|error| self.spec_fault(&error))?;
-        let mut injection = ManuallyDrop::new(injection);
+        let mut injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
         let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();
         let gfx_override = policy.edits.gfx_override_for(&renders, bundle.env()).unwrap_or_else(|left_out| {
@@ -352,20 +344,14 @@ impl Create<'_> {
         let edited = bundle
             .edit(&injection, &mut |left_out| self.log.warn(left_out))
             .map_err(|error| format!("its {}: {error}", config.path.display()))?;
-        let edited = ManuallyDrop::new(edited);
-        let record = recording::record(
-            container.key(),
-            creator.clone(),
-            &chosen,
-            std::mem::take(&mut injection.process),
-        )?;
+        let record = store::record(container.key(), creator.clone(), &chosen, &injection.process)?;
         if let Some(exclusive) = leased {
             // The lock was let go while it waited.
             self.is_still(config)?;
             exclusive.write(&lock, &chosen)?;
         }
-        store.write(&lock, container.key(), &record).map_err(|error| error.to_string())?;
-        edited.as_ref().map_or(Ok(()), |text| config.replace(text))
+        store.write(&lock, &record).map_err(|error| error.to_string())?;
+        edited.map_or(Ok(()), |text| config.replace(&text))
     }
 
     /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.
@@ -383,44 +369,34 @@ impl Create<'_> {
         &self,
         inventory: &'i Inventory,
         request: &Request,
+        key: Key<'_>,
         earlier: Option<&Record>,
         store: &Store<'_>,
         lock: &Lock,
     ) -> Result<Vec<Chosen<'i>>, String> {
         let Request::Count(count) = request else {
-            self.reap(store, lock);
+            self.reap(key, store, lock);
             return inventory.select(request, |_| 0).map_err(|refusal| refusal.to_string());
         };
         if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
             let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
             let same = inventory.select(&Request::Listed(same), |_| 0);
             if let Ok(same) = same {
-                self.reap(store, lock);
+                self.reap(key, store, lock);
                 return Ok(same);
             }
         }
-        let uses = match self.container {
-            Some(container) => Uses::count(store, lock, container.key(), self.paths),
-            None => Uses::default(),
-        };
-        inventory.select(request, |gpu| uses.of(gpu)).map_err(|refusal| refusal.to_string())
+        let uses = reap::uses(store, lock, key, self.paths);
+        inventory.select(request, uses).map_err(|refusal| refusal.to_string())
     }
 
     /// A decision that looks at no other container's record takes some away of those that are gone.
-    fn reap(&self, store: &Store<'_>, lock: &Lock) {
-        let is_own = |record: &Record| self.container.is_some_and(|own| own.key().is_of(record));
-        reap::some(store, lock, self.paths, is_own);
+    fn reap(&self, own: Key<'_>, store: &Store<'_>, lock: &Lock) {
+        reap::some(store, lock, self.paths, |record| own.is_of(record));
     }
 
     fn is_own(&self, record: &Record) -> bool {
         record.creator.pid == std::process::id() && creator_lives(record, self.paths)
-    }
-
-    fn spec_text(&self) -> Result<String, open::Error> {
-        let file = open::Trusted::at(&self.paths.cdi, self.paths.owner)?;
-        // For its text, and for what there is to choose from: two fifths of it in a spec of any length.
-        sys::provide(file.size().saturating_mul(7) / 5 + 2 * 1024);
-        file.text(SPEC_LIMIT)
     }
 
     fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {

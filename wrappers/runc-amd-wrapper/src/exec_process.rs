@@ -12,6 +12,8 @@ use std::path::Path;
 
 use allocation::{bundle::ProcessEdits, process, record::Record};
 
+use rustix::fs::OFlags;
+
 use crate::container::Container;
 use crate::log::Log;
 use crate::memlock;
@@ -64,7 +66,7 @@ pub fn prepare(
 }
 
 fn edit(path: &Path, edits: &ProcessEdits<'_>, effective_user: u32) -> Result<(), String> {
-    let (file, metadata) = match open::regular_for_writing(path) {
+    let (file, metadata) = match open::regular(path, OFlags::RDWR | OFlags::NOFOLLOW) {
         // runc says so itself.
         Err(error) if error.is_absent() => return Ok(()),
         opened => opened.map_err(|error| error.to_string())?,

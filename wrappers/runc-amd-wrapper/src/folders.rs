@@ -8,12 +8,12 @@ use allocation::bundle::{Bundle, Injection};
 use allocation::container::is_kubernetes;
 use allocation::folder::Folder;
 
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
 use crate::config::Config;
 use crate::log::Log;
-use crate::open::c_string;
 use crate::rootfs::Rootfs;
-use crate::roots_way;
-use crate::sys::{self, Begin, Errno, Fd};
+use crate::trusted_path;
 
 /// Each is a mount that runc makes at every create.
 const MOST: usize = 256;
@@ -65,27 +65,26 @@ fn add(
     owner: u32,
     folders: &mut Vec<Folder>,
     log: &Log<'_>,
-) -> Result<(), roots_way::Error> {
-    let opened = roots_way::open(Path::new(parent), owner)?;
+) -> Result<(), trusted_path::Error> {
+    trusted_path::check(Path::new(parent), owner)?;
     let warn = |name: &str, why: &str| {
         log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
     };
     let mut names = Vec::new();
-    for name in sys::names(&opened)? {
-        let name = String::from_utf8(name).unwrap_or_else(|name| {
-            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-            warn(&name, "its name is not UTF-8");
-            // Hidden.
-            ".".to_owned()
-        });
-        names.push(name);
+    for entry in std::fs::read_dir(parent).map_err(trusted_path::Error::Kernel)? {
+        let name = entry.map_err(trusted_path::Error::Kernel)?.file_name();
+        match name.into_string() {
+            Ok(name) => names.push(name),
+            Err(name) => warn(&name.to_string_lossy(), "its name is not UTF-8"),
+        }
     }
     names.sort_unstable();
     for name in names {
         let Some(mut folder) = Folder::beneath(parent, &name) else { continue };
-        match examine(&opened, &name, &mut folder) {
+        match examine(&mut folder) {
+            Ok(false) => {}
             // It may be gone meanwhile.
-            Ok(false) | Err(Errno::NOT_FOUND) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Ok(true) if folders.len() == MOST => {
                 let why = format!(
                     "a container gets {MOST} at most, and what comes behind it is not mounted either"
@@ -95,19 +94,23 @@ fn add(
             }
             Ok(true) if rootfs.has_room(&folder.path) => folders.push(folder),
             Ok(true) => warn(&name, "the container's root file system has no place for it"),
-            Err(errno) => warn(&name, &io::Error::from(errno).to_string()),
+            Err(error) => warn(&name, &error.to_string()),
         }
     }
     Ok(())
 }
 
 /// Whether it is a folder, and what its file system is mounted with.
-fn examine(parent: &Fd, name: &str, folder: &mut Folder) -> Result<bool, Errno> {
-    if !sys::stat_no_follow_from(Begin::Folder(parent), &c_string(Path::new(name))?)?.is_folder() {
+fn examine(folder: &mut Folder) -> io::Result<bool> {
+    if !Path::new(&folder.path).symlink_metadata()?.is_dir() {
         return Ok(false);
     }
-    let flags = sys::mount_flags(&c_string(Path::new(&folder.path))?)?;
-    let all = [(sys::NO_SUID, "nosuid"), (sys::NO_DEVICES, "nodev"), (sys::NO_EXECUTION, "noexec")];
-    folder.kept.extend(all.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, option)| *option));
+    let flags = statvfs(&folder.path)?.f_flag;
+    let all = [
+        (StatVfsMountFlags::NOSUID, "nosuid"),
+        (StatVfsMountFlags::NODEV, "nodev"),
+        (StatVfsMountFlags::NOEXEC, "noexec"),
+    ];
+    folder.kept.extend(all.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, option)| *option));
     Ok(true)
 }

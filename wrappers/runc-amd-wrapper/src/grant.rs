@@ -1,9 +1,9 @@
 //! From chosen GPUs to what is written into a bundle: the CDI spec's edits, with the numbers and groups
 //! of the nodes as they stand.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use allocation::EachOnce;
 use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode, ProcessEdits};
 use allocation::cdi::{DeviceNode, Edits, Spec};
@@ -28,23 +28,11 @@ pub struct Setting<'a> {
 }
 
 /// Nodes that were examined and found to be what they should, by their path on the host.
-#[derive(Debug)]
-pub struct Examined<'a> {
-    paths: EachOnce<'a>,
-    /// In the order of their paths.
-    seen: Vec<Seen>,
-}
-
-impl Examined<'_> {
-    /// With room for this many.
-    pub fn with_capacity(nodes: usize) -> Self {
-        Self { paths: EachOnce::with_capacity(nodes), seen: Vec::with_capacity(nodes) }
-    }
-}
+pub type Examined<'a> = HashMap<&'a str, ExaminedNode>;
 
 /// A node as it will be in the container.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+pub struct ExaminedNode {
     node: Node,
     supplement: Supplement,
 }
@@ -77,15 +65,14 @@ impl<'a> Setting<'a> {
         examined: &mut Examined<'a>,
     ) -> Result<(), String> {
         for wanted in &edits.device_nodes {
-            if !examined.paths.has(wanted.host()) {
-                examined.seen.push(self.node(wanted, chosen)?);
-                let _ = examined.paths.add(wanted.host());
+            if !examined.contains_key(wanted.host()) {
+                examined.insert(wanted.host(), self.node(wanted, chosen)?);
             }
         }
         Ok(())
     }
 
-    fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<Seen, String> {
+    fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<ExaminedNode, String> {
         let path = Path::new(wanted.host());
         let mut node = Node::at(path, self.devices).map_err(|error| error.to_string())?;
         let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen));
@@ -96,7 +83,7 @@ impl<'a> Setting<'a> {
         if *self.namespace == UserNamespace::Host {
             // runc makes this node anew, as the spec says; in a user namespace it can only bind the host's.
             node.mode = wanted.file_mode.unwrap_or(node.mode);
-            node.uid = wanted.more.uid.unwrap_or(node.uid);
+            node.uid = wanted.uid.unwrap_or(node.uid);
             node.gid = wanted.gid.unwrap_or(node.gid);
         }
         let supplement = supplement(node.mode, node.gid, self.namespace).or_else(|error| {
@@ -108,7 +95,7 @@ impl<'a> Setting<'a> {
             self.log.warn(&sentence);
             Ok(Supplement::NotNeeded)
         })?;
-        Ok(Seen { node, supplement })
+        Ok(ExaminedNode { node, supplement })
     }
 
     fn check(&self, node: &Node, path: &Path, chosen: &Chosen<'_>) -> Result<(), String> {
@@ -138,11 +125,7 @@ impl<'a> Setting<'a> {
     ///
     /// # Errors
     /// The sentence that says which edit cannot be made.
-    pub fn injection(
-        &self,
-        chosen: &[Chosen<'_>],
-        examined: &mut Examined<'_>,
-    ) -> Result<Injection<'a>, String> {
+    pub fn injection(&self, chosen: &[Chosen<'_>], examined: &Examined<'_>) -> Result<Injection<'a>, String> {
         let grant =
             self.spec.grant(chosen.iter().map(|chosen| chosen.device)).map_err(|error| error.to_string())?;
         let nodes = Vec::with_capacity(grant.nodes.len());
@@ -153,10 +136,9 @@ impl<'a> Setting<'a> {
             hooks: grant.hooks,
             ..Injection::default()
         };
-        for (at, wanted) in grant.nodes.into_iter().enumerate() {
-            // Every node of the chosen devices and of the common edits was examined before, mostly in this order.
-            let place = examined.paths.find(wanted.host(), at);
-            let Some(Seen { node, supplement }) = place.and_then(|place| examined.seen.get(place)) else {
+        for wanted in grant.nodes {
+            // Every node of the chosen devices and of the common edits was examined before.
+            let Some(ExaminedNode { node, supplement }) = examined.get(wanted.host()) else {
                 return Err(format!("the device node {} was not examined", wanted.host()));
             };
             if let Supplement::Gid(gid) = supplement {

@@ -14,20 +14,11 @@ use crate::alive::Process;
 use crate::kfd::Kfd;
 use crate::liveness::{self, By, Judge};
 use crate::paths::Paths;
-use crate::{procfs, signal};
+use crate::signal;
 
 /// How long to wait until nothing is left of a container that was killed.
 const UNTIL_EMPTY: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
-
-/// The time since the boot in milliseconds, suspend included: no clock that somebody sets.
-pub fn now_ms(paths: &Paths) -> Option<u64> {
-    let uptime = std::fs::read_to_string(paths.proc.join("uptime")).ok()?;
-    let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
-    let seconds: u64 = seconds.parse().ok()?;
-    let hundredths: u64 = hundredths.parse().ok()?;
-    seconds.checked_mul(1000)?.checked_add(hundredths * 10)
-}
 
 /// What an engine runs as a container's first process where the work comes by `exec`: Concourse's (worker/runtime/spec,
 /// `Process.Args`) and Guardian's, which Concourse runs too. It only waits. Any other first process may be the work
@@ -39,7 +30,7 @@ const WAITING: [&[u8]; 2] = [b"/tmp/gdn-init", b"/tmp/garden-init"];
 fn waiting_process(lease: &Lease, paths: &Paths) -> Option<Process> {
     let (init, pids) = liveness::processes(&lease.root, &lease.id, &paths.proc)?;
     let is_alone = pids.len() == 1 && pids.contains(&init.pid);
-    let command = procfs::read(&paths.proc.join(init.pid.to_string()).join("cmdline")).ok()?;
+    let command = std::fs::read(paths.proc.join(format!("{}/cmdline", init.pid))).ok()?;
     let program = command.split(|byte| *byte == 0).next()?;
     (is_alone && WAITING.contains(&program)).then_some(init)
 }

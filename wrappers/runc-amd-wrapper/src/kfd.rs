@@ -37,17 +37,17 @@ impl Kfd {
         let mut uses = Vec::new();
         // The driver numbers processes as the first namespace does, where one that /proc does not have has
         // ended, and the driver is just clearing up behind it.
-        let numbers_are_ours = fs::read_link(paths.proc.join("self/ns/pid"))
+        let is_first_namespace = fs::read_link(paths.proc.join("self/ns/pid"))
             .is_ok_and(|namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE);
         for name in names(&kfd.join("proc")) {
             let Ok(pid) = name.parse::<u32>() else { continue };
-            if numbers_are_ours && !paths.proc.join(&name).exists() {
+            if is_first_namespace && !paths.proc.join(&name).exists() {
                 continue;
             }
             uses.extend(gpus_of(&kfd.join("proc").join(&name)).into_iter().map(|id| (pid, id)));
         }
         let ids = if uses.is_empty() { Vec::new() } else { ids(&kfd.join("topology/nodes")) };
-        Self { ids, uses, proc: numbers_are_ours.then(|| paths.proc.clone()) }
+        Self { ids, uses, proc: is_first_namespace.then(|| paths.proc.clone()) }
     }
 
     /// Every GPU that a process is on, with the first such process as a message names it.

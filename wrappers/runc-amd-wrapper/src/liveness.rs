@@ -15,7 +15,7 @@ use allocation::lease::Lease;
 use allocation::record::Creator;
 
 use crate::alive::{self, Process};
-use crate::cgroup::{self, Everyone};
+use crate::cgroup::{self, AllProcesses};
 use crate::paths::Paths;
 use crate::runtime_state::{self, Cgroup, State};
 
@@ -47,7 +47,7 @@ pub struct Judge<'p> {
     paths: &'p Paths,
     boot_id: String,
     /// Read once a lease needs it; `None` where it cannot be read.
-    everyone: OnceCell<Option<Everyone>>,
+    everyone: OnceCell<Option<AllProcesses>>,
 }
 
 impl<'p> Judge<'p> {
@@ -106,7 +106,7 @@ impl<'p> Judge<'p> {
     }
 
     fn is_anybody_in(&self, ends: &[String]) -> bool {
-        let everyone = self.everyone.get_or_init(|| Everyone::read(&self.paths.proc).ok());
+        let everyone = self.everyone.get_or_init(|| AllProcesses::read(&self.paths.proc).ok());
         everyone.as_ref().is_none_or(|everyone| !everyone.within(ends, &self.paths.proc).is_empty())
     }
 
@@ -127,7 +127,7 @@ pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet
     let state = State::read(Path::new(root), id)?;
     let pids = match state.cgroup {
         Cgroup::Folders(folders) => cgroup::processes(&folders).ok()?,
-        Cgroup::Below(path) => Everyone::read(proc).ok()?.within(&[path], proc),
+        Cgroup::Below(path) => AllProcesses::read(proc).ok()?.within(&[path], proc),
         Cgroup::Unknown => return None,
     };
     Some((state.init, pids))

@@ -8,16 +8,19 @@
 //! while somebody has it, and who came later would lock another one beside. Only root can open either of them: whoever can
 //! open a file can hold a lock on it, and `/run/rocworker` itself is readable for all.
 
-use std::ffi::CStr;
+use std::fs::{File, Metadata, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, major, minor};
 
 use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
 use crate::run_folder;
 use crate::store::FOLDER;
-use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
 /// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
@@ -31,33 +34,30 @@ const POLL: Duration = Duration::from_millis(2);
 /// Held until this process execs or ends, or drops it.
 #[derive(Debug)]
 pub struct Lock {
-    file: Fd,
+    file: File,
     /// `/run/rocworker/records`.
-    records: Fd,
+    records: File,
 }
 
 impl Lock {
-    /// Its file, which other programs only lock.
-    pub(crate) fn file(&self) -> &Fd {
-        &self.file
-    }
-
-    /// Makes the folders where they are missing, checks that nobody else may write in them, and waits for the lock. Where
-    /// nobody has it, that is two calls of the kernel.
+    /// Makes the folders where they are missing, checks that nobody else may write in them, and waits for the lock.
     ///
     /// # Errors
     /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
     pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
         let path = paths.run.join("lock");
         let (mut lock, mut opened) = Self::open(paths, &path)?;
-        // The clock is not looked at before somebody has to wait: its first page is a tenth of a create.
         let mut began = None;
         loop {
-            let failed = |errno: Errno| Error::io("the lock", &path, Attempt::Lock)(errno.into());
+            let is_free = |file: &File| match file.try_lock() {
+                Err(TryLockError::WouldBlock) => Ok(false),
+                Err(TryLockError::Error(error)) => Err(Error::io("the lock", &path, Attempt::Lock)(error)),
+                Ok(()) => Ok(true),
+            };
             // In this order everywhere, so that no two wait for each other.
-            let held = if !sys::lock(&lock.file).map_err(failed)? {
+            let held = if !is_free(&lock.file)? {
                 &lock.file
-            } else if !sys::lock(&lock.records).map_err(failed)? {
+            } else if !is_free(&lock.records)? {
                 &lock.records
             } else if stands_at(&path, &opened) {
                 return Ok(lock);
@@ -70,11 +70,11 @@ impl Lock {
                 std::thread::sleep(POLL);
                 continue;
             }
-            let who = sys::stat_of(held).map(|held| who_has_it(&held, &paths.proc));
+            let who = held.metadata().map(|held| who_has_it(&held, &paths.proc));
             let rest = format!(
                 "was not to be had within {} s: {}",
                 patience.as_secs_f32(),
-                who.unwrap_or_else(|errno| std::io::Error::from(errno).to_string())
+                who.unwrap_or_else(|error| error.to_string())
             );
             return Err(Error::Held { path, rest });
         }
@@ -82,23 +82,30 @@ impl Lock {
 
     /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
     /// not waited for.
-    fn open(paths: &Paths, path: &Path) -> Result<(Self, Stat), Error> {
-        let folder = run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
-        let flags = flag::READ_WRITE | flag::CREATE | flag::NOFOLLOW | flag::NONBLOCK;
-        let failed = |errno: Errno| Error::io("the lock", path, Attempt::Open)(errno.into());
-        // Not a constant: it would stand on a page that nothing else needs.
-        let name = std::hint::black_box(*b"lock\0");
-        let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-        let file = sys::open_from(Begin::Folder(&folder), name, flags, 0o600).map_err(failed)?;
-        let opened = sys::stat_of(&file).map_err(failed)?;
+    fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), Error> {
+        run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
+        let failed = |error: io::Error| Error::io("the lock", path, Attempt::Open)(error);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .open(path)
+            .map_err(failed)?;
+        let opened = file.metadata().map_err(failed)?;
         let refused = |error| Error::new("the lock", path, Attempt::Open, error);
-        if !opened.is_regular() {
+        if !opened.is_file() {
             return Err(refused(open::Error::NotRegular));
         }
-        open::check_who_may_write(opened.uid, opened.mode, paths.owner).map_err(refused)?;
-        if opened.mode & 0o077 != 0 {
-            sys::set_mode(&file, 0o600)
-                .map_err(|errno| Error::io("the lock", path, Attempt::Tighten)(errno.into()))?;
+        open::check_who_may_write(opened.uid(), opened.mode(), paths.owner).map_err(refused)?;
+        if opened.mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(Error::io(
+                "the lock",
+                path,
+                Attempt::Tighten,
+            ))?;
         }
         let records = run_folder::ensure(&paths.run.join(FOLDER), run_folder::ROOTS_ALONE, paths.owner)?;
         Ok((Self { file, records }, opened))
@@ -106,17 +113,16 @@ impl Lock {
 }
 
 /// Whether the file that was opened is the one that another wrapper would open now.
-fn stands_at(path: &Path, opened: &Stat) -> bool {
-    let now = open::c_string(path).and_then(|path| sys::stat_no_follow(&path));
-    now.is_ok_and(|now| now.is_same_file(opened))
+fn stands_at(path: &Path, opened: &Metadata) -> bool {
+    path.symlink_metadata().is_ok_and(|now| open::is_same_file(&now, opened))
 }
 
 /// Which process has the lock, as far as this one can see, and what to do.
-fn who_has_it(lock: &Stat, proc: &Path) -> String {
+fn who_has_it(lock: &Metadata, proc: &Path) -> String {
     let locks = std::fs::read_to_string(proc.join("locks")).unwrap_or_default();
     let of_process =
         |pid: u32, file: &str| std::fs::read_to_string(proc.join(pid.to_string()).join(file)).ok();
-    let found = holder(&locks, lock.device, lock.inode);
+    let found = holder(&locks, (major(lock.dev()), minor(lock.dev())), lock.ino());
     let Some((pid, name)) = found.and_then(|pid| Some((pid, of_process(pid, "comm")?))) else {
         return "no process that is seen from here has it, so that it is one of another pid namespace, perhaps \
                 stopped: end it, or let it go on"
@@ -165,7 +171,6 @@ fn holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt as _;
     use std::process::{Command, Stdio};
 
     const LOCKS: &str = "1: POSIX  ADVISORY  WRITE 11 00:19:77 0 EOF\n\

@@ -5,124 +5,49 @@
 //! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
-use std::cell::{OnceCell, RefCell};
-use std::ffi::{CStr, OsStr};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use allocation::{PciAddress, Render};
-
-use crate::open;
-use crate::sys::{self, Begin, Fd, ShortPath, flag};
+use rustix::fs::{AtFlags, Dir, FileType, lstat, major, minor, readlinkat_raw, statat};
 
 /// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
 const DRIVER: &str = "amdgpu";
 
-/// The folders that `/sys` and `/dev` are, and what was learnt there for this container. Paths begin at folders
-/// that are opened once: most of what a look at a node costs is the way to it.
+/// `/sys` and `/dev`, and what is read there once for all nodes: most of what a look at a node costs is the way to it.
 #[derive(Debug)]
 pub struct Devices<'a> {
     sys: &'a Path,
-    dev: &'a Path,
-    chars: OnceCell<Option<Fd>>,
-    /// amdgpu's own folder, which has a link for each card that it drives.
-    driver: OnceCell<Option<Fd>>,
-    /// `/dev/dri`, where all nodes are but one.
-    graphics: OnceCell<Option<Fd>>,
-    /// The folder of nodes, relative to `chars`, of the device of AMD's that was found last: each has two nodes or more,
-    /// which mostly come one behind the other.
-    amds: RefCell<Vec<u8>>,
-    /// Where the last link led.
-    target: RefCell<Vec<u8>>,
+    dev: Option<File>,
+    /// `/sys/dev/char`: an entry for each character device that the kernel knows.
+    chars: Option<File>,
+    cards: OnceCell<BTreeSet<String>>,
 }
 
 impl<'a> Devices<'a> {
     pub fn at(sys: &'a Path, dev: &'a Path) -> Self {
-        Self {
-            sys,
-            dev,
-            chars: OnceCell::new(),
-            driver: OnceCell::new(),
-            graphics: OnceCell::new(),
-            amds: RefCell::default(),
-            target: RefCell::default(),
-        }
+        let open = |folder: &Path| File::open(folder).ok();
+        Self { sys, dev: open(dev), chars: open(&sys.join("dev/char")), cards: OnceCell::new() }
     }
 
-    /// `/sys/dev/char`: an entry for each character device that the kernel knows.
-    fn chars(&self) -> Option<Begin<'_>> {
-        self.chars.get_or_init(|| folder(&self.sys.join("dev/char"))).as_ref().map(Begin::Folder)
-    }
-
-    /// Where a path begins for the kernel, and what it is made of. One below `/dev` begins where `/dev` is.
-    fn begin<'p>(&'p self, path: &'p [u8]) -> (Begin<'p>, [&'p [u8]; 2]) {
-        // A rest that begins with another slash would begin at the root.
-        let graphics = path.strip_prefix(b"/dev/dri/").filter(|rest| !rest.starts_with(b"/"));
-        let folder = || self.graphics.get_or_init(|| folder(&self.dev.join("dri"))).as_ref();
-        if let Some(rest) = graphics
-            && let Some(folder) = folder()
-        {
-            return (Begin::Folder(folder), [&[], rest]);
-        }
-        match path.strip_prefix(b"/dev") {
-            Some(rest) if rest.starts_with(b"/") => {
-                (Begin::WorkingFolder, [self.dev.as_os_str().as_bytes(), rest])
-            }
-            _ => (Begin::WorkingFolder, [&[], path]),
-        }
-    }
-
-    /// Where the kernel keeps the device that a node stands for, relative to `/sys/dev/char`: put into the buffer.
-    fn place<'t>(&self, node: &Node, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
-        let mut entry = ShortPath::default();
-        entry.push_number(node.major)?;
-        entry.push(b":")?;
-        entry.push_number(node.minor)?;
-        self.link(entry.as_c_str(), target)
-    }
-
-    fn link<'t>(&self, path: &CStr, target: &'t mut Vec<u8>) -> Option<&'t [u8]> {
-        sys::read_link(self.chars()?, path, target).ok()?;
-        Some(target)
-    }
-
-    /// Whether amdgpu lists this card as its own. The way to the card's folder, which says the same, is three times as
-    /// long.
-    fn is_driven(&self, card: &[u8]) -> bool {
-        let driver = self.driver.get_or_init(|| folder(&self.sys.join("bus/pci/drivers").join(DRIVER)));
-        let mut path = ShortPath::default();
-        let Some(driver) = driver else { return false };
-        let is_card = std::str::from_utf8(card).is_ok_and(|card| PciAddress::parse(card).is_some());
-        is_card
-            && path.push(card).is_some()
-            && sys::stat_no_follow_from(Begin::Folder(driver), path.as_c_str())
-                .is_ok_and(|found| found.is_link())
+    /// The cards that amdgpu drives: its own folder has a link for each.
+    fn cards(&self) -> &BTreeSet<String> {
+        self.cards.get_or_init(|| {
+            let folder = File::open(self.sys.join("bus/pci/drivers").join(DRIVER)).ok();
+            let entries = folder.and_then(|folder| Dir::new(folder).ok()).into_iter().flatten().flatten();
+            let names = entries.filter_map(|entry| entry.file_name().to_str().map(str::to_owned).ok());
+            names.filter(|name| PciAddress::parse(name).is_some()).collect()
+        })
     }
 
     /// The driver of the device in this folder, relative to `/sys/dev/char`. None: no driver has it.
-    fn driver(&self, folder: &[u8]) -> Option<Vec<u8>> {
-        let mut target = Vec::new();
-        let path = [folder, b"/driver\0"].concat();
-        let link = self.link(CStr::from_bytes_with_nul(&path).ok()?, &mut target)?;
-        Some(last(link).to_vec())
+    fn driver(&self, folder: &str) -> Option<String> {
+        let link = std::fs::read_link(self.sys.join("dev/char").join(folder).join("driver")).ok()?;
+        Some(link.file_name()?.to_string_lossy().into_owned())
     }
-
-    /// Keeps in which folder a node of AMD's is, `…/0000:64:00.0/drm`.
-    fn keep_as_amds(&self, place: &[u8], name: &[u8]) {
-        let mut amds = self.amds.borrow_mut();
-        amds.clear();
-        amds.extend_from_slice(place.get(..place.len() - name.len()).unwrap_or_default());
-    }
-}
-
-/// The name of what is directly beneath a folder, which ends with a slash.
-fn beneath<'p>(folder: &[u8], place: &'p [u8]) -> Option<&'p [u8]> {
-    let name = place.strip_prefix(folder).filter(|_| !folder.is_empty())?;
-    slash(name).is_none().then_some(name)
-}
-
-fn folder(path: &Path) -> Option<Fd> {
-    sys::open(&open::c_string(path).ok()?, flag::PATH | flag::DIRECTORY, 0).ok()
 }
 
 /// A character device node as it stands.
@@ -208,27 +133,23 @@ impl Node {
     ///
     /// One below `/dev` is looked for where `/dev` is.
     pub fn at(path: &Path, devices: &Devices<'_>) -> Result<Self, Error> {
-        let (begin, parts) = devices.begin(path.as_os_str().as_bytes());
-        let mut short = ShortPath::default();
-        let long;
-        let named = match parts.iter().try_for_each(|part| short.push(part)) {
-            Some(()) => Ok(short.as_c_str()),
-            None => {
-                long = open::c_string(Path::new(OsStr::from_bytes(&parts.concat())));
-                long.as_deref().map_err(|errno| *errno)
-            }
+        let below_dev = path.as_os_str().as_bytes().strip_prefix(b"/dev/");
+        // With another slash it would begin at the root.
+        let below_dev = below_dev.filter(|rest| !rest.starts_with(b"/"));
+        let found = match (&devices.dev, below_dev) {
+            (Some(dev), Some(rest)) => statat(dev, rest, AtFlags::SYMLINK_NOFOLLOW),
+            _ => lstat(path),
         };
-        let found = named.and_then(|path| sys::stat_no_follow_from(begin, path));
         let found =
             found.map_err(|errno| Error::Unreadable { path: path.to_owned(), error: errno.into() })?;
-        if !found.is_character_device() {
+        if FileType::from_raw_mode(found.st_mode) != FileType::CharacterDevice {
             return Err(Error::NotCharacterDevice(path.to_owned()));
         }
-        let (major, minor) = found.node;
+        let (major, minor) = (major(found.st_rdev), minor(found.st_rdev));
         if (major, minor) == (0, 0) {
             return Err(Error::NoNumber(path.to_owned()));
         }
-        Ok(Self { major, minor, mode: found.mode & 0o7777, uid: found.uid, gid: found.gid })
+        Ok(Self { major, minor, mode: found.st_mode & 0o7777, uid: found.st_uid, gid: found.st_gid })
     }
 
     /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
@@ -240,60 +161,51 @@ impl Node {
         devices: &Devices<'_>,
     ) -> Result<Option<Render>, Error> {
         let Self { major, minor, .. } = *self;
-        let unknown = || match devices.chars() {
-            Some(_) => Error::UnknownToKernel { path: path.to_owned(), major, minor },
-            None => Error::NobodyToAsk { path: path.to_owned(), chars: devices.sys.join("dev/char") },
+        let unknown = || Error::UnknownToKernel { path: path.to_owned(), major, minor };
+        let Some(chars) = &devices.chars else {
+            return Err(Error::NobodyToAsk { path: path.to_owned(), chars: devices.sys.join("dev/char") });
         };
-        let mut target = devices.target.borrow_mut();
-        let place = devices.place(self, &mut target).ok_or_else(unknown)?;
-        if let Owner::AnyOfAmd = owner
-            && let Some(name) = beneath(&devices.amds.borrow(), place)
-        {
-            return Ok(Render::from_bytes(name));
-        }
-        let (folder, class, name) = device(place).ok_or_else(unknown)?;
+        // Longer than any of sysfs.
+        let mut place = [0; 512];
+        let length = readlinkat_raw(chars, format!("{major}:{minor}"), &mut place).map_err(|_| unknown())?;
+        let place = place.get(..length).and_then(|place| std::str::from_utf8(place).ok());
+        let place = place.ok_or_else(unknown)?;
+        // The device's folder, its class and its name: `…/0000:64:00.0`, `drm`, `renderD128`.
+        let mut parts = place.rsplitn(3, '/');
+        let (Some(name), Some(class), Some(folder)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(unknown());
+        };
         let parent = last(folder);
-        let is = Render::from_bytes(name);
-        let said = |name: &[u8]| name.escape_ascii().to_string();
+        let is = Render::parse(name);
         match (class, name, owner) {
-            (b"kfd", b"kfd", _) => Ok(None),
-            (b"drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card.as_bytes()) => Ok(is),
-            (b"drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
+            ("kfd", "kfd", _) => Ok(None),
+            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(is),
+            ("drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
                 // The kernel names no card for a further partition: its render node's name must be the
                 // policy's, and any other node of it must have the name that its path says.
-                let named = if name.starts_with(b"render") { render } else { path.to_str() };
-                if named.is_some_and(|path| last(path.as_bytes()) == name) {
-                    Ok(is)
-                } else {
-                    let wanted =
-                        render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
-                    Err(Error::NotOfGpu {
-                        path: path.to_owned(),
-                        is: format!("{} ({})", said(parent), said(name)),
-                        wanted,
-                    })
+                let named = if name.starts_with("render") { render } else { path.to_str() };
+                if named.is_some_and(|path| last(path) == name) {
+                    return Ok(is);
                 }
+                let wanted =
+                    render.map_or_else(|| "that GPU".to_owned(), |render| format!("the GPU of {render}"));
+                let is = format!("{} ({})", parent.escape_default(), name.escape_default());
+                Err(Error::NotOfGpu { path: path.to_owned(), is, wanted })
             }
-            (b"drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
+            ("drm", _, Owner::Gpu { card, .. }) => Err(Error::NotOfGpu {
                 path: path.to_owned(),
-                is: format!("the card {}", said(parent)),
+                is: format!("the card {}", parent.escape_default()),
                 wanted: format!("the card {card}"),
             }),
-            (b"drm", _, Owner::AnyOfAmd) if is_partition(parent) || devices.is_driven(parent) => {
-                devices.keep_as_amds(place, name);
-                Ok(is)
-            }
-            (b"drm", _, Owner::AnyOfAmd) => match devices.driver(folder) {
-                Some(driver) if driver == DRIVER.as_bytes() => {
-                    devices.keep_as_amds(place, name);
-                    Ok(is)
-                }
+            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) || devices.cards().contains(parent) => Ok(is),
+            ("drm", _, Owner::AnyOfAmd) => match devices.driver(folder) {
+                Some(driver) if driver == DRIVER => Ok(is),
                 driver => {
                     let driver = driver.map_or_else(
                         || "which no driver has".to_owned(),
-                        |driver| format!("which the driver {} has", driver.escape_ascii()),
+                        |driver| format!("which the driver {} has", driver.escape_default()),
                     );
-                    let is = format!("the card {}, {driver}", said(parent));
+                    let is = format!("the card {}, {driver}", parent.escape_default());
                     Err(Error::NotAmds { path: path.to_owned(), is })
                 }
             },
@@ -302,29 +214,15 @@ impl Node {
     }
 }
 
-/// The folder of a device, its class and its name: `…/0000:64:00.0`, `drm`, `renderD128`.
-fn device(place: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let (place, name) = place.split_at_checked(slash(place)?)?;
-    let (folder, class) = place.split_at_checked(slash(place)?)?;
-    Some((folder, class.get(1..)?, name.get(1..)?))
-}
-
 /// The last part of a path.
-fn last(path: &[u8]) -> &[u8] {
-    slash(path).and_then(|slash| path.get(slash + 1..)).unwrap_or(path)
-}
-
-/// A byte at a time: what searches long texts fast takes longer to begin than these texts are.
-fn slash(path: &[u8]) -> Option<usize> {
-    path.iter().rposition(|byte| *byte == b'/')
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// `amdgpu_xcp.3` of newer kernels, `amdgpu_xcp_3` of older ones.
-fn is_partition(device: &[u8]) -> bool {
-    match device.strip_prefix(b"amdgpu_xcp") {
-        Some([b'.' | b'_', number @ ..]) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
-        _ => false,
-    }
+fn is_partition(device: &str) -> bool {
+    let number = device.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

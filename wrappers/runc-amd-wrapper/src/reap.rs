@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use allocation::record::Record;
+use allocation::selection::Gpu;
 
 use crate::alive;
 use crate::container::alive_by;
@@ -17,7 +18,7 @@ use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::paths::Paths;
 use crate::run_error::Error;
-use crate::store::Store;
+use crate::store::{Key, Store};
 
 /// So many records are judged by a decision that needs none of them: each costs about ten calls of the kernel.
 /// Which ones is left to chance, so that of hundreds each has its turn.
@@ -35,6 +36,13 @@ pub fn all(
     passed_over: impl Fn(&Record) -> bool,
 ) -> Result<Vec<Record>, Error> {
     Ok(living(store, lock, paths, &store.folder().names()?, passed_over))
+}
+
+/// How many living containers but `besides` have each GPU; the records of the dead are removed. Records that cannot be
+/// read are passed over: where GPUs are shared a wrong count costs speed, nothing else.
+pub fn uses(store: &Store<'_>, lock: &Lock, besides: Key<'_>, paths: &Paths) -> impl Fn(&Gpu) -> usize {
+    let living = all(store, lock, paths, |record| besides.is_of(record)).unwrap_or_default();
+    move |gpu| living.iter().flat_map(|record| &record.gpus).filter(|used| used.is(gpu)).count()
 }
 
 /// The records of containers that live, by what they do; nothing is removed, so that it needs no lock.

@@ -1,15 +1,19 @@
 //! The container's files as runc will find them, and what runc can make there.
 
 use std::borrow::Cow;
-use std::ffi::CStr;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use allocation::bundle::{Bundle, Device, Injection, Mount, mount_over, rest_behind};
 use allocation::gids::UserNamespace;
 
+use rustix::fs::{
+    AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, major, minor, statvfs, statx,
+};
+
 use crate::config::Config;
-use crate::open::c_string;
-use crate::sys::{self, Begin, Errno, Stat};
 
 const SHM: &str = "/dev/shm";
 
@@ -36,7 +40,7 @@ impl Rootfs {
 
     /// Whether runc finds a folder at this path of the root file system, or can make it.
     pub fn has_room(&self, path: &str) -> bool {
-        self.look(self.path.clone(), path).is_ok_and(|found| found.is_none_or(|found| found.is_folder()))
+        self.look(self.path.clone(), path).is_ok_and(|found| found.is_none_or(|found| found.is_dir()))
     }
 
     /// Whether runc can make what an injection has below /dev: its nodes, and the folder for /dev/shm.
@@ -51,12 +55,12 @@ impl Rootfs {
     ) -> Result<(), String> {
         self.follow_links(&mut mounts);
         let mounts = &*mounts;
-        let is_folder = |found: Stat| found.is_folder();
+        let is_folder = |found: Metadata| found.is_dir();
         for node in &injection.nodes {
             // In a user namespace runc opens what is there, to bind the host's node over it.
-            let is_it = |found: Stat| {
-                found.is_character_device()
-                    && found.node == (node.major, node.minor)
+            let is_it = |found: Metadata| {
+                found.file_type().is_char_device()
+                    && (major(found.rdev()), minor(found.rdev())) == (node.major, node.minor)
                     && self.may(0o006, &found)
             };
             let is_else = |device: &Device<'_>| {
@@ -95,7 +99,6 @@ impl Rootfs {
     /// Where the image's links lead a path; none where there are none on it, or too many.
     fn led(&self, path: &str) -> Option<String> {
         let mut path = rest_behind("/", path)?;
-        let mut link = Vec::new();
         for followed in 0..40 {
             let mut place = self.path.clone();
             let mut parts = path.split('/').filter(|part| !part.is_empty());
@@ -103,19 +106,14 @@ impl Rootfs {
             let next = loop {
                 let Some(part) = parts.next() else { return (followed > 0).then_some(path) };
                 place.push(part);
-                let found = c_string(&place).and_then(|place| {
-                    sys::stat_no_follow(&place)?
-                        .is_link()
-                        .then(|| sys::read_link(Begin::WorkingFolder, &place, &mut link))
-                        .transpose()
-                });
-                match found {
-                    Ok(Some(())) => break parts,
-                    Ok(None) => walked.extend(["/", part]),
+                match place.symlink_metadata() {
+                    Ok(found) if found.is_symlink() => break parts,
+                    Ok(_) => walked.extend(["/", part]),
                     Err(_) => return (followed > 0).then_some(path),
                 }
             };
-            let target = String::from_utf8_lossy(&link);
+            let target = std::fs::read_link(&place).ok()?;
+            let target = target.to_string_lossy();
             let above = if target.starts_with('/') { "" } else { &*walked };
             let whole = next.fold([above, "/", &target].concat(), |path, part| [&path, "/", part].concat());
             path = rest_behind("/", &whole)?;
@@ -124,7 +122,7 @@ impl Rootfs {
     }
 
     /// What stands at a path of the container once everything is mounted. None: nothing, and runc can make it.
-    fn look_behind(&self, mounts: &[Mount<'_>], path: &str) -> Result<Option<Stat>, NoRoom> {
+    fn look_behind(&self, mounts: &[Mount<'_>], path: &str) -> Result<Option<Metadata>, NoRoom> {
         let Some((mount, rest)) = mount_over(mounts, path) else {
             return self.look(self.path.clone(), path);
         };
@@ -132,8 +130,7 @@ impl Rootfs {
             Some(source) if mount.is_bind() => {
                 let source = self.config.with_file_name(source);
                 if rest.is_empty() {
-                    let found = c_string(&source).and_then(|source| sys::stat(&source));
-                    return found.map(Some).map_err(|_| NoRoom);
+                    return source.metadata().map(Some).map_err(|_| NoRoom);
                 }
                 let found = self.look(source, &rest)?;
                 if found.is_none() && mount.is_read_only() { Err(NoRoom) } else { Ok(found) }
@@ -147,16 +144,19 @@ impl Rootfs {
 
     /// What stands beneath a folder at a path. None: nothing, and it can be made. A link is never followed: in a container
     /// it may lead anywhere, and what is mounted or made behind it would hide what stands there.
-    fn look(&self, mut place: PathBuf, path: &str) -> Result<Option<Stat>, NoRoom> {
-        let mut found: Option<Stat> = None;
+    fn look(&self, mut place: PathBuf, path: &str) -> Result<Option<Metadata>, NoRoom> {
+        let mut found: Option<Metadata> = None;
         for part in path.split('/').filter(|part| !part.is_empty()) {
-            if found.is_some_and(|found| !found.is_folder()) {
+            if found.is_some_and(|found| !found.is_dir()) {
                 return Err(NoRoom);
             }
             place.push(part);
-            match c_string(&place).and_then(|place| sys::stat_no_follow(&place)) {
+            match place.symlink_metadata() {
                 Ok(stands) => found = Some(stands),
-                Err(Errno::NOT_FOUND) if place.parent().is_some_and(|parent| self.can_write_in(parent)) => {
+                Err(error)
+                    if error.kind() == ErrorKind::NotFound
+                        && place.parent().is_some_and(|parent| self.can_be_written(parent)) =>
+                {
                     return Ok(None);
                 }
                 Err(_) => return Err(NoRoom),
@@ -165,24 +165,24 @@ impl Rootfs {
         Ok(found)
     }
 
-    fn can_write_in(&self, folder: &Path) -> bool {
-        c_string(folder).is_ok_and(|folder| self.can_be_written(&folder))
-    }
-
     /// What cannot be seen from here may be so.
-    fn can_be_written(&self, folder: &CStr) -> bool {
-        let (Ok(flags), Ok(found)) = (sys::mount_flags(folder), sys::stat_no_follow(folder)) else {
+    fn can_be_written(&self, folder: &Path) -> bool {
+        let attributes = statx(CWD, folder, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+        let (Ok(mount), Ok(attributes), Ok(found)) = (statvfs(folder), attributes, folder.symlink_metadata())
+        else {
             return true;
         };
-        flags & sys::READ_ONLY == 0 && !found.is_immutable && self.may(0o002, &found)
+        !mount.f_flag.contains(StatVfsMountFlags::RDONLY)
+            && !attributes.stx_attributes.contains(StatxAttributes::IMMUTABLE)
+            && self.may(0o002, &found)
     }
 
     /// Whether the container's root may do what these permissions of others are for. Its capabilities reach as far as its
     /// user namespace (capabilities(7)).
-    fn may(&self, permissions: u32, found: &Stat) -> bool {
+    fn may(&self, permissions: u32, found: &Metadata) -> bool {
         matches!(self.namespace, UserNamespace::Joined { .. })
-            || self.namespace.uid(found.uid).is_some() && self.namespace.gid(found.gid).is_some()
-            || found.mode & permissions == permissions
+            || self.namespace.uid(found.uid()).is_some() && self.namespace.gid(found.gid()).is_some()
+            || found.mode() & permissions == permissions
     }
 }
 

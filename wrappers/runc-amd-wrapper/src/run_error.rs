@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::open;
 
 /// What was attempted.
@@ -41,7 +43,7 @@ impl Error {
         Self::File { what, path: path.to_owned(), attempt, error }
     }
 
-    pub(crate) fn io(what: &'static str, path: &Path, attempt: Attempt) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(what: &'static str, path: &Path, attempt: Attempt) -> impl Fn(io::Error) -> Self {
         move |error| Self::new(what, path, attempt, open::Error::Io(error))
     }
 }
@@ -83,8 +85,6 @@ impl fmt::Display for Error {
     }
 }
 
-const ENXIO: i32 = 6;
-
 /// The end of the sentence.
 fn remedy(error: &open::Error) -> &'static str {
     match error {
@@ -95,7 +95,7 @@ fn remedy(error: &open::Error) -> &'static str {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => ": remove it",
             io::ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
             // What the kernel says of a socket that is to be opened as a file.
-            _ if error.raw_os_error() == Some(ENXIO) => ": remove it",
+            _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
             _ => "",
         },
         open::Error::NotRegular => ": remove it",

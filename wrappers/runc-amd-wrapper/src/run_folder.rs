@@ -4,16 +4,19 @@
 //! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
 //! fifo: somebody may have planted it while the folder was not yet root's alone.
 
-use std::cell::{Cell, OnceCell};
-use std::ffi::CString;
-use std::io;
+use std::cell::Cell;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
+
 use crate::lock::Lock;
-use crate::open::{self, c_string};
+use crate::open;
 use crate::paths::Paths;
 use crate::run_error::{Attempt, Error};
-use crate::sys::{self, Begin, Errno, Fd, Stat, flag};
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
@@ -24,9 +27,6 @@ pub(crate) const READABLE: u32 = 0o755;
 /// The mode of a folder in it, which nobody else can open, so that nobody else can hold a lock on it.
 pub(crate) const ROOTS_ALONE: u32 = 0o700;
 
-/// How a folder is opened: one that is no link.
-const OF_A_FOLDER: u32 = flag::DIRECTORY | flag::NOFOLLOW | flag::NONBLOCK;
-
 /// The folder, whether it is there or not.
 #[derive(Debug)]
 pub struct RunFolder {
@@ -36,8 +36,7 @@ pub struct RunFolder {
     kind: Kind,
     /// What is root's alone stays so: once is enough.
     run_is_checked: Cell<bool>,
-    /// The folder that was checked.
-    checked: OnceCell<Fd>,
+    is_checked: Cell<bool>,
 }
 
 /// What the files of a folder are.
@@ -66,7 +65,7 @@ impl RunFolder {
             owner: paths.owner,
             kind,
             run_is_checked: Cell::new(false),
-            checked: OnceCell::new(),
+            is_checked: Cell::new(false),
         }
     }
 
@@ -87,39 +86,31 @@ impl RunFolder {
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
-        let folder = ensure(&self.path, ROOTS_ALONE, self.owner)?;
+        ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.run_is_checked.set(true);
-        let _ = self.checked.set(folder);
+        self.is_checked.set(true);
         Ok(())
     }
 
-    fn check_run(&self) -> Result<(), Error> {
-        if !self.run_is_checked.get() {
-            check(&self.run, self.owner)?;
-            self.run_is_checked.set(true);
-        }
-        Ok(())
+    /// This is the folder that was made and checked when the lock was taken.
+    pub(crate) fn was_checked(&self, _lock: &Lock) {
+        self.run_is_checked.set(true);
+        self.is_checked.set(true);
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.check_run()?;
-        if self.checked.get().is_none() {
-            let _ = self.checked.set(check(&self.path, self.owner)?);
+        for (folder, is_checked) in [(&self.run, &self.run_is_checked), (&self.path, &self.is_checked)] {
+            if !is_checked.get() {
+                let opened = open_folder(folder).map_err(Error::io("the folder", folder, Attempt::Open))?;
+                check(folder, &opened, self.owner)?;
+                is_checked.set(true);
+            }
         }
         Ok(())
     }
 
-    /// A file of this name for the kernel: from the folder, where that is open, which is shorter.
-    fn place(&self, name: &str) -> Result<(Begin<'_>, CString), Errno> {
-        match self.checked.get() {
-            Some(folder) => Ok((Begin::Folder(folder), c_string(Path::new(name))?)),
-            None => Ok((Begin::WorkingFolder, c_string(&self.path.join(name))?)),
-        }
-    }
-
     fn text(&self, name: &str) -> Result<String, open::Error> {
-        let (from, path) = self.place(name).map_err(|errno| open::Error::Io(errno.into()))?;
-        open::trusted_text_from(from, &path, self.kind.limit, self.owner)
+        open::trusted_text(&self.path_of(name), self.kind.limit, self.owner)
     }
 
     /// The text of a file; `None` where there is none of that name.
@@ -141,10 +132,8 @@ impl RunFolder {
     /// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
     /// file can have: a container of which nothing can have been kept has nothing.
     fn may_stand(&self, name: &str) -> bool {
-        // ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP (asm-generic/errno-base.h, errno.h).
-        const NOTHING_THERE: [i32; 4] = [2, 20, 36, 40];
-        let found = self.place(name).and_then(|(from, path)| sys::stat_no_follow_from(from, &path));
-        !found.is_err_and(|errno| NOTHING_THERE.contains(&errno.0))
+        let found = rustix::fs::lstat(self.path_of(name));
+        !matches!(found, Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP))
     }
 
     /// The names of all files, as the kernel lists them; none where the folder is not there. What a writer
@@ -153,21 +142,19 @@ impl RunFolder {
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
     pub fn names(&self) -> Result<Vec<String>, Error> {
-        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(io::Error::from(error));
-        if self.checked.get().is_none() {
-            let opened = match sys::open(&c_string(&self.path).map_err(failed)?, OF_A_FOLDER, 0) {
-                Err(Errno::NOT_FOUND) => return Ok(Vec::new()),
-                opened => opened.map_err(failed)?,
-            };
-            self.check_run()?;
-            let _ = self.checked.set(believed(&self.path, opened, self.owner)?);
+        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(error);
+        let opened = match open_folder(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.map_err(failed)?,
+        };
+        self.check()?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened).map_err(|errno| failed(errno.into()))? {
+            let entry = entry.map_err(|errno| failed(errno.into()))?;
+            names.extend(entry.file_name().to_str().map(str::to_owned));
         }
-        let Some(folder) = self.checked.get() else { return Ok(Vec::new()) };
-        let names = sys::names(folder).map_err(failed)?.into_iter();
-        Ok(names
-            .filter_map(|name| String::from_utf8(name).ok())
-            .filter(|name| !name.ends_with('~'))
-            .collect())
+        names.retain(|name| name != "." && name != ".." && !name.ends_with('~'));
+        Ok(names)
     }
 
     /// Every file, by name in order.
@@ -191,31 +178,31 @@ impl RunFolder {
     /// # Errors
     /// What the kernel said.
     pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), Error> {
-        let failed = |attempt| {
-            move |errno: Errno| Error::io(self.kind.what, &self.path_of(name), attempt)(errno.into())
-        };
-        let (from, path) = self.place(name).map_err(failed(Attempt::Write))?;
-        let (_, temporary) = self.place(TEMPORARY).map_err(failed(Attempt::Write))?;
-        let create = || sys::open_from(from, &temporary, flag::WRITE | flag::CREATE | flag::EXCLUSIVE, 0o600);
+        let path = self.path_of(name);
+        let failed = |attempt| Error::io(self.kind.what, &path, attempt);
+        let temporary = self.path_of(TEMPORARY);
+        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
             // Of a writer that was killed, or planted: it is taken away and never opened. The lock is held, so that
             // nobody is at work on it.
-            Err(Errno::EXISTS) => {
-                sys::remove(from, &temporary).map_err(|errno| {
-                    Error::io("the file", &self.path_of(TEMPORARY), Attempt::Remove)(errno.into())
-                })?;
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                std::fs::remove_file(&temporary).map_err(Error::io(
+                    "the file",
+                    &temporary,
+                    Attempt::Remove,
+                ))?;
                 create()
             }
             made => made,
         };
-        let file = file.map_err(failed(Attempt::Write))?;
-        let written = sys::write(&file, text.as_bytes()).map_err(failed(Attempt::Write));
+        let mut file = file.map_err(failed(Attempt::Write))?;
+        let written = file.write_all(text.as_bytes()).map_err(failed(Attempt::Write));
         drop(file);
         let written =
-            written.and_then(|()| sys::rename(from, &temporary, &path).map_err(failed(Attempt::Replace)));
+            written.and_then(|()| std::fs::rename(&temporary, &path).map_err(failed(Attempt::Replace)));
         if written.is_err() {
             // The next writer takes it away where this one cannot.
-            let _ = sys::remove(from, &temporary);
+            let _ = std::fs::remove_file(&temporary);
         }
         written
     }
@@ -225,9 +212,10 @@ impl RunFolder {
     /// # Errors
     /// What the kernel said.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
-        match self.place(name).and_then(|(from, path)| sys::remove(from, &path)) {
-            Err(errno) if errno != Errno::NOT_FOUND => {
-                Err(Error::io(self.kind.what, &self.path_of(name), Attempt::Remove)(errno.into()))
+        let path = self.path_of(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io(self.kind.what, &path, Attempt::Remove)(error))
             }
             _ => Ok(()),
         }
@@ -241,44 +229,39 @@ impl RunFolder {
 
 /// Makes a folder of this mode where it is missing, checks it, takes away what its mode has beyond that, and answers it,
 /// open.
-pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<Fd, Error> {
-    let failed = |attempt| move |errno: Errno| Error::io("the folder", folder, attempt)(errno.into());
-    let name = c_string(folder).map_err(failed(Attempt::Open))?;
+pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, Error> {
+    let failed = |attempt| Error::io("the folder", folder, attempt);
     // It is mostly there.
-    let opened = match sys::open(&name, OF_A_FOLDER, 0) {
-        Err(Errno::NOT_FOUND) => {
-            match sys::make_folder(&name, mode) {
-                Ok(()) | Err(Errno::EXISTS) => {}
-                Err(errno) => return Err(failed(Attempt::Make)(errno)),
+    let opened = match open_folder(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match DirBuilder::new().mode(mode).create(folder) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(failed(Attempt::Make)(error));
+                }
+                _ => open_folder(folder),
             }
-            sys::open(&name, OF_A_FOLDER, 0)
         }
         opened => opened,
     };
-    let (opened, found) = examined(folder, opened.map_err(failed(Attempt::Open))?, owner)?;
-    if found.mode & 0o777 & !mode != 0 {
-        sys::set_mode(&opened, mode).map_err(failed(Attempt::Tighten))?;
+    let opened = opened.map_err(failed(Attempt::Open))?;
+    if check(folder, &opened, owner)? & 0o777 & !mode != 0 {
+        opened.set_permissions(Permissions::from_mode(mode)).map_err(failed(Attempt::Tighten))?;
     }
     Ok(opened)
 }
 
-/// A folder, no link, that is root's and that nobody else may write.
-fn check(folder: &Path, owner: u32) -> Result<Fd, Error> {
-    let failed = |errno: Errno| Error::io("the folder", folder, Attempt::Open)(errno.into());
-    let opened = c_string(folder).and_then(|name| sys::open(&name, OF_A_FOLDER, 0)).map_err(failed)?;
-    believed(folder, opened, owner)
+/// Opens a folder that is no link.
+fn open_folder(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
-fn believed(folder: &Path, opened: Fd, owner: u32) -> Result<Fd, Error> {
-    examined(folder, opened, owner).map(|(opened, _)| opened)
-}
-
-fn examined(folder: &Path, opened: Fd, owner: u32) -> Result<(Fd, Stat), Error> {
-    let found = sys::stat_of(&opened);
-    let found = found.map_err(|errno| Error::io("the folder", folder, Attempt::Read)(errno.into()))?;
-    open::check_who_may_write(found.uid, found.mode, owner)
+/// A folder that is root's and that nobody else may write; answers its mode.
+fn check(folder: &Path, opened: &File, owner: u32) -> Result<u32, Error> {
+    let found = opened.metadata().map_err(Error::io("the folder", folder, Attempt::Read))?;
+    open::check_who_may_write(found.uid(), found.mode(), owner)
         .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))?;
-    Ok((opened, found))
+    Ok(found.mode())
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The runtime that the wrapper stands in front of.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::sys::{self, Stat};
+use crate::open::is_same_file;
 
 /// What execvp takes where PATH is not set, and the folders of programs for root.
 const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -58,10 +60,10 @@ pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, Error> {
 }
 
 /// The policy's runtime where it names one, by an absolute path. `own`: this program.
-pub fn named(path: &Path, own: Option<Stat>) -> Result<PathBuf, Error> {
+pub fn named(path: &Path, own: Option<&Metadata>) -> Result<PathBuf, Error> {
     let Some(program) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
     match own {
-        Some(own) if own.is_same_file(&program) => Err(Error::Myself(path.to_owned())),
+        Some(own) if is_same_file(own, &program) => Err(Error::Myself(path.to_owned())),
         _ => Ok(path.to_owned()),
     }
 }
@@ -69,7 +71,7 @@ pub fn named(path: &Path, own: Option<Stat>) -> Result<PathBuf, Error> {
 /// The next `runc` on `path` behind this wrapper's own place there, so that several runtimes in a row
 /// each find the following one; where the wrapper's place is the last, or is not on PATH, the first.
 /// This wrapper under any name or link is never taken. Empty and relative folders are passed over.
-pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error> {
+pub fn on_path(path: Option<&OsStr>, own: Option<&Metadata>) -> Result<PathBuf, Error> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_ONE));
     let mut before = None;
     let mut met_myself = false;
@@ -79,7 +81,7 @@ pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error
         }
         let candidate = Path::new(OsStr::from_bytes(folder)).join("runc");
         let Some(program) = program(&candidate) else { continue };
-        if own.is_some_and(|own| own.is_same_file(&program)) {
+        if own.is_some_and(|own| is_same_file(own, &program)) {
             met_myself = true;
         } else if met_myself {
             return Ok(candidate);
@@ -93,28 +95,23 @@ pub fn on_path(path: Option<&OsStr>, own: Option<Stat>) -> Result<PathBuf, Error
 /// What is run where the kernel could not run the runtime that was to be run (another machine's program, a script
 /// whose interpreter is missing, a file system mounted noexec): the runc on `path`. `None` where that was the one.
 pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<PathBuf> {
-    on_path(path, self::own(own)).ok().filter(|next| next != runtime)
+    on_path(path, self::own(own).as_ref()).ok().filter(|next| next != runtime)
 }
 
-fn program(path: &Path) -> Option<Stat> {
-    stat(path).filter(|found| found.is_regular() && found.mode & 0o111 != 0)
+fn program(path: &Path) -> Option<Metadata> {
+    path.metadata().ok().filter(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// This program, by the name under which it was executed; where it does not stand there any more, by what the kernel says,
 /// which makes it build this process's folder in `/proc`.
-pub fn own(named: &Path) -> Option<Stat> {
-    stat(named).filter(Stat::is_regular).or_else(|| stat(Path::new("/proc/self/exe")))
-}
-
-/// What stands at a path, behind links.
-pub fn stat(path: &Path) -> Option<Stat> {
-    sys::stat(&CString::new(path.as_os_str().as_bytes()).ok()?).ok()
+pub fn own(named: &Path) -> Option<Metadata> {
+    named.metadata().ok().filter(Metadata::is_file).or_else(|| Path::new("/proc/self/exe").metadata().ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     /// Folders a, b, c, …; each holds what its letter stands for.
     fn laid_out(kinds: &[&str]) -> (tempfile::TempDir, PathBuf, OsString) {
@@ -159,18 +156,18 @@ mod tests {
             let (place, own, path) = laid_out(kinds);
             let expected =
                 expected.map(|name| place.path().join(name)).ok_or(Error::NoneOnPath(path.clone()));
-            assert_eq!(on_path(Some(&path), stat(&own)), expected, "{kinds:?}");
+            assert_eq!(on_path(Some(&path), own.metadata().ok().as_ref()), expected, "{kinds:?}");
         }
     }
 
     #[test]
     fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
         let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
-        let (at, own) = (|name: &str| place.path().join(name), stat(&own));
-        assert_eq!(named(&at("0/runc"), own), Ok(at("0/runc")));
-        assert_eq!(named(&at("1/runc"), own), Err(Error::Myself(at("1/runc"))));
-        assert_eq!(named(&at("2/runc"), own), Err(Error::NotExecutable(at("2/runc"))));
-        assert_eq!(named(&at("3/runc"), own), Err(Error::NotExecutable(at("3/runc"))));
+        let (at, own) = (|name: &str| place.path().join(name), own.metadata().unwrap());
+        assert_eq!(named(&at("0/runc"), Some(&own)), Ok(at("0/runc")));
+        assert_eq!(named(&at("1/runc"), Some(&own)), Err(Error::Myself(at("1/runc"))));
+        assert_eq!(named(&at("2/runc"), Some(&own)), Err(Error::NotExecutable(at("2/runc"))));
+        assert_eq!(named(&at("3/runc"), Some(&own)), Err(Error::NotExecutable(at("3/runc"))));
     }
 
     #[test]

@@ -12,8 +12,6 @@ use allocation::Render;
 use serde::Deserialize;
 
 use crate::alive::Process;
-use crate::open::c_string;
-use crate::sys::{self, Errno};
 
 /// A container as its runtime knows it.
 #[derive(Debug)]
@@ -55,10 +53,6 @@ impl State {
     /// None before the runtime has made the container, and after it has deleted it.
     pub fn read(root: &Path, id: &str) -> Option<Self> {
         let folder = folder_of(root, id);
-        // Before a create there is none: one look in place of two.
-        if c_string(&folder).is_ok_and(|folder| sys::stat(&folder) == Err(Errno::NOT_FOUND)) {
-            return None;
-        }
         match std::fs::read_to_string(folder.join("state.json")) {
             Ok(text) => serde_json::from_str::<Runc>(&text).ok().map(Self::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

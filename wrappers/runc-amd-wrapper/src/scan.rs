@@ -1,8 +1,7 @@
 //! Whether a bundle may ask for GPUs, found without understanding it.
 //!
-//! Most containers ask for nothing and shall cost nothing: [`mentions`] looks for bytes without which no
-//! request can be written. And a bundle that is too long, a link, or no JSON that this program takes,
-//! starts as with plain runc unless it asks: [`requests`] reads any amount of bytes in bounded memory
+//! A bundle that is too long, a link, or no JSON that this program takes, starts as with plain runc unless it asks:
+//! [`requests`] reads any amount of bytes in bounded memory
 //! and gives back every string in it that is a request, once, whatever its place. That is more than runc would
 //! see in `process.env`, never less.
 
@@ -15,34 +14,6 @@ const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
 const LONGEST: usize = 8192;
 /// How many different requests are kept: a bundle that holds as many asks in any case.
 pub const MOST: usize = 64;
-
-/// Whether the bundle can hold a request at all: both variables begin with `AMD_`, and JSON can hide
-/// letters only behind `\u`.
-pub fn mentions(bundle: &[u8]) -> bool {
-    let (pieces, rest) = bundle.as_chunks::<64>();
-    let behind = bundle.len() - rest.len();
-    let is_suspicious = |byte: u8| u8::from(byte == b'M') | u8::from(byte == b'\\');
-    for (number, piece) in pieces.iter().enumerate() {
-        // Without a branch in it, so that it is done for many bytes at once.
-        let suspicious = piece.iter().fold(0, |any, byte| any | is_suspicious(*byte)) != 0;
-        if suspicious && (number * 64..number * 64 + 64).any(|at| begins_a_mention(bundle, at)) {
-            return true;
-        }
-    }
-    (behind..bundle.len()).any(|at| begins_a_mention(bundle, at))
-}
-
-/// Whether the `M` of `AMD_` or the backslash of `\u` stands at this place.
-fn begins_a_mention(bundle: &[u8], at: usize) -> bool {
-    let byte = |at: usize| bundle.get(at).copied();
-    match byte(at) {
-        Some(b'M') => {
-            at > 0 && byte(at - 1) == Some(b'A') && byte(at + 1) == Some(b'D') && byte(at + 2) == Some(b'_')
-        }
-        Some(b'\\') => byte(at + 1) == Some(b'u'),
-        _ => false,
-    }
-}
 
 /// The first place of a byte. `skip_until` is the one safe way to the C library's memchr.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
@@ -167,26 +138,6 @@ fn ascii(code: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_bundle_without_the_letters_of_a_request_is_passed_over() {
-        let padding = "x".repeat(40);
-        for (text, expected) in [
-            ("", false),
-            ("A", false),
-            (r#"{"env":["PATH=/bin","NVIDIA_VISIBLE_DEVICES=all"]}"#, false),
-            ("AMDGPU AM AMMD AMD", false),
-            ("AMD_", true),
-            ("AMAMD_", true),
-            (r#"["\n\\"]"#, false),
-            (r#"["\u0041MD"]"#, true),
-            (r#"["\\u0041"]"#, true),
-        ] {
-            for text in [text.to_owned(), format!("{padding}{text}"), format!("{text}{padding}")] {
-                assert_eq!(mentions(text.as_bytes()), expected, "{text}");
-            }
-        }
-    }
 
     #[test]
     fn every_string_that_is_a_request_is_found_however_it_is_written() {

@@ -1,22 +1,17 @@
 //! Ending a process that is named by its number and start time, and never another one with that number; and not
 //! being ended by a signal oneself.
-#![allow(unsafe_code, reason = "std has no call that sends a signal, and none that ignores one")]
+#![allow(unsafe_code, reason = "no library that is safe has a call by which a signal is ignored")]
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::alive::Process;
 
-/// The same on every architecture (include/uapi/asm-generic/unistd.h). Linux 5.3.
-const PIDFD_SEND_SIGNAL: c_long = 424;
-const PIDFD_OPEN: c_long = 434;
-const SIGKILL: c_int = 9;
-const SIGPIPE: c_int = 13;
-
 unsafe extern "C" {
-    fn syscall(number: c_long, ...) -> c_long;
     // What is to be done about a signal is a function's address, or one of the numbers below.
     fn signal(number: c_int, what: usize) -> usize;
 }
@@ -25,6 +20,7 @@ unsafe extern "C" {
 /// SIGPIPE, and a container would not start because nobody reads a warning. Afterwards the signal does what it did,
 /// since the runtime inherits that.
 pub(crate) fn without_sigpipe(write: impl FnOnce()) {
+    const SIGPIPE: c_int = 13;
     const IGNORED: usize = 1;
     const NOT_KNOWN: usize = usize::MAX;
     // SAFETY: nothing is called when the signal comes, and this process has only one thread.
@@ -41,28 +37,17 @@ pub(crate) fn without_sigpipe(write: impl FnOnce()) {
 /// # Errors
 /// What the kernel said.
 pub(crate) fn kill(process: Process, proc: &Path) -> io::Result<()> {
-    let pid = c_int::try_from(process.pid).map_err(io::Error::other)?;
-    let no_flags: c_int = 0;
-    // SAFETY: pidfd_open takes a number and flags, and touches no memory of this process.
-    let descriptor = unsafe { syscall(PIDFD_OPEN, pid, no_flags) };
-    let Ok(descriptor) = c_int::try_from(descriptor).and_then(|fd| u32::try_from(fd).map(|_| fd)) else {
-        return unless_gone(io::Error::last_os_error());
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("no process has this number"))?;
+    let kill = || {
+        let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+        // From here on the descriptor is one process; whether it is the right one is looked up now.
+        if process.is_alive(proc) { pidfd_send_signal(descriptor, Signal::KILL) } else { Ok(()) }
     };
-    // SAFETY: the kernel has just opened this descriptor, and nobody else knows of it.
-    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    // From here on the descriptor is one process; whether it is the right one is looked up now.
-    if !process.is_alive(proc) {
-        return Ok(());
+    match kill() {
+        Err(Errno::SRCH) => Ok(()),
+        killed => Ok(killed?),
     }
-    let no_info: *const u8 = std::ptr::null();
-    // SAFETY: the descriptor is open, and without a siginfo the kernel reads no memory.
-    let sent = unsafe { syscall(PIDFD_SEND_SIGNAL, descriptor.as_raw_fd(), SIGKILL, no_info, no_flags) };
-    if sent == 0 { Ok(()) } else { unless_gone(io::Error::last_os_error()) }
-}
-
-fn unless_gone(error: io::Error) -> io::Result<()> {
-    const ESRCH: i32 = 3;
-    if error.raw_os_error() == Some(ESRCH) { Ok(()) } else { Err(error) }
 }
 
 #[cfg(test)]
@@ -80,7 +65,7 @@ mod tests {
         kill(Process { start_time: named.start_time + 1, ..named }, proc).unwrap();
         assert!(named.is_alive(proc));
         kill(named, proc).unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         kill(named, proc).unwrap();
     }
 }

@@ -5,8 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use allocation::record::Record;
+use allocation::bundle::ProcessEdits;
+use allocation::policy::Sharing;
+use allocation::record::{self, Creator, Record, RecordedGpu};
+use allocation::selection::Chosen;
 
+use crate::alive::{self, Process};
 use crate::lock::{self, Lock};
 use crate::paths::Paths;
 use crate::run_error::Error;
@@ -33,14 +37,12 @@ impl Key<'_> {
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
     pub fn file_name(&self) -> String {
-        const HEX: &[u8; 16] = b"0123456789ABCDEF";
-        let mut name = String::with_capacity(128);
+        let mut name = String::new();
         for byte in self.root.as_os_str().as_bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') {
-                name.push(char::from(*byte));
-            } else {
-                name.push('%');
-                name.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
+            match byte {
+                b'.' | b'_' | b'-' => name.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => name.push(char::from(*byte)),
+                byte => name += &format!("%{byte:02X}"),
             }
         }
         name.push('@');
@@ -89,7 +91,7 @@ impl<'p> Store<'p> {
 
     fn lock_within(&self, patience: Duration) -> Result<Lock, Error> {
         let lock = Lock::take(self.paths, patience)?;
-        self.folder.ensure(&lock)?;
+        self.folder.was_checked(&lock);
         Ok(lock)
     }
 
@@ -105,8 +107,10 @@ impl<'p> Store<'p> {
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn write(&self, lock: &Lock, key: Key<'_>, text: &str) -> Result<(), Error> {
-        self.folder.write(lock, &key.file_name(), text)
+    pub fn write(&self, lock: &Lock, record: &Record) -> Result<(), Error> {
+        let text = record.to_json().map_err(|error| self.folder.unwritable(error))?;
+        let key = Key { root: Path::new(&record.root), id: &record.id };
+        self.folder.write(lock, &key.file_name(), &text)
     }
 
     /// Removes a container's record, if it has one.
@@ -121,6 +125,50 @@ impl<'p> Store<'p> {
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
+}
+
+/// This process, which runc will be.
+///
+/// # Errors
+/// proc does not say so: the sentence names what is missing.
+pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
+    let this = match sharing {
+        Sharing::Shared => Process::this(proc),
+        // Who lives decides about the next container's GPUs: proc must be this process's own.
+        Sharing::Exclusive => Process::now(proc, std::process::id()),
+    };
+    let this = this.ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?;
+    let boot_id = alive::boot_id(proc)
+        .map_err(|error| unrecorded(&format!("/proc/sys/kernel/random/boot_id cannot be read: {error}")))?;
+    Ok(Creator { pid: this.pid, start_time: this.start_time, boot_id })
+}
+
+/// What a container is given, as it is kept.
+///
+/// # Errors
+/// It cannot be put down: the sentence says why.
+pub(crate) fn record(
+    key: Key<'_>,
+    creator: Creator,
+    chosen: &[Chosen<'_>],
+    process: &ProcessEdits<'_>,
+) -> Result<Record, String> {
+    let root = key.root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
+    Ok(Record {
+        schema_version: record::version_of(process),
+        id: key.id.to_owned(),
+        root: root.to_owned(),
+        gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
+        env: process.env.iter().map(|entry| (*entry).to_owned()).collect(),
+        env_unless_set: process.env_unless_set.map(str::to_owned),
+        memlock_bytes: process.memlock_bytes,
+        gids: process.gids.clone(),
+        creator,
+    })
+}
+
+fn unrecorded(what: &str) -> String {
+    format!("what the container is given cannot be recorded: {what}")
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use crate::args::{self, Call, Command, Reading};
 use crate::container::Container;
 use crate::create::Create;
 use crate::environment::Environment;
-use crate::glance::Seen;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
@@ -29,12 +28,12 @@ pub enum Verdict {
 }
 
 /// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
-/// `arguments` are those after the program's name; `seen` is what [`crate::glance::glance`] has read for this very call.
-pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths, seen: Seen<'_>) -> Verdict {
-    let reading = seen.call.map_or_else(|| args::read(arguments), Reading::Certain);
+/// `arguments` are those after the program's name.
+pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Verdict {
+    let reading = args::read(arguments);
     let log = Log::of(&reading.global());
     let wrapper = Wrapper { environment, paths, log };
-    match wrapper.prepare(&reading, seen) {
+    match wrapper.prepare(&reading) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
         Err(sentence) if environment.effective_user != paths.owner => {
             log.fail(&format!("{sentence}; {ROOTLESS}"));
@@ -54,7 +53,7 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
-    fn prepare(&self, reading: &Reading<'_>, seen: Seen<'_>) -> Result<(PathBuf, u32), String> {
+    fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
         let depth =
             runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
         let policys_runtime = match reading {
@@ -69,11 +68,8 @@ impl Wrapper<'_> {
                     paths: self.paths,
                     log: self.log,
                 };
-                let policy = match seen.policy {
-                    Some(policy) => PolicyFile::Good(policy),
-                    None => policy_file::load(&self.paths.policy, self.paths.owner),
-                };
-                create.prepare(&policy, seen.bundle)?;
+                let policy = policy_file::load(&self.paths.policy, self.paths.owner);
+                create.prepare(&policy)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
                     // Whatever else is wrong with it, the same runtime has to serve all calls.
@@ -98,11 +94,11 @@ impl Wrapper<'_> {
         let own = runtime::own(&self.paths.own);
         let runtime = match policys_runtime {
             // No policy may keep a container from starting that asks for nothing.
-            Some(path) => runtime::named(&path, own).or_else(|error| {
+            Some(path) => runtime::named(&path, own.as_ref()).or_else(|error| {
                 self.log.warn(&format!("{error}; the next runc on PATH is run in its place"));
-                runtime::on_path(self.environment.get("PATH"), own)
+                runtime::on_path(self.environment.get("PATH"), own.as_ref())
             }),
-            None => runtime::on_path(self.environment.get("PATH"), own),
+            None => runtime::on_path(self.environment.get("PATH"), own.as_ref()),
         };
         runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
     }

@@ -191,16 +191,10 @@ fn read_each<'a, T>(
     text: &'a str,
     place: Place,
     key: &dyn fmt::Display,
-    mut entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
+    entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Error> {
     let Place::Here(container) = place else { return Ok(Vec::new()) };
-    // Not by `Scanner::list`: this stands with what each create needs, and that does not (layout.ld).
-    let mut entries = Vec::new();
-    let read = Scanner::at(text, container.span.start).each(|scanner| {
-        entries.push(entry(scanner)?);
-        Ok(())
-    });
-    read.map(|()| entries).map_err(|fault| {
+    Scanner::at(text, container.span.start).list(entry).map_err(|fault| {
         let reason = Misread::of(text, fault).to_string();
         Error::Unreadable { key: key.to_string(), reason }
     })

@@ -22,7 +22,7 @@ pub enum Error {
     /// A hook for a moment that the OCI specification does not have.
     UnknownHook { name: String },
     /// The path is another device's already.
-    OtherDevice { path: String, theirs: String, ours: String },
+    OtherDevice { path: String, present: String, wanted: String },
 }
 
 impl fmt::Display for Error {
@@ -39,12 +39,12 @@ impl fmt::Display for Error {
                 write!(f, "{} would be the device {first} and the device {second} at once", Quoted(path))
             }
             Self::UnknownHook { name } => write!(f, "no container has a hook {}", Quoted(name)),
-            Self::OtherDevice { path, theirs, ours } => write!(
+            Self::OtherDevice { path, present, wanted } => write!(
                 f,
-                "{} is already the device {} in linux.devices, and the GPU's is {ours}: take it out, or \
+                "{} is already the device {} in linux.devices, and the GPU's is {wanted}: take it out, or \
                  do not ask for this GPU",
                 Quoted(path),
-                Quoted(theirs),
+                Quoted(present),
             ),
         }
     }

@@ -1,18 +1,17 @@
 //! `hooks`: a list for each moment of a container's life.
 
-use super::{
-    Doubt, Error, entries,
-    inject::{push, string, strings},
-    places::Key,
-};
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::{Doubt, Error, entries, places::Key};
 use crate::{
     cdi::{HOOK_NAMES, Hook},
     json::Scanner,
-    splice::{Brackets, Members, Place, Splices},
+    splice::{Brackets, Members, Place, Splices, elements},
 };
 
 /// Adds the hooks that are not there yet. Returned is the whole object if the bundle has none.
-#[inline(never)]
 pub(super) fn extend(
     text: &str,
     place: Place,
@@ -30,14 +29,19 @@ pub(super) fn extend(
             continue;
         }
         let present: Vec<entries::Hook<'_>> = entries::read(text, list, &format!("hooks.{name}"))?;
-        let mut missing = String::new();
+        let mut missing = Vec::new();
         for (at, hook) in wanted.iter().enumerate() {
             let repeated = wanted.iter().take(at).any(|earlier| earlier == hook);
             if !repeated && !present.iter().any(|present| present.is(hook)) {
-                push(&mut missing, &json(hook));
+                missing.push(New {
+                    path: &hook.path,
+                    args: &hook.args,
+                    env: &hook.env,
+                    timeout: hook.timeout,
+                });
             }
         }
-        members.add(name, splices.extend(list, Brackets::Array, missing));
+        members.add(name, splices.extend(list, Brackets::Array, elements(&missing)));
     }
     Ok(splices.extend(place, Brackets::Object, members.0))
 }
@@ -60,11 +64,14 @@ fn lists(text: &str, place: Place) -> Result<[Place; HOOK_NAMES.len()], Error> {
     Ok(lists)
 }
 
-fn json(hook: &Hook<'_>) -> String {
-    let mut members = Members::default();
-    members.add("path", Some(string(&hook.path)));
-    members.add("args", strings(&mut hook.args.iter().map(|arg| &**arg)));
-    members.add("env", strings(&mut hook.env.iter().map(|entry| &**entry)));
-    members.add("timeout", hook.timeout.map(|seconds| seconds.to_string()));
-    format!("{{{}}}", members.0)
+/// A hook that is added.
+#[derive(Serialize)]
+struct New<'h> {
+    path: &'h str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    args: &'h [Cow<'h, str>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    env: &'h [Cow<'h, str>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<i64>,
 }

@@ -1,21 +1,18 @@
 //! The edit of a bundle.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Bundle, Device, Error, Process,
     entries::{self, Rule},
-    hooks, mounts,
-    places::Entry,
-    rlimits,
+    hooks, mounts, rlimits,
 };
 use crate::{
-    by_path::ByPath,
     cdi::{Hook, Mount},
-    each_once::EachOnce,
     folder::Folder,
-    json::{Container, is_plain, write_number, write_string},
-    splice::{Brackets, Edited, Members, Place, Splices},
+    json::Container,
+    splice::{Brackets, Members, Place, Splices, elements, json},
 };
 
 /// What a container is given.
@@ -83,7 +80,7 @@ impl Bundle<'_> {
     /// # Errors
     /// As [`Bundle::edit`].
     pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
-        Ok(self.edit(injection, &mut |_| {})?.map(|edited| edited.to_string()))
+        self.edit(injection, &mut |_| {})
     }
 
     /// The text with the injection in it, or None when it has all of it already.
@@ -101,10 +98,8 @@ impl Bundle<'_> {
         &self,
         injection: &Injection<'_>,
         warn: &mut dyn FnMut(&str),
-    ) -> Result<Option<Edited<'_>>, Error> {
+    ) -> Result<Option<String>, Error> {
         self.certain()?;
-        // What is seldom asked for (limits, mounts, hooks) is never inlined: it stands apart from what each create goes
-        // through, and so does its memory on the stack.
         let mut splices = Splices::default();
         let mut root = Members::default();
         if let Place::Here(process) = self.process_place {
@@ -155,37 +150,36 @@ impl Process<'_> {
         if !gids.is_empty() {
             let mut present =
                 entries::read_numbers(text, self.gids, &format_args!("{prefix}user.additionalGids"))?;
-            let mut missing = String::new();
+            let there = present.len();
             for gid in gids {
                 if !present.contains(gid) {
                     present.push(*gid);
-                    comma(&mut missing);
-                    write_number(&mut missing, (*gid).into());
                 }
             }
+            let missing = elements(present.get(there..).unwrap_or_default());
             user.add("additionalGids", splices.extend(self.gids, Brackets::Array, missing));
         }
-        let mut missing = String::new();
+        let mut missing: Vec<&str> = Vec::new();
         for (at, entry) in env.iter().enumerate() {
             let overridden = env.iter().skip(at + 1).any(|later| key_of(later) == key_of(entry));
             if overridden {
                 continue;
             }
             let mut found = false;
-            for present in self.entries.iter().filter(|present| key_of(present.text()) == key_of(entry)) {
+            for present in self.entries.iter().filter(|present| key_of(&present.text) == key_of(entry)) {
                 found = true;
-                if present.text() != *entry {
-                    splices.replace(present.span(text), string(entry));
+                if present.text != *entry {
+                    splices.replace(present.span, json(entry));
                 }
             }
             if !found {
-                push(&mut missing, &string(entry));
+                missing.push(entry);
             }
         }
         if let Some(entry) = env_unless_set {
-            let mut all = self.entries.iter().map(Entry::text).chain(env.iter().copied());
+            let mut all = self.entries.iter().map(|entry| &*entry.text).chain(env.iter().copied());
             if !all.any(|other| key_of(other) == key_of(entry)) {
-                push(&mut missing, &string(entry));
+                missing.push(entry);
             }
         }
         let mut members = Members::default();
@@ -193,87 +187,74 @@ impl Process<'_> {
             members.add("rlimits", rlimits::extend(text, place, *bytes, splices, prefix)?);
         }
         members.add("user", splices.extend(self.user, Brackets::Object, user.0));
-        members.add("env", splices.extend(self.env, Brackets::Array, missing));
+        members.add("env", splices.extend(self.env, Brackets::Array, elements(&missing)));
         Ok(members)
     }
 }
 
 /// The nodes in their order, each path at which runc makes one once.
 fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
-    // Nearly all are written as runc joins them to the root folder.
-    let cleaned: Vec<Cow<'i, str>> = match nodes.iter().all(|node| is_clean(node.path)) {
-        true => Vec::new(),
-        false => nodes.iter().map(|node| clean(node.path)).collect(),
-    };
-    let mut paths = EachOnce::with_capacity(nodes.len());
-    let mut distinct: Vec<&Node<'i>> = Vec::with_capacity(nodes.len());
-    for (at, node) in nodes.iter().enumerate() {
-        match paths.add(cleaned.get(at).map_or(node.path, |path| path)) {
-            Ok(()) => distinct.push(node),
-            Err(place) => {
-                let first = distinct.get(place).copied().unwrap_or(node);
-                if (first.major, first.minor) != (node.major, node.minor) {
-                    let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
-                    return Err(Error::TwoNodes {
-                        path: node.path.to_owned(),
-                        first: name(first),
-                        second: name(node),
-                    });
-                }
-            }
+    let mut at_path: HashMap<Cow<'_, str>, &Node<'_>> = HashMap::with_capacity(nodes.len());
+    let mut distinct = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let first = *at_path.entry(clean(node.path)).or_insert(node);
+        if std::ptr::eq(first, node) {
+            distinct.push(node);
+        } else if (first.major, first.minor) != (node.major, node.minor) {
+            let name = |node: &Node<'_>| format!("c {}:{}", node.major, node.minor);
+            return Err(Error::TwoNodes {
+                path: node.path.to_owned(),
+                first: name(first),
+                second: name(node),
+            });
         }
     }
     Ok(distinct)
 }
 
 fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
-    let mut at_path: ByPath<Cow<'_, str>, Vec<&Device<'_>>> = ByPath::default();
-    for device in present {
-        at_path.entry(clean(&device.path)).or_default().push(device);
-    }
-    let mut out = String::with_capacity(nodes.len() * 92 + 64);
-    let mut number = Repeated::default();
-    let mut rest = Repeated::default();
+    let present: Vec<_> = present.iter().map(|device| (clean(&device.path), device)).collect();
+    let mut out = String::with_capacity(96 * nodes.len());
     for node in nodes {
-        // Most bundles have none.
-        let there = if present.is_empty() { None } else { at_path.get(&clean(node.path)) };
-        let there = there.map(Vec::as_slice).unwrap_or_default();
+        let path = clean(node.path);
+        let at_path = present.iter().filter(|(other, _)| *other == path).map(|(_, device)| *device);
+        let there: Vec<&Device<'_>> = at_path.collect();
         if let Some(other) = there.iter().find(|device| !is_node(device, node)) {
             let number = |number: Option<i64>| number.map_or("?".to_owned(), |number| number.to_string());
             return Err(Error::OtherDevice {
                 path: node.path.to_owned(),
-                theirs: format!("{} {}:{}", other.kind, number(other.major), number(other.minor)),
-                ours: format!("c {}:{}", node.major, node.minor),
+                present: format!("{} {}:{}", other.kind, number(other.major), number(other.minor)),
+                wanted: format!("c {}:{}", node.major, node.minor),
             });
         }
         if !there.is_empty() {
             continue;
         }
-        if is_plain(node.path) {
-            out.push_str(if out.is_empty() { "{\"path\":\"" } else { ",{\"path\":\"" });
-            out.push_str(node.path);
-        } else {
-            out.push_str(if out.is_empty() { "{\"path\":" } else { ",{\"path\":" });
-            write_string(&mut out, node.path);
-            out.pop();
-        }
-        out.push_str(number.of(node.major, |text, major| {
-            text.push_str("\",\"type\":\"c\",\"major\":");
-            write_number(text, major.into());
-            text.push_str(",\"minor\":");
-        }));
-        write_number(&mut out, node.minor.into());
-        out.push_str(rest.of((node.file_mode & 0o7777, node.uid, node.gid), |text, (mode, uid, gid)| {
-            for (key, number) in [(",\"fileMode\":", Some(mode)), (",\"uid\":", uid), (",\"gid\":", gid)] {
-                if let Some(number) = number {
-                    text.push_str(key);
-                    write_number(text, number.into());
-                }
+        out.push_str(if out.is_empty() { r#"{"path":"# } else { r#",{"path":"# });
+        out += &json(node.path);
+        out.push_str(r#","type":"c","major":"#);
+        push_number(&mut out, node.major);
+        out.push_str(r#","minor":"#);
+        push_number(&mut out, node.minor);
+        out.push_str(r#","fileMode":"#);
+        push_number(&mut out, node.file_mode & 0o7777);
+        for (key, id) in [(r#","uid":"#, node.uid), (r#","gid":"#, node.gid)] {
+            if let Some(id) = id {
+                out.push_str(key);
+                push_number(&mut out, id);
             }
-            text.push('}');
-        }));
+        }
+        out.push('}');
     }
     Ok(out)
+}
+
+/// Puts a number behind a text. Of hundreds each would go through core::fmt, which takes ten times as long.
+fn push_number(out: &mut String, number: u32) {
+    if number >= 10 {
+        push_number(out, number / 10);
+    }
+    out.push(char::from(b'0' + u8::try_from(number % 10).unwrap_or_default()));
 }
 
 /// `u` is what the specification calls an unbuffered character device; mknod makes the same of both.
@@ -286,96 +267,30 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut out = String::with_capacity(nodes.len() * 66);
-    let mut kinds = Kinds(Vec::with_capacity(8));
-    let (mut number, mut rest) = (Repeated::default(), Repeated::default());
-    for (at, node) in nodes.iter().enumerate() {
-        let Node { major, minor, access, .. } = **node;
-        let has = |rule: &Rule<'_>| rule.allows(major, minor, access);
-        let is_same = |other: &&Node<'_>| (other.major, other.minor, other.access) == (major, minor, access);
-        let is_repeated = |_| nodes.iter().take(at).any(is_same);
-        if access.is_empty()
-            || effective.iter().any(has)
-            || kinds.may_have(major, minor).is_some_and(is_repeated)
-        {
+    let mut rules = HashSet::with_capacity(nodes.len());
+    let mut out = String::with_capacity(64 * nodes.len());
+    for Node { major, minor, access, .. } in nodes.iter().copied().copied() {
+        let is_there = effective.iter().any(|rule| rule.allows(major, minor, access));
+        if access.is_empty() || is_there || !rules.insert((major, minor, access)) {
             continue;
         }
-        comma(&mut out);
-        out.push_str(number.of(major, |text, major| {
-            text.push_str("{\"allow\":true,\"type\":\"c\",\"major\":");
-            write_number(text, major.into());
-            text.push_str(",\"minor\":");
-        }));
-        write_number(&mut out, minor.into());
-        out.push_str(rest.of(access, |text, access| {
-            text.push_str(",\"access\":");
-            write_string(text, access);
-            text.push('}');
-        }));
+        out.push_str(if out.is_empty() { "{" } else { ",{" });
+        out.push_str(r#""allow":true,"type":"c","major":"#);
+        push_number(&mut out, major);
+        out.push_str(r#","minor":"#);
+        push_number(&mut out, minor);
+        out.push_str(r#","access":"#);
+        out += &json(access);
+        out.push('}');
     }
     out
 }
 
-/// Of each kind of nodes the greatest minor so far: major, part of the range, minor. They mostly come in order, card nodes
-/// and render nodes by turns, which have their minors in different parts of one range (drm_drv.c).
-struct Kinds(Vec<(u32, u32, u32)>);
-
-impl Kinds {
-    /// Notes a node's number. None: it is greater than those of its kind before, so that it is none of them.
-    fn may_have(&mut self, major: u32, minor: u32) -> Option<()> {
-        const PART: u32 = 64;
-        let of_kind =
-            |(its_major, part, _): &&mut (u32, u32, u32)| (*its_major, *part) == (major, minor / PART);
-        match self.0.iter_mut().find(of_kind) {
-            None => self.0.push((major, minor / PART, minor)),
-            Some((_, _, greatest)) if *greatest < minor => *greatest = minor,
-            Some(_) => return Some(()),
-        }
-        None
-    }
-}
-
-/// A text that is mostly the same as one of the last two times: nodes of two kinds come by turns.
-struct Repeated<K> {
-    made: [(Option<K>, String); 2],
-}
-
-impl<K> Default for Repeated<K> {
-    fn default() -> Self {
-        Self { made: [(None, String::new()), (None, String::new())] }
-    }
-}
-
-impl<K: Copy + PartialEq> Repeated<K> {
-    fn of(&mut self, key: K, write: impl FnOnce(&mut String, K)) -> &str {
-        let [last, other] = &mut self.made;
-        if last.0 == Some(key) {
-            return &self.made[0].1;
-        }
-        if other.0 != Some(key) {
-            other.0 = Some(key);
-            other.1.clear();
-            write(&mut other.1, key);
-        }
-        self.made.swap(0, 1);
-        &self.made[0].1
-    }
-}
-
-/// Whether a path is absolute, without `.`, `..` and doubled slashes.
-fn is_clean(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    let behind = bytes.get(1..).unwrap_or_default();
-    // Of each two bytes, without a branch, so that many are looked at at once.
-    let begins_a_part_to_drop =
-        |(one, next): (&u8, &u8)| (*one == b'/') & ((*next == b'/') | (*next == b'.'));
-    let drops = bytes.iter().zip(behind).fold(false, |any, pair| any | begins_a_part_to_drop(pair));
-    bytes.first() == Some(&b'/') && bytes.last() != Some(&b'/') && !drops
-}
-
 /// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
 pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    if is_clean(path) {
+    // Nearly all are.
+    let mut pairs = path.as_bytes().windows(2);
+    if path.starts_with('/') && !path.ends_with('/') && !pairs.any(|pair| matches!(pair, b"//" | b"/.")) {
         return Cow::Borrowed(path);
     }
     let mut parts = Vec::new();
@@ -391,30 +306,4 @@ pub(super) fn clean(path: &str) -> Cow<'_, str> {
 
 fn key_of(entry: &str) -> &str {
     entry.split_once('=').map_or(entry, |(key, _)| key)
-}
-
-pub(super) fn string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    write_string(&mut out, text);
-    out
-}
-
-/// A list of strings; None if it is empty, since the key can then be left out.
-pub(super) fn strings(texts: &mut dyn Iterator<Item = &str>) -> Option<String> {
-    let mut out = String::new();
-    for text in texts {
-        push(&mut out, &string(text));
-    }
-    (!out.is_empty()).then(|| format!("[{out}]"))
-}
-
-pub(super) fn push(out: &mut String, member: &str) {
-    comma(out);
-    out.push_str(member);
-}
-
-fn comma(out: &mut String) {
-    if !out.is_empty() {
-        out.push(',');
-    }
 }

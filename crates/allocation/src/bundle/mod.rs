@@ -24,7 +24,6 @@ mod rlimits;
 
 use std::borrow::Cow;
 
-pub use crate::splice::Edited;
 pub use entries::{Device, Mount};
 pub use error::Error;
 pub use inject::{Injection, Node, ProcessEdits};
@@ -114,7 +113,7 @@ impl<'a> Bundle<'a> {
 
     /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
     pub fn env(&self) -> impl Iterator<Item = &str> {
-        self.process.entries.iter().map(places::Entry::text)
+        self.process.entries.iter().map(|entry| &*entry.text)
     }
 
     /// The keys of `annotations`.
@@ -158,8 +157,7 @@ impl<'a> Bundle<'a> {
     /// The bundle is in doubt, or an entry is not a mount.
     pub fn mounts(&self) -> Result<Vec<Mount<'a>>, Error> {
         self.certain()?;
-        let mounts = entries::read_with_places(self.text, self.mounts, "mounts")?;
-        Ok(mounts.into_iter().map(|(_, mount)| mount).collect())
+        entries::read(self.text, self.mounts, "mounts")
     }
 
     /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.

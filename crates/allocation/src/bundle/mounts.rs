@@ -1,20 +1,21 @@
 //! `mounts`: what devices bring, the size of /dev/shm, and the machine's folders.
 
+use serde::Serialize;
+
 use super::{
     Error, Injection,
     entries::{self, Mount},
-    inject::{clean, push, string, strings},
+    inject::clean,
 };
 use crate::{
     json::Scanner,
-    splice::{Brackets, Members, Place, Splices},
+    splice::{Brackets, Members, Place, Splices, elements, json},
 };
 
 const SHM: &str = "/dev/shm";
 
 /// Adds the mounts that are not there yet. Returned is the whole list if the bundle has none. `warn` is told what is
 /// left out.
-#[inline(never)]
 pub(super) fn extend(
     text: &str,
     place: Place,
@@ -33,26 +34,30 @@ pub(super) fn extend(
             return Ok(None);
         }
     };
-    let mut missing = String::new();
+    let mut missing: Vec<New<'_>> = Vec::new();
     for (at, mount) in mounts.iter().enumerate() {
         let repeated = mounts.iter().take(at).any(|earlier| earlier == mount);
         if repeated || present.iter().any(|(_, present)| present.is(mount)) {
             continue;
         }
-        let mut options = mount.options.iter().map(|option| &**option);
-        add(&mut missing, &mount.container_path, mount.kind.as_deref(), &mount.host_path, &mut options);
+        missing.push(New {
+            destination: &mount.container_path,
+            kind: mount.kind.as_deref(),
+            source: &mount.host_path,
+            options: mount.options.iter().map(|option| &**option).collect(),
+        });
     }
-    if let Some(bytes) = shm_bytes {
-        let size = format!("size={bytes}");
+    let size = shm_bytes.map(|bytes| format!("size={bytes}"));
+    if let Some(size) = &size {
         // Of several, the last one covers the others.
         match present.iter().rfind(|(_, mount)| clean(&mount.destination) == SHM) {
             // As `runc spec` has it.
             None => {
-                let options = ["nosuid", "noexec", "nodev", "mode=1777", &size];
-                add(&mut missing, SHM, Some("tmpfs"), "shm", &mut options.into_iter());
+                let options = vec!["nosuid", "noexec", "nodev", "mode=1777", size];
+                missing.push(New { destination: SHM, kind: Some("tmpfs"), source: "shm", options });
             }
             Some((at, mount)) if mount.kind.as_deref() == Some("tmpfs") => {
-                resize(text, *at, &size, splices)?;
+                resize(text, *at, size, splices)?;
             }
             Some(_) => warn(
                 "its /dev/shm is no tmpfs of its own, and keeps its size: shm_bytes in the policy does not count here",
@@ -67,10 +72,21 @@ pub(super) fn extend(
             continue;
         }
         let (access, kept) = if folder.writable { ("rw", &[][..]) } else { ("ro", &*folder.kept) };
-        let mut options = ["rbind", access].into_iter().chain(kept.iter().copied());
-        add(&mut missing, &folder.path, Some("bind"), &folder.path, &mut options);
+        let options = [&["rbind", access], kept].concat();
+        missing.push(New { destination: &folder.path, kind: Some("bind"), source: &folder.path, options });
     }
-    Ok(splices.extend(place, Brackets::Array, missing))
+    Ok(splices.extend(place, Brackets::Array, elements(&missing)))
+}
+
+/// A mount that is added.
+#[derive(Serialize)]
+struct New<'m> {
+    destination: &'m str,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'m str>,
+    source: &'m str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    options: Vec<&'m str>,
 }
 
 /// The mount in which a path of the container lies, and the path in it: of several the last one, which covers the others.
@@ -102,21 +118,6 @@ fn no_folders(error: &Error) -> String {
     format!("the policy's folders are not mounted, since its mounts cannot be edited: {error}")
 }
 
-fn add(
-    out: &mut String,
-    destination: &str,
-    kind: Option<&str>,
-    source: &str,
-    options: &mut dyn Iterator<Item = &str>,
-) {
-    let mut members = Members::default();
-    members.add("destination", Some(string(destination)));
-    members.add("type", kind.map(string));
-    members.add("source", Some(string(source)));
-    members.add("options", strings(options));
-    push(out, &["{", &members.0, "}"].concat());
-}
-
 /// Puts the option in place of each size that the mount at this offset has, or behind its others.
 fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<(), Error> {
     let (mut options, mut has_size) = (Place::Absent, false);
@@ -132,7 +133,7 @@ fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<()
                 let is = option.decode();
                 has_size |= is.starts_with("size=");
                 if is.starts_with("size=") && is != size {
-                    splices.replace(option.span, string(size));
+                    splices.replace(option.span, json(size));
                 }
                 Ok(())
             })?),
@@ -141,7 +142,7 @@ fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<()
     })?;
     if !has_size {
         let mut members = Members::default();
-        members.add("options", splices.extend(options, Brackets::Array, string(size)));
+        members.add("options", splices.extend(options, Brackets::Array, json(size)));
         splices.extend(Place::Here(mount), Brackets::Object, members.0);
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Error;
 use crate::{
-    json::{Container, Fault, Scanner, Span, Text},
+    json::{Container, Fault, Scanner, Span},
     splice::{Brackets, Place},
 };
 
@@ -89,41 +89,11 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// An entry of `process.env`.
+/// An entry of `process.env`: what it says, and where it stands, with its quotation marks.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry<'a> {
-    /// As it stands in the text: nearly all.
-    Plain(&'a str),
-    /// What it says, and where it stands, with an escape in it.
-    Escaped(Box<(String, Span)>),
-}
-
-impl<'a> Entry<'a> {
-    fn of(entry: Text<'a>) -> Self {
-        match entry.decode() {
-            Cow::Borrowed(text) => Self::Plain(text),
-            Cow::Owned(text) => Self::Escaped(Box::new((text, entry.span))),
-        }
-    }
-
-    /// What it says.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Plain(text) => text,
-            Self::Escaped(escaped) => &escaped.0,
-        }
-    }
-
-    /// Where it stands, with its quotation marks, in the text of which it is an entry.
-    pub(crate) fn span(&self, whole: &str) -> Span {
-        match self {
-            Self::Plain(text) => {
-                let start = text.as_ptr().addr() - whole.as_ptr().addr() - 1;
-                Span { start, end: start + text.len() + 2 }
-            }
-            Self::Escaped(escaped) => escaped.1,
-        }
-    }
+pub(crate) struct Entry<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) span: Span,
 }
 
 /// The places in a process object.
@@ -152,10 +122,8 @@ impl<'a> Process<'a> {
                         if scanner.peek()? != b'"' {
                             return doubt.wrong_type(scanner, key, "an array of strings");
                         }
-                        entries.push(Entry::of(scanner.string()?));
-                        while scanner.has_another_string() {
-                            entries.push(Entry::of(scanner.string()?));
-                        }
+                        let entry = scanner.string()?;
+                        entries.push(Entry { text: entry.decode(), span: entry.span });
                         Ok(())
                     })
                 })

@@ -36,7 +36,6 @@ fn limit(scanner: &mut Scanner<'_>) -> Result<(u64, Span), Fault> {
 
 /// Raises the limits on locked memory that are lower than this many bytes. Returned is the whole list if the
 /// process has none.
-#[inline(never)]
 pub(super) fn extend(
     text: &str,
     process: Container,

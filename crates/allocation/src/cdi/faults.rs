@@ -1,9 +1,10 @@
 //! What is wrong with a spec by the rules of CDI.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use super::{DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec, grammar, version};
-use crate::{EachOnce, Quoted};
+use super::{DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec, version};
+use crate::Quoted;
 
 /// One thing that is wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl Spec<'_> {
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Faults(Vec::new());
         self.version_faults(&mut faults);
-        if let Some(problem) = grammar::kind_problem(&self.kind) {
+        if let Some(problem) = kind_problem(&self.kind) {
             faults.add(&"kind", format!("{}: {problem}", Quoted(&self.kind)));
         }
         faults.unknown(&"the spec", &self.unknown);
@@ -52,30 +53,25 @@ impl Spec<'_> {
         if self.devices.is_empty() {
             faults.add(&"devices", "there must be at least one".into());
         }
-        let mut names = EachOnce::with_capacity(self.devices.len());
-        // Of each name the place of its first device.
-        let mut firsts = Vec::with_capacity(self.devices.len());
+        let mut firsts: HashMap<&str, usize> = HashMap::with_capacity(self.devices.len());
         for (index, device) in self.devices.iter().enumerate() {
             let at = &format_args!("devices[{index}]");
-            if !grammar::is_device_name(&device.name) {
+            if !is_device_name(&device.name) {
                 let rule = "letters and digits, and between them also _, -, . and :";
                 faults.add(at, format!("the name {} is not {rule}", Quoted(&device.name)));
             }
-            match names.add(&device.name) {
-                Ok(()) => firsts.push(index),
-                Err(place) => {
-                    let (name, first) =
-                        (Quoted(&device.name), firsts.get(place).copied().unwrap_or_default());
-                    faults.add(
-                        at,
-                        format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
-                    );
-                }
+            let first = *firsts.entry(&device.name).or_insert(index);
+            if first != index {
+                let name = Quoted(&device.name);
+                faults.add(
+                    at,
+                    format!("the name {name} is taken by devices[{first}], which voids the whole spec"),
+                );
             }
             if device.edits.is_empty() {
                 faults.add(at, "containerEdits must have something in it".into());
             }
-            faults.unknown(at, &device.more.unknown);
+            faults.unknown(at, &device.unknown);
             edit_faults(&format_args!("{at}.containerEdits"), &device.edits, faults);
         }
     }
@@ -101,53 +97,44 @@ impl Faults {
     }
 
     fn env(&mut self, at: &dyn fmt::Display, env: &[std::borrow::Cow<'_, str>]) {
-        for entry in env.iter().filter(|entry| !grammar::is_env(entry)) {
+        for entry in env.iter().filter(|entry| !is_env(entry)) {
             self.add(at, format!("the environment {} is not KEY=VALUE", Quoted(entry)));
         }
     }
 }
 
 fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
-    faults.env(at, &edits.more.env);
-    for (index, node) in edits.device_nodes.iter().enumerate().filter(|(_, node)| !is_plain(node)) {
+    faults.env(at, &edits.env);
+    for (index, node) in edits.device_nodes.iter().enumerate() {
         node_faults(&format_args!("{at}.deviceNodes[{index}]"), node, faults);
     }
-    if edits.more.is_nothing() {
-        return;
-    }
-    for (index, mount) in edits.more.mounts.iter().enumerate() {
+    for (index, mount) in edits.mounts.iter().enumerate() {
         mount_faults(&format_args!("{at}.mounts[{index}]"), mount, faults);
     }
-    for (index, hook) in edits.more.hooks.iter().enumerate() {
+    for (index, hook) in edits.hooks.iter().enumerate() {
         hook_faults(&format_args!("{at}.hooks[{index}]"), hook, faults);
     }
-    let unknown = edits.more.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
+    let unknown = edits.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
     faults.unknown(at, unknown);
-}
-
-/// Whether a node has nothing in it that could be wrong, as those have that rocworker writes.
-fn is_plain(node: &DeviceNode<'_>) -> bool {
-    let DeviceNode { path, permissions, more, .. } = node;
-    path.starts_with('/') && permissions.as_deref() == Some("rw") && more.is_nothing()
 }
 
 fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults) {
     faults.absolute(at, "path", &node.path);
-    if let Some(path) = &node.more.host_path {
+    if let Some(path) = &node.host_path {
         faults.absolute(at, "hostPath", path);
     }
-    if let Some(kind) = node.more.kind.as_deref().filter(|kind| !["b", "c", "u", "p"].contains(kind)) {
+    if let Some(kind) = node.kind.as_deref().filter(|kind| !["b", "c", "u", "p"].contains(kind)) {
         faults.add(at, format!("the type {} is none of b, c, u and p", Quoted(kind)));
     }
-    for (what, number) in [("major", node.more.major), ("minor", node.more.minor)] {
+    for (what, number) in [("major", node.major), ("minor", node.minor)] {
         if let Some(number) = number.filter(|number| *number < 0) {
             faults.add(at, format!("the {what} {number} is negative"));
         }
     }
-    if let Some(permissions) = node.permissions.as_deref().filter(|set| !grammar::is_permissions(set)) {
+    if let Some(permissions) = node.permissions.as_deref().filter(|set| !is_permissions(set)) {
         faults.add(at, format!("the permissions {} are not some of rwm", Quoted(permissions)));
     }
-    faults.unknown(at, &node.more.unknown);
+    faults.unknown(at, &node.unknown);
 }
 
 fn mount_faults(at: &dyn fmt::Display, mount: &Mount<'_>, faults: &mut Faults) {
@@ -171,4 +158,43 @@ fn hook_faults(at: &dyn fmt::Display, hook: &Hook<'_>, faults: &mut Faults) {
         faults.add(at, format!("the timeout {timeout} is not above 0"));
     }
     faults.unknown(at, &hook.unknown);
+}
+
+// The names of CDI (SPEC.md, "Kind" and "CDI Devices").
+
+/// Why a kind is none, if it is none: `vendor/class`, each beginning with a letter and ending with a
+/// letter or digit.
+fn kind_problem(kind: &str) -> Option<&'static str> {
+    match kind.split_once('/') {
+        None => Some("it is not of the form vendor/class"),
+        Some((vendor, _)) if !is_name(vendor, false, "_-.") => Some(
+            "the vendor must begin with a letter, end with a letter or digit, and have only those, _, - and .",
+        ),
+        Some((_, class)) if !is_name(class, false, "_-.") => Some(
+            "the class must begin with a letter, end with a letter or digit, and have only those, _, - and .",
+        ),
+        Some(_) => None,
+    }
+}
+
+/// Whether this can be a device's name: letters and digits, between them also `_`, `-`, `.` and `:`.
+fn is_device_name(name: &str) -> bool {
+    is_name(name, true, "_-.:")
+}
+
+fn is_name(name: &str, may_begin_with_digit: bool, between: &str) -> bool {
+    let (Some(first), Some(last)) = (name.as_bytes().first(), name.as_bytes().last()) else { return false };
+    (first.is_ascii_alphabetic() || may_begin_with_digit && first.is_ascii_digit())
+        && last.is_ascii_alphanumeric()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || between.as_bytes().contains(&b))
+}
+
+/// Whether this is `KEY=VALUE`.
+fn is_env(entry: &str) -> bool {
+    entry.find('=').is_some_and(|at| at > 0)
+}
+
+/// Whether these are permissions of the device cgroup: some of `rwm`, or `none`.
+fn is_permissions(permissions: &str) -> bool {
+    permissions == "none" || permissions.chars().all(|c| "rwm".contains(c))
 }

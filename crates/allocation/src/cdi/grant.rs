@@ -1,9 +1,10 @@
 //! The edits of the devices that a container gets.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::{DeviceNode, Edits, Hook, Mount, Spec};
-use crate::{EachOnce, Quoted};
+use crate::Quoted;
 
 /// The edits of some devices of a spec and its global ones, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,11 +60,8 @@ impl<'a> Spec<'a> {
     {
         let mut devices = devices.into_iter().peekable();
         // A card node and a render node each, and /dev/kfd.
-        let expected = 2 * devices.size_hint().0 + 1;
-        let mut collected = Collected {
-            grant: Grant { nodes: Vec::with_capacity(expected), ..Grant::default() },
-            paths: EachOnce::with_capacity(expected),
-        };
+        let nodes = HashMap::with_capacity(2 * devices.size_hint().0 + 1);
+        let mut collected = Collected { nodes, grant: Grant::default() };
         if devices.peek().is_some() {
             collected.add(None, &self.edits)?;
         }
@@ -77,31 +75,28 @@ impl<'a> Spec<'a> {
 
 struct Collected<'s> {
     grant: Grant<'s>,
-    /// Of its nodes, in their order.
-    paths: EachOnce<'s>,
+    /// Its nodes by their paths in the container.
+    nodes: HashMap<&'s str, &'s DeviceNode<'s>>,
 }
 
 impl<'s> Collected<'s> {
     fn add(&mut self, device: Option<&str>, edits: &'s Edits<'s>) -> Result<(), GrantError> {
-        if let Some(edit) = edits.more.others.first() {
+        if let Some(edit) = edits.others.first() {
             return Err(GrantError::Unsupported { device: device.map(str::to_owned), edit: edit.clone() });
         }
         for node in &edits.device_nodes {
-            match self.paths.add(&node.path) {
-                Ok(()) => self.grant.nodes.push(node),
-                Err(place) if self.grant.nodes.get(place).is_none_or(|earlier| *earlier != node) => {
+            match self.nodes.insert(&node.path, node) {
+                None => self.grant.nodes.push(node),
+                Some(earlier) if earlier != node => {
                     return Err(GrantError::Conflict { path: node.path.to_string() });
                 }
-                Err(_) => {}
+                Some(_) => {}
             }
         }
-        if edits.more.is_nothing() {
-            return Ok(());
-        }
-        add_missing(&mut self.grant.env, edits.more.env.iter().map(|entry| &**entry));
-        add_missing(&mut self.grant.mounts, &edits.more.mounts);
-        add_missing(&mut self.grant.hooks, &edits.more.hooks);
-        add_missing(&mut self.grant.additional_gids, edits.more.additional_gids.iter().copied());
+        add_missing(&mut self.grant.env, edits.env.iter().map(|entry| &**entry));
+        add_missing(&mut self.grant.mounts, &edits.mounts);
+        add_missing(&mut self.grant.hooks, &edits.hooks);
+        add_missing(&mut self.grant.additional_gids, edits.additional_gids.iter().copied());
         Ok(())
     }
 }

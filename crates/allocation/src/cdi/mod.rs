@@ -5,13 +5,10 @@
 //! spec of 64 partitions at each create.
 
 mod faults;
-mod grammar;
 mod grant;
 mod outline;
 mod read;
-mod seldom;
 mod version;
-mod written;
 
 use std::{borrow::Cow, fmt};
 
@@ -20,7 +17,6 @@ use crate::json::{Misread, whole};
 pub use faults::Fault;
 pub use grant::{Grant, GrantError};
 pub use outline::Outline;
-pub use seldom::{MoreEdits, MoreOfDevice, MoreOfNode, Seldom};
 
 /// The hooks that the OCI runtime-spec knows.
 pub const HOOK_NAMES: [&str; 6] =
@@ -50,14 +46,24 @@ pub struct Spec<'a> {
 pub struct Device<'a> {
     pub name: Cow<'a, str>,
     pub edits: Edits<'a>,
-    pub more: Seldom<MoreOfDevice>,
+    /// Whether there are annotations, which need 0.6.0.
+    pub annotated: bool,
+    /// Keys that CDI does not know.
+    pub unknown: Vec<String>,
 }
 
 /// What is to be changed in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits<'a> {
     pub device_nodes: Vec<DeviceNode<'a>>,
-    pub more: Seldom<MoreEdits<'a>>,
+    /// `KEY=VALUE`.
+    pub env: Vec<Cow<'a, str>>,
+    pub mounts: Vec<Mount<'a>>,
+    pub hooks: Vec<Hook<'a>>,
+    /// Host gids.
+    pub additional_gids: Vec<u32>,
+    /// Kinds of edits that are not read here, by name: `netDevices`, `intelRdt`, and what CDI does not know.
+    pub others: Vec<String>,
 }
 
 /// A device node.
@@ -65,20 +71,29 @@ pub struct Edits<'a> {
 pub struct DeviceNode<'a> {
     /// The path in the container.
     pub path: Cow<'a, str>,
+    /// The path on the host, where it is another one: see [`DeviceNode::host`].
+    pub host_path: Option<Cow<'a, str>>,
+    /// `type`: `c`, `b`, `u` or `p`; None: as the host's node is.
+    pub kind: Option<Cow<'a, str>>,
+    /// None: as the host's node has it.
+    pub major: Option<i64>,
+    pub minor: Option<i64>,
+    pub uid: Option<u32>,
     /// Permission bits.
     pub file_mode: Option<u32>,
     /// None: the engine decides, and docker takes 0.
     pub gid: Option<u32>,
     /// See [`DeviceNode::access`].
     pub permissions: Option<Cow<'a, str>>,
-    pub more: Seldom<MoreOfNode<'a>>,
+    /// Keys that CDI does not know.
+    pub unknown: Vec<String>,
 }
 
 impl DeviceNode<'_> {
     /// The path of the host's node.
     #[must_use]
     pub fn host(&self) -> &str {
-        match &self.more.host_path {
+        match &self.host_path {
             Some(path) if !path.is_empty() => path,
             _ => &self.path,
         }
@@ -99,14 +114,7 @@ impl Edits<'_> {
     /// Whether there is nothing to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { device_nodes, more } = self;
-        let MoreEdits { env, mounts, hooks, additional_gids, others } = &**more;
-        device_nodes.is_empty()
-            && env.is_empty()
-            && mounts.is_empty()
-            && hooks.is_empty()
-            && additional_gids.is_empty()
-            && others.is_empty()
+        *self == Self::default()
     }
 }
 

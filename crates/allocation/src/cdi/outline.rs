@@ -3,11 +3,12 @@
 //! The wrapper gives a container few of the devices that a spec has under three names each: it reads the edits
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
+use std::collections::HashSet;
 
-use super::{Device, Edits, Error, Fault, Spec, read, written};
+use super::{Device, Edits, Error, Fault, Spec, read};
 use crate::{
-    EachOnce, Quoted, Render,
+    Quoted, Render,
     json::{self, Misread, Scanner, Span, keyed, object, whole},
 };
 
@@ -22,7 +23,7 @@ pub struct Outline<'a> {
 #[derive(Clone, Debug)]
 struct Named<'a> {
     name: Cow<'a, str>,
-    renders: Range<usize>,
+    renders: Vec<Render>,
     whole: Span,
 }
 
@@ -33,8 +34,6 @@ struct Top<'a> {
     kind: Cow<'a, str>,
     annotated: bool,
     devices: Vec<Named<'a>>,
-    /// Of all devices, one behind the other.
-    renders: Vec<Render>,
     edits: Option<Span>,
     unknown: Vec<String>,
 }
@@ -43,37 +42,16 @@ keyed!(Top<'a>, required [], |top, scanner| {
     "cdiVersion" => top.version = scanner.text()?,
     "kind" => top.kind = scanner.text()?,
     "annotations" => top.annotated = read::annotated(scanner)?,
-    "devices" => {
-        // As many as so long a text has as rocworker writes it: a list that grows leaves memory behind.
-        let length = scanner.whole().len();
-        top.renders.reserve(length / 144);
-        let (devices, renders) = (&mut top.devices, &mut top.renders);
-        devices.reserve(length / 320);
-        scanner.each(|scanner| {
-            devices.push(device(scanner, renders)?);
-            Ok(())
-        })?;
-    },
+    "devices" => top.devices = scanner.list(device)?,
     "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
 }, |top, key| {
     top.unknown.push(key.decode().into_owned());
     Ok(())
 });
 
-/// Goes past a device and adds its render nodes to the others.
-fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Named<'a>, json::Fault> {
-    scanner.peek()?;
-    let (start, begin) = (scanner.offset(), renders.len());
-    let found = |node: written::Node<'_>| {
-        if let Some(render) = node.render() {
-            renders.push(render);
-        }
-    };
-    if let Some(name) = written::device(scanner, found) {
-        let whole = Span { start, end: scanner.offset() };
-        return Ok(Named { name: name.into(), renders: begin..renders.len(), whole });
-    }
-    renders.truncate(begin);
+/// Goes past a device.
+fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
+    let mut renders = Vec::new();
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
@@ -93,15 +71,11 @@ fn device<'a>(scanner: &mut Scanner<'a>, renders: &mut Vec<Render>) -> Result<Na
             scanner.skip().map(drop)
         }
     })?;
-    Ok(Named { name, renders: begin..renders.len(), whole: object.span })
+    Ok(Named { name, renders, whole: object.span })
 }
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
-    scanner.peek()?;
-    if let Some(node) = written::node(scanner) {
-        return Ok(node.render());
-    }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
         if key.is("path") {
@@ -128,10 +102,7 @@ impl<'a> Outline<'a> {
 
     /// The devices in the spec's order: name and render nodes.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &[Render])> {
-        self.top
-            .devices
-            .iter()
-            .map(|device| (&*device.name, self.top.renders.get(device.renders.clone()).unwrap_or_default()))
+        self.top.devices.iter().map(|device| (&*device.name, &*device.renders))
     }
 
     /// The spec with nothing but these devices (places in [`Outline::devices`]) in it, in this order, and with
@@ -142,15 +113,9 @@ impl<'a> Outline<'a> {
     pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
         let read = || {
             let at = |span: Span| Scanner::at(self.text, span.start);
-            let places = places.into_iter();
-            let mut devices = Vec::with_capacity(places.size_hint().0);
-            for device in places.filter_map(|place| self.top.devices.get(place)) {
-                let mut scanner = at(device.whole);
-                devices.push(match written::whole_device(&mut scanner) {
-                    Some(device) => device,
-                    None => object::<Device<'a>>(&mut scanner)?,
-                });
-            }
+            let devices = places.into_iter().filter_map(|place| self.top.devices.get(place));
+            let devices = devices.map(|device| object::<Device<'a>>(&mut at(device.whole)));
+            let devices = devices.collect::<Result<Vec<_>, _>>()?;
             let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };
@@ -169,8 +134,8 @@ impl<'a> Outline<'a> {
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         let devices = &self.top.devices;
-        let mut names = EachOnce::with_capacity(devices.len());
-        let (at, twice) = devices.iter().enumerate().find(|(_, device)| names.add(&device.name).is_err())?;
+        let mut names = HashSet::with_capacity(devices.len());
+        let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),
             problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),

@@ -1,36 +1,12 @@
 //! The objects of a spec. Keys that CDI does not know are kept by name: what they ask for is not given.
 
-use super::{Device, DeviceNode, Edits, Hook, Mount, Spec, written};
+use super::{Device, DeviceNode, Edits, Hook, Mount, Spec};
 use crate::json::{Fault, Scanner, Text, keyed, object};
 
 /// Whether there is any annotation: of these, nothing else matters here.
 pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     let annotations = scanner.optional(|scanner| scanner.object_of(|scanner, _| scanner.skip().map(drop)))?;
     Ok(annotations.is_some_and(|annotations| !annotations.empty))
-}
-
-/// A card node and a render node are what most devices have.
-fn device_nodes<'a>(scanner: &mut Scanner<'a>) -> Result<Vec<DeviceNode<'a>>, Fault> {
-    let mut list = Vec::with_capacity(2);
-    scanner.each(|scanner| {
-        scanner.peek()?;
-        list.push(match written::node(scanner) {
-            Some(node) => node.into(),
-            None => object(scanner)?,
-        });
-        Ok(())
-    })?;
-    Ok(list)
-}
-
-/// To the compiler this is what reads a bundle's list of groups, and stands with that (layout.ld of the wrapper).
-fn gids(scanner: &mut Scanner<'_>) -> Result<Vec<u32>, Fault> {
-    let mut gids = Vec::new();
-    scanner.each(|scanner| {
-        gids.push(scanner.integer()?);
-        Ok(())
-    })?;
-    Ok(gids)
 }
 
 fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
@@ -48,29 +24,29 @@ keyed!(Spec<'a>, required [], |spec, scanner| {
 
 keyed!(Device<'a>, required [], |device, scanner| {
     "name" => device.name = scanner.text()?,
-    "annotations" => device.more.annotated = annotated(scanner)?,
+    "annotations" => device.annotated = annotated(scanner)?,
     "containerEdits" => device.edits = object(scanner)?,
-}, |device, key| note(&mut device.more.unknown, key));
+}, |device, key| note(&mut device.unknown, key));
 
 keyed!(Edits<'a>, required [], |edits, scanner| {
-    "env" => edits.more.env = scanner.texts()?,
-    "deviceNodes" => edits.device_nodes = device_nodes(scanner)?,
-    "mounts" => edits.more.mounts = scanner.list(object)?,
-    "hooks" => edits.more.hooks = scanner.list(object)?,
-    "additionalGids" => edits.more.additional_gids = gids(scanner)?,
-}, |edits, key| note(&mut edits.more.others, key));
+    "env" => edits.env = scanner.texts()?,
+    "deviceNodes" => edits.device_nodes = scanner.list(object)?,
+    "mounts" => edits.mounts = scanner.list(object)?,
+    "hooks" => edits.hooks = scanner.list(object)?,
+    "additionalGids" => edits.additional_gids = scanner.list(Scanner::integer)?,
+}, |edits, key| note(&mut edits.others, key));
 
 keyed!(DeviceNode<'a>, required [], |node, scanner| {
     "path" => node.path = scanner.text()?,
-    "hostPath" => node.more.host_path = scanner.optional(Scanner::text)?,
-    "type" => node.more.kind = scanner.optional(Scanner::text)?,
-    "major" => node.more.major = scanner.optional(Scanner::integer)?,
-    "minor" => node.more.minor = scanner.optional(Scanner::integer)?,
+    "hostPath" => node.host_path = scanner.optional(Scanner::text)?,
+    "type" => node.kind = scanner.optional(Scanner::text)?,
+    "major" => node.major = scanner.optional(Scanner::integer)?,
+    "minor" => node.minor = scanner.optional(Scanner::integer)?,
     "fileMode" => node.file_mode = scanner.optional(Scanner::integer)?,
     "permissions" => node.permissions = scanner.optional(Scanner::text)?,
-    "uid" => node.more.uid = scanner.optional(Scanner::integer)?,
+    "uid" => node.uid = scanner.optional(Scanner::integer)?,
     "gid" => node.gid = scanner.optional(Scanner::integer)?,
-}, |node, key| note(&mut node.more.unknown, key));
+}, |node, key| note(&mut node.unknown, key));
 
 keyed!(Mount<'a>, required [], |mount, scanner| {
     "hostPath" => mount.host_path = scanner.text()?,

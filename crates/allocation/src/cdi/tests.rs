@@ -38,21 +38,7 @@ fn reads_what_rocworker_writes_without_copying_it() {
     assert!(matches!(node.path, Cow::Borrowed("/dev/dri/renderD128")));
     assert_eq!((node.host(), node.access()), ("/dev/dri/renderD128", "rw"));
     assert_eq!((node.file_mode, node.gid), (Some(0o660), Some(992)));
-    assert_eq!((&node.more.kind, node.more.major, node.more.minor), (&None, None, None));
-}
-
-/// A create has hundreds of them, and each page of memory costs as much as a call of the kernel.
-#[test]
-fn what_is_seldom_there_takes_no_room_and_says_nothing() {
-    assert_eq!((size_of::<DeviceNode<'_>>(), size_of::<Device<'_>>()), (72, 64));
-    let spec = Spec::parse(AMD).unwrap();
-    let node = &spec.devices[0].edits.device_nodes[1];
-    let mut same = node.clone();
-    same.more.host_path = None;
-    assert_eq!(&same, node);
-    same.more.host_path = Some("/dev/other".into());
-    assert_ne!(&same, node);
-    assert_eq!((same.host(), node.host()), ("/dev/other", "/dev/dri/renderD128"));
+    assert_eq!((&node.kind, node.major, node.minor), (&None, None, None));
 }
 
 #[test]
@@ -70,16 +56,10 @@ fn reads_every_key_of_a_node_a_mount_and_a_hook() {
     let edits = &spec.devices[0].edits;
     let node = &edits.device_nodes[0];
     assert_eq!((node.host(), node.access()), ("/dev/b", ""));
-    assert_eq!(
-        (node.more.major, node.more.minor, node.more.uid, node.gid),
-        (Some(1), Some(5), Some(7), Some(8))
-    );
-    assert_eq!(
-        (&*edits.more.mounts[0].container_path, edits.more.mounts[0].kind.as_deref()),
-        ("/b/c", Some("bind"))
-    );
-    assert_eq!((&*edits.more.hooks[0].name, edits.more.hooks[0].timeout), ("poststop", Some(3)));
-    assert_eq!((&edits.more.env[..], &edits.more.additional_gids[..]), (&["K=V".into()][..], &[44][..]));
+    assert_eq!((node.major, node.minor, node.uid, node.gid), (Some(1), Some(5), Some(7), Some(8)));
+    assert_eq!((&*edits.mounts[0].container_path, edits.mounts[0].kind.as_deref()), ("/b/c", Some("bind")));
+    assert_eq!((&*edits.hooks[0].name, edits.hooks[0].timeout), ("poststop", Some(3)));
+    assert_eq!((&edits.env[..], &edits.additional_gids[..]), (&["K=V".into()][..], &[44][..]));
 }
 
 #[test]
@@ -332,24 +312,6 @@ fn a_node_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
         let compact = text.replace("{ ", "{").replace(" }", "}").replace(", ", ",");
         assert_eq!(nodes(&text).ok(), nodes(&compact).ok(), "{text}");
     }
-}
-
-#[test]
-fn the_template_spells_nodes_as_they_are_read_at_once() {
-    let template = include_str!("../../../../templates/cdi/amd.json");
-    let nodes: Vec<&str> = template.lines().filter(|line| line.contains("node.path")).collect();
-    assert_eq!(nodes.len(), 2);
-    for node in nodes {
-        let node = node.replace("{{ node.path }}", r#""/dev/kfd""#).replace("{{ node.mode }}", "432");
-        let node = node.replace("{{ node.gid }}", "992");
-        let (node, _) = node.trim_start().split_once("{%").unwrap();
-        assert!(written::node(&mut crate::json::Scanner::new(node)).is_some(), "{node}");
-    }
-    let device = as_the_template_has_it("0");
-    let mut scanner = crate::json::Scanner::new(&device);
-    let mut paths = Vec::new();
-    assert_eq!(written::device(&mut scanner, |node| paths.push(node.path())), Some("0"), "{device}");
-    assert_eq!((paths, scanner.offset()), (vec!["/dev/dri/card1", "/dev/dri/renderD128"], device.len()));
 }
 
 /// A device with two nodes, by the template's own lines.

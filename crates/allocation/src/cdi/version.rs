@@ -13,24 +13,24 @@ impl Spec<'_> {
     /// Whether `intelRdt` needs 1.1.0 depends on what is in it, which is not read here: 0.7.0 is its lowest.
     #[must_use]
     pub fn minimum_version(&self) -> &'static str {
-        let has_other = |edits: &Edits<'_>, name: &str| edits.more.others.iter().any(|other| other == name);
+        let has_other = |edits: &Edits<'_>, name: &str| edits.others.iter().any(|other| other == name);
         if self.any_edits(|edits| has_other(edits, "netDevices")) {
             return "1.1.0";
         }
-        if self.any_edits(|edits| !edits.more.additional_gids.is_empty() || has_other(edits, "intelRdt")) {
+        if self.any_edits(|edits| !edits.additional_gids.is_empty() || has_other(edits, "intelRdt")) {
             return "0.7.0";
         }
         let class_has_a_dot = self.kind.split_once('/').is_some_and(|(_, class)| class.contains('.'));
-        if class_has_a_dot || self.annotated || self.devices.iter().any(|device| device.more.annotated) {
+        if class_has_a_dot || self.annotated || self.devices.iter().any(|device| device.annotated) {
             return "0.6.0";
         }
         let leads_with_a_digit = |device: &Device<'_>| device.name.starts_with(|c: char| c.is_ascii_digit());
         let has_a_host_path =
-            |edits: &Edits<'_>| edits.device_nodes.iter().any(|node| node.more.host_path.is_some());
+            |edits: &Edits<'_>| edits.device_nodes.iter().any(|node| node.host_path.is_some());
         if self.devices.iter().any(leads_with_a_digit) || self.any_edits(has_a_host_path) {
             return "0.5.0";
         }
-        if self.any_edits(|edits| edits.more.mounts.iter().any(|mount| mount.kind.is_some())) {
+        if self.any_edits(|edits| edits.mounts.iter().any(|mount| mount.kind.is_some())) {
             return "0.4.0";
         }
         "0.3.0"

@@ -43,41 +43,11 @@ pub(crate) fn object<'a, T: Keyed<'a>>(scanner: &mut Scanner<'a>) -> Result<T, F
         value.other(key)?;
         scanner.skip().map(drop)
     })?;
-    // Nearly all have them, which is seen without looking at one.
-    let all = const { places(T::REQUIRED, T::KEYS) };
-    if seen.0 & all == all {
-        return Ok(value);
-    }
     let has = |key: &str| T::KEYS.iter().zip(0..).any(|(known, at)| *known == key && seen.0 & (1 << at) != 0);
     match T::REQUIRED.iter().find(|key| !has(key)) {
         Some(key) => Err(Fault::Missing { offset, key }),
         None => Ok(value),
     }
-}
-
-/// A bit for each place in `keys` where one of `some` stands.
-const fn places(some: &[&str], keys: &[&str]) -> u32 {
-    let (mut places, mut at) = (0, 0);
-    while at < keys.len() {
-        let mut which = 0;
-        while which < some.len() {
-            if is_same(some[which].as_bytes(), keys[at].as_bytes()) {
-                places |= 1 << at;
-            }
-            which += 1;
-        }
-        at += 1;
-    }
-    places
-}
-
-/// `==`, which is not to be had in a constant.
-const fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at == one.len() && at == other.len()
 }
 
 /// Reads a text that is one object and nothing else.

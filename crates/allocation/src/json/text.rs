@@ -1,5 +1,4 @@
 //! Strings: what they say, and which key they are.
-#![allow(unsafe_code, reason = "what is ASCII is text, which the library takes several times as long to see")]
 
 use std::borrow::Cow;
 
@@ -21,13 +20,7 @@ impl<'a> Text<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// What the string says, where it has no escapes.
-    pub(crate) fn plain(self) -> Option<&'a str> {
-        (!self.escaped).then_some(self.raw)
-    }
-
     /// Whether the string says exactly this.
-    #[inline(always)]
     pub(crate) fn is(self, text: &str) -> bool {
         if self.escaped { self.decode() == text } else { self.raw == text }
     }
@@ -49,24 +42,6 @@ fn fold(c: char) -> char {
         '\u{212a}' => 'k',
         c => c.to_ascii_lowercase(),
     }
-}
-
-/// Bytes as text; None: they are none. Policies, specs and bundles are ASCII but for what somebody wrote into them.
-#[must_use]
-pub fn as_text(bytes: &[u8]) -> Option<&str> {
-    if bytes.is_ascii() {
-        // SAFETY: what is ASCII is UTF-8.
-        return Some(unsafe { std::str::from_utf8_unchecked(bytes) });
-    }
-    std::str::from_utf8(bytes).ok()
-}
-
-/// The same of bytes of its own.
-#[must_use]
-pub fn into_text(bytes: Vec<u8>) -> Option<String> {
-    as_text(&bytes)?;
-    // SAFETY: they were just seen to be text.
-    Some(unsafe { String::from_utf8_unchecked(bytes) })
 }
 
 fn unescape(raw: &str) -> String {

@@ -11,7 +11,6 @@ impl<'a> Scanner<'a> {
         Err(Fault::Unwanted { offset: self.offset(), expected })
     }
 
-    #[inline(never)]
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
         match self.peek()? {
             b'"' => self.string().map(Text::decode),
@@ -45,7 +44,6 @@ impl<'a> Scanner<'a> {
     }
 
     /// A whole number of the type's range, in plain digits.
-    #[inline(never)]
     pub(crate) fn integer<T: FromStr>(&mut self) -> Result<T, Fault> {
         let expected = "a whole number in its range";
         let (b'-' | b'0'..=b'9') = self.peek()? else { return self.unwanted(expected) };
@@ -78,13 +76,12 @@ impl<'a> Scanner<'a> {
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
-        let mut list = Vec::new();
+        // Most lists are short, and their elements large.
+        let mut list = Vec::with_capacity(2);
         self.each(|scanner| {
             list.push(read(scanner)?);
             Ok(())
         })?;
-        // Room for what never comes would be most of the memory of a list of few large things.
-        list.shrink_to_fit();
         Ok(list)
     }
 

@@ -30,7 +30,7 @@ const STORED: &str = r#"{"schema_version":1,"id":"6f2e-build","root":"/run/runc"
 /// Records outlive an update of the wrapper, so these bytes stay readable.
 #[test]
 fn is_stored_in_this_form() {
-    assert_eq!(record().to_json(), STORED);
+    assert_eq!(record().to_json().unwrap(), STORED);
     assert_eq!(Record::parse(STORED).unwrap(), record());
 }
 
@@ -47,7 +47,7 @@ fn what_a_process_is_given_besides_is_of_version_2() {
         r#""creator""#,
         r#""env_unless_set":"HSA_OVERRIDE_GFX_VERSION=11.0.0","memlock_bytes":18446744073709551615,"creator""#,
     );
-    assert_eq!(second.to_json(), stored);
+    assert_eq!(second.to_json().unwrap(), stored);
     assert_eq!(Record::parse(&stored).unwrap(), second);
     assert_eq!(version_of(&record().process_edits()), 1);
     assert_eq!(version_of(&second.process_edits()), 2);
@@ -114,15 +114,10 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 proptest! {
-    /// What is written without serde is what serde reads, and but for its spelling of control characters what it writes.
     #[test]
-    fn is_written_as_serde_would(record in any_record()) {
-        let written = record.to_json();
+    fn is_read_as_it_was_written(record in any_record()) {
+        let written = record.to_json().unwrap();
         prop_assert_eq!(&Record::parse(&written).unwrap(), &record);
         prop_assert_eq!(written.find('\n'), Some(written.len() - 1));
-        let theirs = document::to_json(&record).unwrap();
-        if !theirs.trim_end().contains('\\') {
-            prop_assert_eq!(written, theirs);
-        }
     }
 }

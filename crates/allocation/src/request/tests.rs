@@ -201,3 +201,23 @@ fn a_wait_is_a_number_of_seconds() {
         assert_eq!(read, expected.map_err(str::to_owned), "{env:?}");
     }
 }
+
+#[test]
+fn a_bundle_without_the_letters_of_a_request_is_passed_over() {
+    let padding = "x".repeat(40);
+    for (text, expected) in [
+        ("", false),
+        ("A", false),
+        (r#"{"env":["PATH=/bin","NVIDIA_VISIBLE_DEVICES=all"]}"#, false),
+        ("AMDGPU AM AMMD AMD", false),
+        ("AMD_", true),
+        ("AMAMD_", true),
+        (r#"["\n\\"]"#, false),
+        (r#"["\u0041MD"]"#, true),
+        (r#"["\\u0041"]"#, true),
+    ] {
+        for text in [text.to_owned(), format!("{padding}{text}"), format!("{text}{padding}")] {
+            assert_eq!(may_stand_in(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

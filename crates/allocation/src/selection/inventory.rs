@@ -1,7 +1,5 @@
 //! The GPUs that can be given, and the choice among them.
 
-use std::collections::BinaryHeap;
-
 use super::{Chosen, Gpu, Refusal, pack};
 use crate::{
     PciAddress, Render,
@@ -207,56 +205,28 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Op
 /// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
 /// names of a node tell its card (a PCI address) and its uuid.
 fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
-    let mut cards: Told<PciAddress> = Told::default();
-    let mut uuids: Told<&str> = Told::default();
-    let mut gpus = Vec::with_capacity(spec.devices().size_hint().0);
+    let (mut cards, mut uuids, mut gpus) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, renders)) in spec.devices().enumerate() {
         if let Some(address) = PciAddress::parse(name) {
-            renders.iter().for_each(|render| cards.tell(*render, address));
+            cards.extend(renders.iter().map(|render| (*render, address)));
         } else if name.starts_with("GPU-") {
-            renders.iter().for_each(|render| uuids.tell(*render, name));
-        } else if let Some(index) = index(name) {
-            gpus.extend(renders.first().map(|render| (index, *render, place)));
+            uuids.extend(renders.iter().map(|render| (*render, name)));
+        } else if let (Some(index), Some(render)) = (index(name), renders.first()) {
+            let gpu = (index, *render, place);
+            gpus.insert(gpus.partition_point(|other| *other < gpu), gpu);
         }
     }
-    // A heap, since the library's other sorts are several times as much code; mostly they are in order.
-    let gpus = if gpus.is_sorted() { gpus } else { BinaryHeap::from(gpus).into_sorted_vec() };
     let gpu = |(index, render, place)| {
-        let card = cards.of(render);
-        let uuid = uuids.of(render).map(str::to_owned);
+        let card = last_of(&cards, render);
+        let uuid = last_of(&uuids, render).map(str::to_owned);
         (Gpu { index, pci: card, render, uuid, card, hive: None }, Some(place))
     };
     gpus.into_iter().map(gpu).collect()
 }
 
-/// What devices tell of render nodes, in the order in which they stand in the spec: of one that is told of twice, the last
-/// counts.
-struct Told<T> {
-    told: Vec<(Render, T)>,
-    /// Mostly each node is greater than the one before.
-    is_in_order: bool,
-}
-
-impl<T> Default for Told<T> {
-    fn default() -> Self {
-        Self { told: Vec::new(), is_in_order: true }
-    }
-}
-
-impl<T: Copy> Told<T> {
-    fn tell(&mut self, render: Render, what: T) {
-        self.is_in_order &= self.told.last().is_none_or(|(last, _)| *last < render);
-        self.told.push((render, what));
-    }
-
-    fn of(&self, render: Render) -> Option<T> {
-        let at = if self.is_in_order {
-            self.told.binary_search_by_key(&render, |(told, _)| *told).ok()
-        } else {
-            self.told.iter().rposition(|(told, _)| *told == render)
-        };
-        at.and_then(|at| self.told.get(at)).map(|(_, what)| *what)
-    }
+/// The last value for a render node.
+fn last_of<T: Copy>(values: &[(Render, T)], render: Render) -> Option<T> {
+    values.iter().rev().find(|(other, _)| *other == render).map(|(_, value)| *value)
 }
 
 /// The index that a device's name is. `01` is a name, but no index.

@@ -6,7 +6,7 @@ use allocation::selection::{Chosen, Gpu};
 use super::Exclusive;
 use super::reclaim::reclaimable;
 use super::wanted::Wanted;
-use crate::idle;
+use crate::alive;
 use crate::kfd::Kfd;
 use crate::lease_file::{Held, Holder, Leases};
 use crate::liveness::{By, Judge};
@@ -37,7 +37,7 @@ impl<'a> Exclusive<'a> {
         let waiting = queue.reap(lock, judge).map_err(|error| error.to_string())?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
-        let now_ms = self.policy.idle_grace_s.and_then(|_| idle::now_ms(self.paths));
+        let now_ms = self.policy.idle_grace_s.and_then(|_| alive::since_boot_ms(&self.paths.proc));
         let kfd = Kfd::read(self.paths);
         let held = self.held(lock, judge, now_ms, &kfd)?;
         if let Some(answer) = self.own(&held) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::lock::PATIENCE;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 fn paths_in(place: &Path) -> Paths {
@@ -55,8 +55,8 @@ fn what_others_could_open_and_lock_is_closed_to_them() {
         std::fs::set_permissions(path, open).unwrap();
     }
     // What everybody may open, everybody may lock.
-    let folder = sys::open(&c_string(&paths.run).unwrap(), flag::DIRECTORY, 0).unwrap();
-    assert!(sys::lock(&folder).unwrap());
+    let folder = File::open(&paths.run).unwrap();
+    folder.try_lock().unwrap();
     drop(taken(&paths));
     assert_eq!(closed.each_ref().map(mode), before);
     assert_eq!(mode(&paths.run), 0o755);

@@ -162,7 +162,7 @@ fn mounts_and_hooks_are_added_once() {
     let injection =
         Injection { mounts: vec![&mount, &mount], hooks: vec![&hook, &late, &hook], ..Injection::default() };
     let mount = r#"{"destination":"/opt/rocm","source":"/opt/rocm","options":["ro","bind"]}"#;
-    let hook = r#"{"path":"/usr/bin/x","args":["x","\"\u000a"],"timeout":5}"#;
+    let hook = r#"{"path":"/usr/bin/x","args":["x","\"\n"],"timeout":5}"#;
     let late = r#"{"path":"/usr/bin/y"}"#;
     let table = [
         ("{}", r#"{"mounts":[M],"hooks":{"createContainer":[H],"poststop":[L]}}"#),

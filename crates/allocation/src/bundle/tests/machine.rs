@@ -92,7 +92,7 @@ fn a_folder_in_a_folder_and_one_of_a_device_are_mounted_once() {
                 r#"{"mounts":[{"destination":"/opt/rocm/","source":"/opt/rocm","options":["ro"]},"#,
                 r#"{"destination":"/srv/a","type":"bind","source":"/srv/a","options":["rbind","ro"]},"#,
                 r#"{"destination":"/srv/a/x","type":"bind","source":"/srv/a/x","options":["rbind","ro"]},"#,
-                r#"{"destination":"/o\"pt/\u000a","type":"bind","source":"/o\"pt/\u000a","options":["rbind","ro"]}]}"#,
+                r#"{"destination":"/o\"pt/\n","type":"bind","source":"/o\"pt/\n","options":["rbind","ro"]}]}"#,
             )),
         )],
     );

@@ -1,9 +1,12 @@
 //! Folders that nobody but root can exchange for others.
 
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::open::{self, c_string, check_who_may_write};
-use crate::sys::{self, Errno, Fd, flag};
+use rustix::io::Errno;
+
+use crate::open::{self, check_who_may_write};
 
 /// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
@@ -11,15 +14,9 @@ const MOST_LINKS: usize = 40;
 /// Why a folder is not taken.
 #[derive(Debug)]
 pub(crate) enum Error {
-    Kernel(std::io::Error),
+    Kernel(io::Error),
     /// Somebody else may put another one in the place of what stands at this path.
     Foreign(PathBuf, open::Error),
-}
-
-impl From<Errno> for Error {
-    fn from(errno: Errno) -> Self {
-        Self::Kernel(errno.into())
-    }
 }
 
 impl std::fmt::Display for Error {
@@ -35,14 +32,14 @@ impl std::fmt::Display for Error {
 
 impl Error {
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Self::Kernel(error) if error.raw_os_error() == Some(Errno::NOT_FOUND.0))
+        matches!(self, Self::Kernel(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// Opens a folder by an absolute path. It, all folders on the way from `/` and all links on it must be root's or `owner`'s,
-/// and nobody else may write in the folders, so that the path goes on leading to what was opened. Above it a folder like
+/// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
+/// `owner`'s, and nobody else may write in the folders, so that the path goes on leading there. Above it a folder like
 /// /tmp will do, in which nobody renames what is another's.
-pub(crate) fn open(path: &Path, owner: u32) -> Result<Fd, Error> {
+pub(crate) fn check(path: &Path, owner: u32) -> Result<(), Error> {
     const STICKY: u32 = 0o1000;
     let check = |path: &Path, uid, mode| {
         let owner = if uid == 0 { 0 } else { owner };
@@ -60,24 +57,25 @@ pub(crate) fn open(path: &Path, owner: u32) -> Result<Fd, Error> {
                 Component::ParentDir => drop(checked.pop()),
                 part => checked.push(part),
             }
-            let found = sys::stat_no_follow(&c_string(&checked)?)?;
-            if found.is_link() {
+            let found = checked.symlink_metadata().map_err(Error::Kernel)?;
+            if found.is_symlink() {
                 // Its mode says nothing.
-                check(&checked, found.uid, 0)?;
+                check(&checked, found.uid(), 0)?;
                 let link = std::fs::read_link(&checked).map_err(Error::Kernel)?;
                 checked.pop();
                 target = Some(link.join(parts.as_path()));
             } else {
-                check(&checked, found.uid, if found.mode & STICKY != 0 { 0 } else { found.mode })?;
+                check(&checked, found.uid(), if found.mode() & STICKY != 0 { 0 } else { found.mode() })?;
             }
         }
         let Some(target) = target else {
-            let opened = sys::open(&c_string(&checked)?, flag::DIRECTORY | flag::NOFOLLOW, 0)?;
-            let found = sys::stat_of(&opened)?;
-            check(&checked, found.uid, found.mode)?;
-            return Ok(opened);
+            let found = checked.symlink_metadata().map_err(Error::Kernel)?;
+            if !found.is_dir() {
+                return Err(Error::Kernel(Errno::NOTDIR.into()));
+            }
+            return check(&checked, found.uid(), found.mode());
         };
         left = target;
     }
-    Err(Errno::LOOP.into())
+    Err(Error::Kernel(Errno::LOOP.into()))
 }
