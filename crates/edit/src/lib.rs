@@ -96,7 +96,7 @@ pub struct Reverted {
 
 impl Reverted {
     /// What a person should know of it.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub fn told(&self) -> Option<String> {
         let some = |names: &[String], said: &str| {
             (!names.is_empty()).then(|| format!("{} {said}", names.join(", ")))
         };
@@ -166,7 +166,7 @@ impl Edit {
     /// What of it goes before `new` takes its place. Of an entry that `new` keeps, in which there may be something of
     /// somebody else's, only what it holds otherwise than before.
     #[must_use]
-    pub(crate) fn given_up_for(&self, new: &Self) -> Self {
+    pub fn given_up_for(&self, new: &Self) -> Self {
         let given_up = |old: &Key| {
             let Set::Entry { identity, .. } = &old.set else { return vec![old.clone()] };
             let kept = new.keys.iter().find_map(|key| match &key.set {
@@ -191,7 +191,7 @@ impl Edit {
     ///
     /// # Errors
     /// The text is not of its format.
-    pub(crate) fn somebody_elses(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
+    pub fn somebody_elses(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
         let is_held = |key: &Key| {
             held.is_some_and(|held| held.keys.iter().any(|known| known.path.starts_with(&key.path)))
         };

@@ -1,7 +1,7 @@
 //! A table that is ours by one key of it, which others may add to.
 
 use super::*;
-use crate::edit::Reverted;
+use crate::Reverted;
 
 fn runtime() -> Edit {
     edit([entry(&["runtimes", "amd"], "/w")])

@@ -3,9 +3,9 @@ use serde_json::{Map, Value};
 use super::scan::{BOM, Document, Place};
 use super::style::{Layout, Style, layout_after, layout_in};
 use super::{blocked, is_blank, name, object_document, replaced};
-use crate::edit::{Fault, Key, Set};
+use crate::{Fault, Key, Set};
 
-pub(in crate::edit) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
+pub(crate) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
     // A file without a value counts as an empty object, and gets the line end that a text file has.
     let mut text = if is_blank(text) && !keys.is_empty() {
         let bom = if text.starts_with(BOM) { BOM.to_string() } else { String::new() };

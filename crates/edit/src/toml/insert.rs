@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 use toml_edit::{InlineTable, Item, Table};
 
-use super::super::{Fault, leaves};
 use super::tree::{self, Node, Step, Tree};
 use super::{lines, write};
+use crate::{Fault, leaves};
 
 /// The text with a value at a path at which nothing is.
 pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use toml_edit::{Key, Value};
 
-use super::super::Fault;
+use crate::Fault;
 
 pub(super) fn key(name: &str) -> String {
     Key::new(name).display_repr().into_owned()

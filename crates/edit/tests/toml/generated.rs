@@ -1,9 +1,8 @@
 //! TOML of every style that can be put together: what goes in comes out, and what others write stays.
 
+use edit::{Edit, Format, Key, Set};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use reconcile::Edit;
-use reconcile::edit::{Format, Key, Set};
 use serde_json::{Value, json};
 
 /// Lines of each style in which our keys' tables can be there already; which of them go together, the parser says.

@@ -5,7 +5,7 @@ mod revert;
 
 use serde_json::{Value, json};
 
-use crate::edit::{Edit, Format, Key, Set};
+use crate::{Edit, Format, Key, Set};
 
 fn key(path: &[&str], set: Set) -> Key {
     Key { path: path.iter().map(|part| (*part).to_owned()).collect(), set }

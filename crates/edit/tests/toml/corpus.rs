@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use edit::{Edit, Format, Key, Set};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use reconcile::Edit;
-use reconcile::edit::{Format, Key, Set};
 use serde_json::json;
 
 const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"];

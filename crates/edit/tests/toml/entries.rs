@@ -1,7 +1,6 @@
 //! A table of a TOML file that is ours by one key of it: it stays or goes as one, wherever it stands by then.
 
-use reconcile::Edit;
-use reconcile::edit::{Format, Key, Moved, Reverted, Set};
+use edit::{Edit, Format, Key, Moved, Reverted, Set};
 use serde_json::{Value, json};
 
 fn path(path: &[&str]) -> Vec<String> {

@@ -1,7 +1,6 @@
 //! TOML that is somebody else's: our keys go in and out, and everything else stays byte for byte.
 
-use reconcile::Edit;
-use reconcile::edit::{Format, Key, Set};
+use edit::{Edit, Format, Key, Set};
 use serde_json::{Value, json};
 
 const CRI: &str = "io.containerd.grpc.v1.cri";

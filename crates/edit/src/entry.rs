@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::{Key, Set};
 
 /// A key of an entry.
-pub(super) struct Leaf<'a> {
-    pub(super) way: Vec<String>,
-    pub(super) value: &'a Value,
-    pub(super) is_identity: bool,
+pub(crate) struct Leaf<'a> {
+    pub(crate) way: Vec<String>,
+    pub(crate) value: &'a Value,
+    pub(crate) is_identity: bool,
 }
 
 /// What a table holds, tables in it opened: each path from it, and what stands there.
-pub(super) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
+pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
     let Value::Object(entries) = table else { return vec![(Vec::new(), table)] };
     let below = entries.iter().flat_map(|(name, inner)| {
         leaves(inner).into_iter().map(move |(path, leaf)| ([vec![name.clone()], path].concat(), leaf))
@@ -22,7 +22,7 @@ pub(super) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
 
 /// Whose an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// It names ours.
     Ours,
     /// It names nothing.
@@ -33,7 +33,7 @@ pub(super) enum Owner {
 
 impl Owner {
     /// Of what stands where an entry should; nobody's where the key is no entry.
-    pub(super) fn of(entry: &Value, key: &Set) -> Self {
+    pub(crate) fn of(entry: &Value, key: &Set) -> Self {
         let Set::Entry { value: ours, identity, instead } = key else { return Self::Nobody };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
         let says_else = |name: &String| {
@@ -50,13 +50,13 @@ impl Owner {
 }
 
 /// What an engine takes for a key that is not there.
-pub(super) fn is_empty(value: &Value) -> bool {
+pub(crate) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }
 
 impl Set {
     /// Each key of an entry by its way from there, with what it should hold, and whether it is the identity.
-    pub(super) fn leaves(&self) -> Vec<Leaf<'_>> {
+    pub(crate) fn leaves(&self) -> Vec<Leaf<'_>> {
         let Self::Entry { value, identity, .. } = self else { return Vec::new() };
         let of = |(way, value): (Vec<String>, _)| {
             let is_identity = way.iter().map(String::as_str).eq(identity.split('/'));
@@ -68,7 +68,7 @@ impl Set {
 
 impl Key {
     /// A key of an entry as one by itself.
-    pub(super) fn below(&self, leaf: &Leaf<'_>) -> Self {
+    pub(crate) fn below(&self, leaf: &Leaf<'_>) -> Self {
         let path = [self.path.as_slice(), &leaf.way].concat();
         Self { path, set: Set::Value(leaf.value.clone()) }
     }

@@ -1,10 +1,10 @@
 //! A table that is ours by one key of it.
 
-use super::super::moved::theirs;
-use super::super::{Fault, Key, Owner, Reverted, Set};
 use super::before::Before;
 use super::tree::{self, Node, Tree};
 use super::{insert, remove, write};
+use crate::moved::theirs;
+use crate::{Fault, Key, Owner, Reverted, Set};
 
 /// The text with the entry in it.
 pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {

@@ -2,9 +2,9 @@ use serde_json::Value;
 
 use super::scan::{Document, Place};
 use super::{apply, is_blank, name, object_document, replaced};
-use crate::edit::{Fault, Key, Owner, Reverted, Set, is_empty as says_nothing};
+use crate::{Fault, Key, Owner, Reverted, Set, is_empty as says_nothing};
 
-pub(in crate::edit) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
+pub(crate) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     // Nobody has changed it since: as it was, byte for byte.
     if apply(keys, before.unwrap_or_default()).as_deref() == Ok(text) {
         return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });

@@ -14,7 +14,7 @@ pub struct Moved {
 
 impl Moved {
     /// Our keys where they stand then: those that a document does not hold any more where they were.
-    pub(super) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
+    pub(crate) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
         let is_there =
             |key: &Key| key.path.iter().try_fold(document, |value, name| value.get(name)).is_some();
         keys.iter().filter(|key| !is_there(key)).filter_map(|key| self.key(key)).collect()
@@ -26,7 +26,7 @@ impl Moved {
     }
 
     /// What a path was before, where it is in this table.
-    pub(super) fn older(&self, path: &[String]) -> Option<Vec<String>> {
+    pub(crate) fn older(&self, path: &[String]) -> Option<Vec<String>> {
         Some([self.from.as_slice(), path.strip_prefix(self.to.as_slice())?].concat())
     }
 }
@@ -34,7 +34,7 @@ impl Moved {
 /// What somebody has put into a table of ours: keys that are in none of `known` as they are there, by their way.
 /// `is_moved`: what renames tables also writes out what was left to default (nothing, as nearly all of them are), and
 /// gives a key of ours another name.
-pub(super) fn theirs(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
+pub(crate) fn theirs(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
     let now = leaves(now);
     let known: Vec<_> = known.iter().flat_map(|table| leaves(table)).collect();
     let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);

@@ -5,9 +5,9 @@ use std::ops::Range;
 use serde_json::Value as Json;
 use toml_edit::Array;
 
-use super::super::Fault;
 use super::lines;
 use super::tree::{Node, json, known};
+use crate::Fault;
 
 /// The comma that follows, behind blanks, line ends and comments; `None` where something else comes first.
 pub(super) fn comma_after(text: &str, mut at: usize) -> Option<usize> {

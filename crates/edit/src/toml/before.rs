@@ -1,7 +1,7 @@
 //! What stood in a file before us.
 
-use super::super::{Fault, Moved};
 use super::tree::{Step, Tree};
+use crate::{Fault, Moved};
 
 /// A text as it was, in which a table may have had another name.
 pub(super) struct Before<'t> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::edit::Reverted;
+use crate::Reverted;
 
 fn reverted(text: &str, left: &[&str]) -> Reverted {
     Reverted {

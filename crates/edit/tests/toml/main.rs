@@ -8,7 +8,7 @@
     reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
-mod toml;
-mod toml_corpus;
-mod toml_entries;
-mod toml_generated;
+mod corpus;
+mod entries;
+mod generated;
+mod keys;

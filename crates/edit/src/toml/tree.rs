@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde_json::Value as Json;
 use toml_edit::{ArrayOfTables, Document, InlineTable, Item, Key, Table, Value};
 
-use super::super::Fault;
 use super::{lines, write};
+use crate::Fault;
 
 pub(super) struct Tree<'t> {
     text: &'t str,

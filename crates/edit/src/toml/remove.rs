@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use toml_edit::{ArrayOfTables, InlineTable, Item, Key, Table};
 
-use super::super::{Fault, leaves};
 use super::before::Before;
 use super::tree::{self, Node, Step, Tree};
 use super::{array, lines};
+use crate::{Fault, leaves};
 
 /// The text without what stands at a path.
 pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Result<String, Fault> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::edit::Fault;
+use crate::Fault;
 
 /// What may stand before a JSON text, and is kept: Go's readers of configuration files (dockerd's) skip it.
 pub(super) const BOM: char = '\u{feff}';
