@@ -1,32 +1,19 @@
-//! Edits of strict JSON: what is not ours stays byte for byte, spellings of numbers, escapes and blanks among it.
+//! Edits of strict JSON. Everything unmanaged stays byte for byte, with its blanks, escapes and spellings of numbers.
 
 mod apply;
+mod document;
 mod revert;
-mod scan;
 mod style;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Fault, Key};
-use scan::Document;
-
 pub(super) use apply::apply;
 pub(super) use revert::revert;
 
-/// A text in which nothing stands, of which dockerd makes `{}`.
+/// Whether a text holds no value; dockerd takes such a file for `{}`.
 fn is_blank(text: &str) -> bool {
-    text.strip_prefix(scan::BOM).unwrap_or(text).chars().all(|c| matches!(c, ' ' | '\t' | '\r' | '\n'))
-}
-
-/// The document, whose outermost value must be an object.
-fn object_document(text: &str) -> Result<Document<'_>, Fault> {
-    let document = Document::new(text)?;
-    if document.byte(document.root) == b'{' {
-        return Ok(document);
-    }
-    let problem = format!("the file holds {} and not an object", document.kind(document.root));
-    Err(Fault { line: document.line(document.root), problem })
+    text.strip_prefix(document::BOM).unwrap_or(text).chars().all(|c| matches!(c, ' ' | '\t' | '\r' | '\n'))
 }
 
 /// A key as a person would name it: `features.cdi`.
@@ -36,17 +23,4 @@ pub(super) fn name(path: &[String]) -> String {
     };
     let parts = path.iter().map(|part| if plain(part) { part.clone() } else { format!("{part:?}") });
     parts.collect::<Vec<_>>().join(".")
-}
-
-/// The text with `with` in the place of a part of it.
-fn replaced(text: &str, part: std::ops::Range<usize>, with: &str) -> String {
-    let before = text.get(..part.start).unwrap_or_default();
-    let after = text.get(part.end..).unwrap_or_default();
-    format!("{before}{with}{after}")
-}
-
-fn blocked(document: &Document<'_>, key: &Key, at: usize, depth: usize) -> Fault {
-    let way = name(key.path.get(..depth).unwrap_or_default());
-    let problem = format!("{way} is {} where an object is needed", document.kind(at));
-    Fault { line: document.line(at), problem }
 }

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
-use super::scan::{Document, Place};
-use super::{apply, is_blank, name, object_document, replaced};
+use super::document::{Document, Place, holds_items, is_object, items, members, parsed};
+use super::{apply, is_blank, name};
 use crate::{Fault, Key, Owner, Reverted, Set, is_empty as says_nothing};
 
 pub(crate) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
@@ -17,111 +17,93 @@ pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result
     if is_blank(text) {
         return Ok(Reverted { text: before.map(|_| text.to_owned()), ..Reverted::default() });
     }
-    object_document(text)?;
-    let was = match before.filter(|before| !is_blank(before)) {
-        Some(before) => Some(object_document(before).map_err(|fault| Fault {
-            problem: format!("(in what stood here before) {}", fault.problem),
-            ..fault
-        })?),
-        None => None,
-    };
-    let (needed, ours): (Vec<&Key>, Vec<&Key>) =
+    Document::new(text)?;
+    let was = before.filter(|before| !is_blank(before)).map(Document::new).transpose();
+    let was = was.map_err(|fault| Fault {
+        problem: format!("(in what stood here before) {}", fault.problem),
+        ..fault
+    })?;
+    let (needed, managed): (Vec<&Key>, Vec<&Key>) =
         keys.iter().partition(|key| matches!(key.set, Set::Needed(_)));
-    let mut said = Reverted::default();
+    let mut reverted = Reverted::default();
     let mut text = text.to_owned();
-    for key in ours.into_iter().rev() {
-        text = without(key, &text, was.as_ref(), &mut said)?;
+    for key in managed.into_iter().rev() {
+        text = without(key, &text, was.as_ref(), &mut reverted)?;
     }
     // What the rest needs goes with the last of the rest.
     let mut bare = text.clone();
     for key in needed {
         bare = without(key, &bare, was.as_ref(), &mut Reverted::default())?;
     }
-    if is_empty(&bare)? {
-        let text = if before.is_none_or(|before| is_blank(before) || is_empty(before) == Ok(true)) {
-            before.map(str::to_owned)
-        } else {
-            Some(bare)
-        };
-        return Ok(Reverted { text, ..said });
-    }
-    Ok(Reverted { text: Some(text), ..said })
-}
-
-fn is_empty(text: &str) -> Result<bool, Fault> {
-    let document = object_document(text)?;
-    Ok(document.object(document.root).items.is_empty())
-}
-
-/// The text without this key, or with what it held before.
-fn without(key: &Key, text: &str, was: Option<&Document<'_>>, said: &mut Reverted) -> Result<String, Fault> {
-    let document = Document::new(text)?;
-    // Something else on the way, or nothing: then the key is gone, and perhaps the table that we made for it is not.
-    let Place::Value(part) = document.find(&key.path)? else {
-        return prune(key, text, was);
+    let is_bare = members(Document::new(&bare)?.root).is_empty();
+    reverted.text = if !is_bare {
+        Some(text)
+    } else if was.is_none_or(|was| members(was.root).is_empty()) {
+        before.map(str::to_owned)
+    } else {
+        Some(bare)
     };
-    let old = part_of(was, &key.path)?;
-    let value = document.value(part.clone());
+    Ok(reverted)
+}
+
+/// The text without this key, or with what the key held before.
+fn without(
+    key: &Key,
+    text: &str,
+    was: Option<&Document<'_>>,
+    reverted: &mut Reverted,
+) -> Result<String, Fault> {
+    let document = Document::new(text)?;
+    // The key is gone, and perhaps the table that was made for it is not.
+    let Some(held) = document.value(&key.path)? else { return prune(key, text, was) };
+    let old = value_of(was, &key.path)?;
+    let restored = || match old {
+        Some(old) => Ok(document.replaced(document.span(held), old)),
+        None => prune(key, &remove_key(&document, &key.path)?, was),
+    };
+    let now = parsed(held);
     match &key.set {
-        Set::Value(ours) | Set::Needed(ours) => {
-            let held = old.as_ref().map(|(was, part)| was.value(part.clone()));
-            if held.as_ref() == Some(&value) {
+        Set::Member(member) | Set::Beside { member, .. } => {
+            let list = items(held);
+            let is_member = |item: &&str| parsed(item).as_ref() == Some(member);
+            let Some(nth) = list.iter().position(is_member) else { return Ok(text.to_owned()) };
+            if old.is_some_and(|old| items(old).iter().any(is_member)) {
                 return Ok(text.to_owned());
             }
-            if value.as_ref() != Some(ours) {
-                said.left.push(name(&key.path));
-                return Ok(text.to_owned());
+            let others = list.iter().enumerate().filter(|(at, _)| *at != nth);
+            let others: Option<Vec<Value>> = others.map(|(_, item)| parsed(item)).collect();
+            let nothing_else = others.is_some_and(|others| key.set.is_default(&others));
+            if nothing_else && !old.is_some_and(holds_items) {
+                return restored();
             }
-            match old {
-                Some((was, old)) => Ok(replaced(text, part, was.raw(old))),
-                None => prune(key, &remove_key(&document, &key.path)?, was),
+            if list.len() == 1 {
+                return Ok(document.replaced(document.span(held), "[]"));
             }
+            let spans: Vec<_> = list.into_iter().map(|item| document.span(item)).collect();
+            Ok(document.replaced(item_span(&spans, nth), ""))
         }
-        Set::Entry { value: ours, .. } => {
-            let held = old.as_ref().map(|(was, part)| was.value(part.clone()));
-            let is_as_before = held.as_ref() == Some(&value);
-            let held = held.flatten();
-            // What somebody had written before us is theirs, though it names ours.
-            let owner = |it: &Option<Value>| it.as_ref().map(|it| Owner::of(it, &key.set));
-            if is_as_before || owner(&held) == Some(Owner::Ours) {
+        Set::Value(_) | Set::Needed(_) | Set::Entry { .. } => {
+            let then = old.map(parsed);
+            let owner = |value: &Option<Value>| match &key.set {
+                Set::Value(ours) | Set::Needed(ours) if value.as_ref() == Some(ours) => Owner::Nobody,
+                Set::Entry { .. } => value.as_ref().map_or(Owner::Theirs, |value| Owner::of(value, &key.set)),
+                _ => Owner::Theirs,
+            };
+            // Somebody wrote the entry before the first apply: it is theirs, though it names ours.
+            if then.as_ref() == Some(&now) || then.as_ref().is_some_and(|then| owner(then) == Owner::Ours) {
                 return Ok(text.to_owned());
             }
-            if !matches!(owner(&value), Some(Owner::Ours | Owner::Nobody)) {
-                said.left.push(name(&key.path));
+            if owner(&now) == Owner::Theirs {
+                reverted.left.push(name(&key.path));
                 return Ok(text.to_owned());
             }
-            let theirs = added(value.as_ref(), &[Some(ours), held.as_ref()]);
-            if !theirs.is_empty() {
-                said.went.push(format!("{} (with {})", name(&key.path), theirs.join(", ")));
-            }
-            match old {
-                Some((was, old)) => Ok(replaced(text, part, was.raw(old))),
-                None => prune(key, &remove_key(&document, &key.path)?, was),
-            }
-        }
-        Set::Member(ours) | Set::Beside { member: ours, .. } => {
-            let was_there = old.as_ref().is_some_and(|(was, part)| {
-                let held = was.value(part.clone());
-                matches!(held, Some(Value::Array(items)) if items.contains(ours))
-            });
-            if was_there || document.byte(part.start) != b'[' {
-                return Ok(text.to_owned());
-            }
-            let list = document.list(part.start);
-            let is_ours = |item: &std::ops::Range<usize>| document.value(item.clone()).as_ref() == Some(ours);
-            let Some(nth) = list.items.iter().position(is_ours) else { return Ok(text.to_owned()) };
-            let others = list.items.iter().enumerate().filter(|(at, _)| *at != nth);
-            let rest: Option<Vec<Value>> = others.map(|(_, item)| document.value(item.clone())).collect();
-            let nothing_else = rest.is_some_and(|rest| key.set.is_default(&rest));
-            match old {
-                // It was empty, or null.
-                Some((was, old)) if nothing_else && !holds_items(was, &old) => {
-                    Ok(replaced(text, part, was.raw(old)))
+            if let Set::Entry { value, .. } = &key.set {
+                let theirs = added(now.as_ref(), &[Some(value), then.as_ref().and_then(Option::as_ref)]);
+                if !theirs.is_empty() {
+                    reverted.went.push(format!("{} (with {})", name(&key.path), theirs.join(", ")));
                 }
-                None if nothing_else => prune(key, &remove_key(&document, &key.path)?, was),
-                _ if list.items.len() == 1 => Ok(replaced(text, part, "[]")),
-                _ => Ok(replaced(text, item_part(&list.items, nth), "")),
             }
+            restored()
         }
     }
 }
@@ -136,23 +118,8 @@ fn added(entry: Option<&Value>, known: &[Option<&Value>]) -> Vec<String> {
     theirs.map(|(key, _)| name(std::slice::from_ref(key))).collect()
 }
 
-type Part<'d, 'a> = (&'d Document<'a>, std::ops::Range<usize>);
-
-fn part_of<'d, 'a>(was: Option<&'d Document<'a>>, path: &[String]) -> Result<Option<Part<'d, 'a>>, Fault> {
-    let Some(was) = was else { return Ok(None) };
-    match was.find(path)? {
-        Place::Value(part) => Ok(Some((was, part))),
-        Place::Missing { .. } | Place::Blocked { .. } => Ok(None),
-    }
-}
-
-/// Whether this is an object or a list with something in it.
-fn holds_items(document: &Document<'_>, part: &std::ops::Range<usize>) -> bool {
-    match document.byte(part.start) {
-        b'{' => !document.object(part.start).items.is_empty(),
-        b'[' => !document.list(part.start).items.is_empty(),
-        _ => false,
-    }
+fn value_of<'a>(was: Option<&Document<'a>>, path: &[String]) -> Result<Option<&'a str>, Fault> {
+    was.map_or(Ok(None), |was| was.value(path))
 }
 
 /// Takes away what the key's way consists of, from its end, as far as it is empty and was not there before.
@@ -161,43 +128,38 @@ fn prune(key: &Key, text: &str, was: Option<&Document<'_>>) -> Result<String, Fa
     for depth in (1..key.path.len()).rev() {
         let way = key.path.get(..depth).unwrap_or_default();
         let document = Document::new(&text)?;
-        let Place::Value(part) = document.find(way)? else { continue };
-        if document.byte(part.start) != b'{' || holds_items(&document, &part) {
+        let Some(held) = document.value(way)? else { continue };
+        if !is_object(held) || holds_items(held) {
             break;
         }
-        match part_of(was, way)? {
-            Some((was, old)) => {
-                if !holds_items(was, &old) {
-                    text = replaced(&text, part, was.raw(old));
-                }
-                break;
-            }
-            None => text = remove_key(&document, way)?,
-        }
+        text = match value_of(was, way)? {
+            Some(old) if holds_items(old) => break,
+            Some(old) => return Ok(document.replaced(document.span(held), old)),
+            None => remove_key(&document, way)?,
+        };
     }
     Ok(text)
 }
 
 /// The text without the key at a path, which is there.
 fn remove_key(document: &Document<'_>, path: &[String]) -> Result<String, Fault> {
-    let Some((last, way)) = path.split_last() else { return Ok(document.text.to_owned()) };
-    let Place::Value(holder) = document.find(way)? else { return Ok(document.text.to_owned()) };
-    let object = document.object(holder.start);
-    let Some(nth) = object.items.iter().position(|member| member.name.as_ref() == Some(last)) else {
+    let Place::Value { key: Some(key), .. } = document.find(path)? else {
         return Ok(document.text.to_owned());
     };
-    let part = if object.items.len() == 1 {
-        object.span.start + 1..object.span.end - 1
+    let holder = document.value(path.split_last().map_or(&[], |(_, way)| way))?.unwrap_or_default();
+    let members = members(holder);
+    let nth = members.iter().position(|member| std::ptr::eq(member.key, key)).unwrap_or_default();
+    let span = if members.len() == 1 {
+        document.span(holder).start + 1..document.span(holder).end - 1
     } else {
-        let spans: Vec<_> = object.items.iter().map(|item| item.key.start..item.value.end).collect();
-        item_part(&spans, nth)
+        item_span(&members.iter().map(|member| document.member_span(*member)).collect::<Vec<_>>(), nth)
     };
-    Ok(replaced(document.text, part, ""))
+    Ok(document.replaced(span, ""))
 }
 
 /// What goes with one of several items: what leads to it where it is the last, as it came, else what leads from it
 /// to the next.
-fn item_part(items: &[std::ops::Range<usize>], nth: usize) -> std::ops::Range<usize> {
+fn item_span(items: &[std::ops::Range<usize>], nth: usize) -> std::ops::Range<usize> {
     let item = items.get(nth).cloned().unwrap_or_default();
     match (items.get(nth + 1), nth.checked_sub(1).and_then(|before| items.get(before))) {
         (Some(next), _) => item.start..next.start,

@@ -1,53 +1,45 @@
-//! How what is added is laid out: as what stands around it.
+//! New members and items are laid out like those around them.
 
 use serde_json::Value;
 
-use super::scan::{Document, Object};
+use super::document::{Document, members};
 
-/// What docker's own documentation indents its daemon.json by.
+/// Docker's own documentation indents its daemon.json by this.
 const INDENT: &str = "    ";
 
 /// What a document's author does everywhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Style<'a> {
     newline: &'static str,
-    /// What each level is indented by.
+    /// The indentation of one level.
     unit: &'a str,
-    /// From a key to its value: `: `.
+    /// What stands between a key and its value: `: `.
     colon: &'a str,
 }
 
 /// Where a value stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Layout<'a> {
-    /// On a line that begins with this; an object may take lines of its own.
+    /// On a line that begins with this indentation; an object may take lines of its own.
     Lines(&'a str),
     /// Among others on one line.
     Inline,
 }
 
-impl Default for Style<'_> {
-    fn default() -> Self {
-        Self { newline: "\n", unit: INDENT, colon: ": " }
-    }
-}
-
 impl<'a> Style<'a> {
     pub(super) fn of(document: &Document<'a>) -> Self {
         let newline = if document.text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut style = Self { newline, ..Self::default() };
-        if document.byte(document.root) != b'{' {
-            return style;
-        }
-        let object = document.object(document.root);
-        if let Some(first) = object.items.first() {
-            let colon = document.raw(first.key.end..first.value.start);
+        let mut style = Self { newline, unit: INDENT, colon: ": " };
+        if let Some(first) = members(document.root).first() {
+            let colon = document.span(first.key).end..document.span(first.value).start;
+            let colon = document.text.get(colon).unwrap_or_default();
             if !colon.contains('\n') {
                 style.colon = colon;
             }
-            match layout_after(document, object.span.start + 1..first.key.start) {
-                Layout::Lines(unit) if !unit.is_empty() => style.unit = unit,
-                _ => {}
+            if let Layout::Lines(unit) = Layout::of(document, first.key)
+                && !unit.is_empty()
+            {
+                style.unit = unit;
             }
         }
         style
@@ -61,84 +53,51 @@ impl<'a> Style<'a> {
     /// What stands between an item and one that follows it.
     pub(super) fn between(&self, layout: Layout<'_>) -> String {
         match layout {
-            Layout::Lines(indent) => format!(",{}", self.line(indent)),
+            Layout::Lines(indent) => format!(",{}{indent}", self.newline),
             Layout::Inline => self.comma().to_owned(),
         }
     }
 
-    /// A new line, indented.
-    fn line(&self, indent: &str) -> String {
-        format!("{}{indent}", self.newline)
-    }
-
     /// A key and its value.
     pub(super) fn member(&self, key: &str, value: &Value, layout: Layout<'_>) -> String {
-        format!("{}{}{}", quoted(key), self.colon, self.value(value, layout))
+        format!("{}{}{}", Value::from(key), self.colon, self.value(value, layout))
     }
 
     pub(super) fn value(&self, value: &Value, layout: Layout<'_>) -> String {
-        match value {
-            Value::Object(members) if !members.is_empty() => {
-                let members = members.iter();
-                match layout {
-                    Layout::Lines(indent) => {
-                        let inner = format!("{indent}{}", self.unit);
-                        let members = members.map(|(key, value)| {
-                            let member = self.member(key, value, Layout::Lines(&inner));
-                            format!("{}{member}", self.line(&inner))
-                        });
-                        let members: Vec<String> = members.collect();
-                        format!("{{{}{}}}", members.join(","), self.line(indent))
-                    }
-                    Layout::Inline => {
-                        let members = members.map(|(key, value)| self.member(key, value, layout));
-                        let members: Vec<String> = members.collect();
-                        format!("{{{}}}", members.join(self.comma()))
-                    }
-                }
+        match (value, layout) {
+            (Value::Object(members), Layout::Lines(indent)) if !members.is_empty() => {
+                let (newline, inner) = (self.newline, format!("{indent}{}", self.unit));
+                let member = |(key, value): (&String, &Value)| {
+                    format!("{newline}{inner}{}", self.member(key, value, Layout::Lines(&inner)))
+                };
+                let members: Vec<String> = members.iter().map(member).collect();
+                format!("{{{}{newline}{indent}}}", members.join(","))
+            }
+            (Value::Object(members), _) => {
+                let members = members.iter().map(|(key, value)| self.member(key, value, Layout::Inline));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(self.comma()))
             }
             // Lists are short here: of folders, of arguments.
-            Value::Array(items) => {
+            (Value::Array(items), _) => {
                 let items = items.iter().map(|item| self.value(item, Layout::Inline));
-                let items: Vec<String> = items.collect();
-                format!("[{}]", items.join(self.comma()))
+                format!("[{}]", items.collect::<Vec<_>>().join(self.comma()))
             }
-            scalar => scalar.to_string(),
-        }
-    }
-
-    /// An object of one member, whose brackets stand on a line that begins with `indent`.
-    pub(super) fn object(&self, key: &str, value: &Value, layout: Layout<'_>) -> String {
-        match layout {
-            Layout::Lines(indent) => {
-                let inner = format!("{indent}{}", self.unit);
-                let member = self.member(key, value, Layout::Lines(&inner));
-                format!("{{{}{member}{}}}", self.line(&inner), self.line(indent))
-            }
-            Layout::Inline => format!("{{{}}}", self.member(key, value, layout)),
+            (scalar, _) => scalar.to_string(),
         }
     }
 }
 
-/// The layout of the values in an object: as its last member's.
-pub(super) fn layout_in<'a>(document: &Document<'a>, object: &Object) -> Layout<'a> {
-    let mut from = object.span.start + 1;
-    let mut layout = Layout::Inline;
-    for member in &object.items {
-        layout = layout_after(document, from..member.key.start);
-        from = member.value.end;
+impl<'a> Layout<'a> {
+    /// The layout of an item, or of a member by its key.
+    pub(super) fn of(document: &Document<'a>, item: &str) -> Self {
+        let before = document.before(item);
+        let rest = before.trim_end_matches([' ', '\t', '\r', '\n']);
+        let lead = before.get(rest.len()..).unwrap_or_default();
+        lead.rsplit_once('\n').map_or(Self::Inline, |(_, indent)| Self::Lines(indent))
     }
-    layout
-}
 
-/// The layout of an item by what leads from the one before it, or from the opening bracket.
-pub(super) fn layout_after<'a>(document: &Document<'a>, lead: std::ops::Range<usize>) -> Layout<'a> {
-    let lead = document.raw(lead);
-    // The comma may stand on a line of its own.
-    let lead = lead.rsplit_once(',').map_or(lead, |(_, lead)| lead);
-    lead.rsplit_once('\n').map_or(Layout::Inline, |(_, indent)| Layout::Lines(indent))
-}
-
-fn quoted(key: &str) -> String {
-    Value::from(key).to_string()
+    /// The layout of a value by its key; the root, which has none, begins a line.
+    pub(super) fn of_value(document: &Document<'a>, key: Option<&str>) -> Self {
+        key.map_or(Self::Lines(""), |key| Self::of(document, key))
+    }
 }
