@@ -7,6 +7,8 @@
 
 mod bench;
 mod command;
+#[cfg(test)]
+mod dependencies;
 mod dist;
 mod fuzz;
 mod pci_ids;
