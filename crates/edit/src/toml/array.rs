@@ -3,22 +3,26 @@
 use std::ops::Range;
 
 use serde_json::Value as Json;
-use toml_edit::Array;
+use toml_edit::{Array, Value};
 
 use super::lines;
-use super::tree::{Node, json, known};
+use super::tree::{known, of_value};
 use crate::Fault;
 
-/// The comma that follows, behind blanks, line ends and comments; `None` where something else comes first.
-pub(super) fn comma_after(text: &str, mut at: usize) -> Option<usize> {
+/// Behind blanks, line ends and comments.
+pub(super) fn skipped(text: &str, mut at: usize) -> usize {
     loop {
-        match text.as_bytes().get(at)? {
-            b',' => return Some(at),
-            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
-            b'#' => at = lines::next(text, at),
-            _ => return None,
+        match text.as_bytes().get(at) {
+            Some(b' ' | b'\t' | b'\r' | b'\n') => at += 1,
+            Some(b'#') => at = lines::next(text, at),
+            _ => return at,
         }
     }
+}
+
+/// The comma that follows; `None` where something else comes first.
+pub(super) fn comma_after(text: &str, at: usize) -> Option<usize> {
+    Some(skipped(text, at)).filter(|at| text.as_bytes().get(*at) == Some(&b','))
 }
 
 /// The text with one more member, as it is to be written.
@@ -59,34 +63,35 @@ pub(super) fn added(text: &str, array: &Array, member: &str) -> Result<String, F
     })
 }
 
-/// The text without a member that is there.
-pub(super) fn without(text: &str, array: &Array, member: &Json) -> Result<String, Fault> {
-    let members: Vec<_> = array.iter().collect();
-    let Some(index) = members.iter().position(|known| json(Node::Value(known)) == *member) else {
-        return Ok(text.to_owned());
-    };
-    let span = |index: usize| members.get(index).map(|value| known(value.span())).transpose();
-    let Some(own) = span(index)? else { return Ok(text.to_owned()) };
+pub(super) fn position(array: &Array, member: &Json) -> Option<usize> {
+    array.iter().position(|known| of_value(known) == *member)
+}
+
+/// The text without the member at a place.
+pub(super) fn without(text: &str, array: &Array, at: usize) -> Result<String, Fault> {
+    let span = |at: usize| known(array.get(at).and_then(Value::span));
+    let previous = at.checked_sub(1).map(span).transpose()?;
+    Ok(cut(text, span(at)?, previous.map(|span| span.end)))
+}
+
+/// The text without one of several items that commas part. `previous`: where the one before it ends.
+pub(super) fn cut(text: &str, own: Range<usize>, previous: Option<usize>) -> String {
     let comma = comma_after(text, own.end);
-    let before = if index == 0 { None } else { span(index - 1)? };
     let line = own_line(text, &own, comma);
-    let comma_before = before.as_ref().and_then(|before| comma_after(text, before.end));
-    Ok(match (line, comma, comma_before) {
-        (Some(line), Some(_), _) => lines::spliced(text, [(line, String::new())]),
+    let comma_before = previous.and_then(|end| comma_after(text, end));
+    let (more, item) = match (line, comma, comma_before) {
         // The last one without a comma: the one before it becomes so.
-        (Some(line), None, Some(before)) => {
-            lines::spliced(text, [(before..before + 1, String::new()), (line, String::new())])
-        }
-        (Some(line), None, None) => lines::spliced(text, [(line, String::new())]),
-        (None, Some(comma), Some(before)) => lines::spliced(text, [(before + 1..comma + 1, String::new())]),
+        (Some(line), None, Some(before)) => (before..before + 1, line),
+        (Some(line), _, _) => (0..0, line),
+        (None, Some(comma), Some(before)) => (0..0, before + 1..comma + 1),
         (None, Some(comma), None) => {
-            let blanks =
-                text.get(comma + 1..).map_or(0, |rest| rest.len() - rest.trim_start_matches(' ').len());
-            lines::spliced(text, [(own.start..comma + 1 + blanks, String::new())])
+            let rest = text.get(comma + 1..).unwrap_or_default();
+            (0..0, own.start..comma + 1 + rest.len() - rest.trim_start_matches(' ').len())
         }
-        (None, None, Some(before)) => lines::spliced(text, [(before..own.end, String::new())]),
-        (None, None, None) => lines::spliced(text, [(own, String::new())]),
-    })
+        (None, None, Some(before)) => (0..0, before..own.end),
+        (None, None, None) => (0..0, own),
+    };
+    lines::spliced(text, [(more, String::new()), (item, String::new())])
 }
 
 /// The whole line of a member that has one for itself, a comment behind it included.

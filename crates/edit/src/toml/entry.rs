@@ -1,7 +1,7 @@
 //! A table that is ours by one key of it.
 
 use super::before::Before;
-use super::tree::{self, Node, Tree};
+use super::tree::{self, Tree};
 use super::{insert, remove, write};
 use crate::moved::theirs;
 use crate::{Fault, Key, Owner, Reverted, Set};
@@ -10,9 +10,9 @@ use crate::{Fault, Key, Owner, Reverted, Set};
 pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
     let Some(found) = tree.find(&key.path) else { return insert::insert(&tree, &key.path, &key.set.fresh()) };
-    let (Node::Table(_) | Node::Inline(_)) = found.node else {
-        return Err(tree.in_the_way(&key.path, found.node, found.key, "a table"));
-    };
+    if !found.item.is_table_like() {
+        return Err(tree.in_the_way(&key.path, found, "a table"));
+    }
     // The identity first: what is beside it is written as it is.
     let (identity, rest): (Vec<_>, Vec<_>) = key.set.leaves().into_iter().partition(|leaf| leaf.is_identity);
     identity.iter().chain(&rest).try_fold(text, |text, leaf| {
@@ -34,7 +34,7 @@ pub(super) fn unset(
     let Set::Entry { value: ours, .. } = &key.set else { return Ok(text) };
     let tree = Tree::parse(&text)?;
     let Some(found) = tree.find(&key.path) else { return Ok(text) };
-    let (now, was) = (tree::json(found.node), before.find(&key.path).map(|step| tree::json(step.node)));
+    let (now, was) = (tree::json(found.item), before.find(&key.path).map(|step| tree::json(step.item)));
     if was.as_ref() == Some(&now) {
         return Ok(text);
     }

@@ -1,24 +1,20 @@
 //! A key that is not there yet is put where its neighbours are, in the way that they are written.
 
 use serde_json::Value as Json;
-use toml_edit::{InlineTable, Item, Table};
+use toml_edit::{InlineTable, Item, Table, Value};
 
-use super::tree::{self, Node, Step, Tree};
-use super::{lines, write};
+use super::tree::{self, Step, Tree};
+use super::{array, lines, write};
 use crate::{Fault, leaves};
 
 /// The text with a value at a path at which nothing is.
 pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
     let steps = tree.walk(path);
     let Some(deepest) = steps.last() else { return into_root(tree, path, value) };
-    match deepest.node {
-        Node::Value(_) | Node::Tables(_) => {
-            let there = path.get(..steps.len()).unwrap_or(path);
-            Err(tree.in_the_way(there, deepest.node, deepest.key, "a table"))
-        }
-        Node::Inline(_) => into_inline(tree, &steps, path, value),
-        Node::Table(table) if table.is_dotted() => beside_dotted(tree, &steps, table, path, value),
-        Node::Table(table) => {
+    match deepest.item {
+        Item::Value(Value::InlineTable(_)) => into_inline(tree, &steps, path, value),
+        Item::Table(table) if table.is_dotted() => beside_dotted(tree, &steps, table, path, value),
+        Item::Table(table) => {
             let is_line = path.len() == steps.len() + 1 && !value.is_object() && tree::is_headed(table);
             if !is_line {
                 return section(tree, Some(table), path, value);
@@ -33,6 +29,7 @@ pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<S
             let line = line(&blanks, path.get(steps.len()..).unwrap_or_default(), value, text)?;
             Ok(lines::put(text, behind_key(text, last.unwrap_or(header.end)), &line))
         }
+        _ => Err(tree.in_the_way(path.get(..steps.len()).unwrap_or(path), *deepest, "a table")),
     }
 }
 
@@ -161,7 +158,7 @@ fn beside_dotted(
     value: &Json,
 ) -> Result<String, Fault> {
     let text = tree.text();
-    let is_host = |step: &Step<'_>| matches!(step.node, Node::Table(table) if !table.is_dotted());
+    let is_host = |step: &Step<'_>| matches!(step.item, Item::Table(table) if !table.is_dotted());
     let host = steps.iter().rposition(is_host).map_or(0, |at| at + 1);
     let Some(last) = tree::end_of_body(table) else {
         // Dotted keys of which only tables with headers are left: those can have more of their kind.
@@ -180,8 +177,7 @@ fn beside_dotted(
 
 fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
-    let found = steps.iter().enumerate().rev().find_map(|(at, step)| Some((at + 1, in_braces(step)?)));
-    let Some((host, table)) = found else { return section(tree, None, path, value) };
+    let Some((host, table)) = braces(steps) else { return section(tree, None, path, value) };
     // Dotted as far as dotted keys are there, in braces from there on.
     let missing = steps.len() + 1;
     let (_, inner) = path.split_at(missing.min(path.len()));
@@ -191,24 +187,18 @@ fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Jso
         .fold(value.clone(), |value, name| Json::Object(std::iter::once((name.clone(), value)).collect()));
     let entry =
         format!("{} = {}", write::path(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
-    let (at, put) = place_in(text, table, &entry)?;
-    Ok(lines::spliced(text, [(at..at, put)]))
-}
-
-fn in_braces<'a>(step: &Step<'a>) -> Option<&'a InlineTable> {
-    match step.node {
-        Node::Inline(table) if !table.is_dotted() => Some(table),
-        _ => None,
-    }
-}
-
-fn place_in(text: &str, table: &InlineTable, entry: &str) -> Result<(usize, String), Fault> {
-    let braces = tree::known(table.span())?;
-    Ok(match tree::end_of_inline(table) {
-        None => (braces.start + 1, format!(" {entry} ")),
-        Some(last) => match super::array::comma_after(text, last) {
+    let (at, put) = match tree::ends_in_braces(table).into_iter().max() {
+        None => (tree::known(table.span())?.start + 1, format!(" {entry} ")),
+        Some(last) => match array::comma_after(text, last) {
             Some(comma) => (comma + 1, format!(" {entry},")),
             None => (last, format!(", {entry}")),
         },
-    })
+    };
+    Ok(lines::spliced(text, [(at..at, put)]))
+}
+
+/// The innermost table with braces on the way, and how many steps lead to it.
+pub(super) fn braces<'a>(steps: &[Step<'a>]) -> Option<(usize, &'a InlineTable)> {
+    let tables = (1..).zip(steps).filter_map(|(depth, step)| Some((depth, step.item.as_inline_table()?)));
+    tables.filter(|(_, table)| !table.is_dotted()).last()
 }

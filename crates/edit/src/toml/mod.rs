@@ -11,11 +11,12 @@ mod tree;
 mod write;
 
 use serde_json::Value;
+use toml_edit::Item;
 
 use super::moved::theirs;
 use super::{Fault, Key, Moved, Reverted, Set};
 use before::Before;
-use tree::{Node, Tree};
+use tree::Tree;
 
 const BOM: char = '\u{feff}';
 
@@ -26,8 +27,8 @@ pub(super) fn name(path: &[String]) -> String {
 
 /// A text as JSON has it; a date becomes its text.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
-    let tree = Tree::parse(text.strip_prefix(BOM).unwrap_or(text))?;
-    Ok(tree::json(Node::Table(tree.root())))
+    let tree = Tree::parse(split_bom(text).1)?;
+    Ok(tree::json(tree.item()))
 }
 
 pub(super) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
@@ -47,19 +48,15 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
         (Set::Entry { .. }, _) => return entry::set(key, text),
         (Set::Needed(_), Some(_)) => return Ok(text),
         (_, None) => insert::insert(&tree, &key.path, &key.set.fresh())?,
-        (Set::Value(value), Some(found)) => match found.node {
-            node if tree::json(node) == *value => return Ok(text),
-            Node::Value(old) => lines::spliced(&text, [(tree::known(old.span())?, write::value(value)?)]),
-            node => return Err(tree.in_the_way(&key.path, node, found.key, "a value")),
+        (Set::Value(value), Some(found)) if tree::json(found.item) == *value => return Ok(text),
+        (Set::Value(value), Some(found)) => match tree::plain(found.item) {
+            Some(old) => lines::spliced(&text, [(tree::known(old.span())?, write::value(value)?)]),
+            None => return Err(tree.in_the_way(&key.path, found, "a value")),
         },
-        (Set::Member(member) | Set::Beside { member, .. }, Some(found)) => match found.node {
-            Node::Value(toml_edit::Value::Array(array)) => {
-                if array.iter().any(|known| tree::json(Node::Value(known)) == *member) {
-                    return Ok(text);
-                }
-                array::added(&text, array, &write::value(member)?)?
-            }
-            node => return Err(tree.in_the_way(&key.path, node, found.key, "a list")),
+        (Set::Member(member) | Set::Beside { member, .. }, Some(found)) => match found.item.as_array() {
+            Some(array) if array::position(array, member).is_some() => return Ok(text),
+            Some(array) => array::added(&text, array, &write::value(member)?)?,
+            None => return Err(tree.in_the_way(&key.path, found, "a list")),
         },
     };
     Ok(new)
@@ -99,37 +96,33 @@ fn unset(key: &Key, text: String, before: &Before<'_>, said: &mut Reverted) -> R
     }
     let tree = Tree::parse(&text)?;
     let Some(found) = tree.find(&key.path) else { return Ok(text) };
-    let was = before.find(&key.path).map(|step| step.node);
-    let (now, then) = (tree::json(found.node), was.map(tree::json));
+    let was = before.find(&key.path).map(|step| step.item);
+    let (now, then) = (tree::json(found.item), was.map(tree::json));
     if then.as_ref() == Some(&now) {
         return Ok(text);
     }
-    match (&key.set, found.node, was) {
-        (
-            Set::Member(member) | Set::Beside { member, .. },
-            Node::Value(toml_edit::Value::Array(array)),
-            _,
-        ) => {
-            let theirs = |list: &Value| list.as_array().is_some_and(|list| list.contains(member));
-            if then.as_ref().is_some_and(theirs) || !theirs(&now) {
-                return Ok(text);
-            }
-            let mut rest = now.as_array().cloned().unwrap_or_default();
-            rest.iter().position(|it| it == member).map(|at| rest.remove(at));
-            if was.is_none() && key.set.is_default(&rest) {
-                return remove::removed(&text, &key.path, before);
-            }
-            array::without(&text, array, member)
+    if let Set::Member(member) | Set::Beside { member, .. } = &key.set
+        && let Some(array) = found.item.as_array()
+    {
+        let was_there =
+            was.and_then(Item::as_array).is_some_and(|was| array::position(was, member).is_some());
+        let Some(at) = array::position(array, member).filter(|_| !was_there) else { return Ok(text) };
+        let mut rest = now.as_array().cloned().unwrap_or_default();
+        rest.remove(at);
+        return match was {
+            None if key.set.is_default(&rest) => remove::removed(&text, &key.path, before),
+            _ => array::without(&text, array, at),
+        };
+    }
+    let is_ours = matches!(&key.set, Set::Value(ours) if now == *ours);
+    match (tree::plain(found.item), was.and_then(tree::plain)) {
+        (Some(value), Some(old)) if is_ours => {
+            let old = before.tree().slice(tree::known(old.span())?).to_owned();
+            Ok(lines::spliced(&text, [(tree::known(value.span())?, old)]))
         }
-        (Set::Value(ours), Node::Value(value), _) if now == *ours => match was {
-            Some(Node::Value(old)) => {
-                let old = before.tree().slice(tree::known(old.span())?).to_owned();
-                Ok(lines::spliced(&text, [(tree::known(value.span())?, old)]))
-            }
-            _ => remove::removed(&text, &key.path, before),
-        },
-        // A table of its own.
-        (Set::Value(ours), _, None) if now == *ours => remove::removed(&text, &key.path, before),
+        (value, _) if is_ours && (value.is_some() || was.is_none()) => {
+            remove::removed(&text, &key.path, before)
+        }
         _ => {
             said.left.push(write::path(&key.path));
             Ok(text)
@@ -159,7 +152,7 @@ fn unset_needed(
         return Ok(text);
     }
     let Set::Needed(ours) = &key.set else { return Ok(text) };
-    let now = tree::json(found.node);
+    let now = tree::json(found.item);
     let is_ours = now == *ours || before.is_moved() && theirs(&now, &[ours], true).is_empty();
     if !is_ours {
         said.left.push(write::path(&key.path));

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use toml_edit::{ArrayOfTables, InlineTable, Item, Key, Table};
+use toml_edit::{ArrayOfTables, InlineTable, Item, Key, Table, Value};
 
 use super::before::Before;
-use super::tree::{self, Node, Step, Tree};
-use super::{array, lines};
+use super::tree::{self, Step, Tree};
+use super::{array, insert, lines};
 use crate::{Fault, leaves};
 
 /// The text without what stands at a path.
@@ -15,19 +15,20 @@ pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Resul
     let Some(found) = tree.find(path) else { return Ok(text.to_owned()) };
     let (_, folder) = path.split_last().unzip();
     let folder = folder.unwrap_or_default();
-    let host = tree.walk(folder).last().map(|step| step.node);
-    let text = match (found.node, host) {
-        (Node::Inline(table), _) if table.is_dotted() => {
-            return leaves(&tree::json(found.node)).iter().try_fold(text.to_owned(), |text, (below, _)| {
+    let steps = tree.walk(folder);
+    let is_inline = steps.last().is_some_and(|step| step.item.is_inline_table());
+    let text = match (found.item, insert::braces(&steps)) {
+        (Item::Value(Value::InlineTable(table)), _) if table.is_dotted() => {
+            return leaves(&tree::json(found.item)).iter().try_fold(text.to_owned(), |text, (below, _)| {
                 removed(&text, &[path, below.as_slice()].concat(), before)
             });
         }
-        (Node::Table(table), _) => without_blocks(text, of_table(text, table)?, before),
-        (Node::Tables(tables), _) => without_blocks(text, of_tables(text, tables)?, before),
-        (_, Some(Node::Inline(host))) => from_inline(text, host, &found)?,
+        (Item::Table(table), _) => without_blocks(text, of_table(text, table)?, before),
+        (Item::ArrayOfTables(tables), _) => without_blocks(text, of_tables(text, tables)?, before),
+        (_, Some((_, braces))) if is_inline => from_inline(text, braces, &found)?,
         _ => {
             let key = tree::known(found.key.span())?;
-            let end = end_of(found.node)?;
+            let end = tree::known(found.item.span())?.end;
             without_lines(text, lines::start(text, key.start)..lines::next(text, end), before)
         }
     };
@@ -75,15 +76,6 @@ fn without_blocks(text: &str, mut own: Vec<Range<usize>>, before: &Before<'_>) -
     blocks.into_iter().rev().fold(text.to_owned(), |text, block| without_lines(&text, block, before))
 }
 
-fn end_of(node: Node<'_>) -> Result<usize, Fault> {
-    let span = match node {
-        Node::Value(value) => value.span(),
-        Node::Inline(table) => table.span(),
-        Node::Table(_) | Node::Tables(_) => None,
-    };
-    tree::known(span).map(|span| span.end)
-}
-
 /// Lines go, and one of two empty lines that they stood between, or that stood before them at the end.
 /// In front of a header of ours the empty line is ours too, unless the text ended with one.
 fn without_lines(text: &str, range: Range<usize>, before_us: &Before<'_>) -> String {
@@ -124,20 +116,17 @@ fn begins_table(text: &str, at: usize) -> bool {
 /// A header that is ours and has nothing of its own any more, or empty braces.
 fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
-    let was = before.find(path).map(|step| step.node);
-    match tree.find(path) {
-        Some(Step { node: Node::Table(table), .. }) if is_bare(table) => {
-            if matches!(was, Some(Node::Table(was)) if tree::is_headed(was)) {
+    let was = before.find(path).map(|step| step.item);
+    match tree.find(path).map(|step| step.item) {
+        Some(Item::Table(table)) if is_bare(table) => {
+            if was.and_then(Item::as_table).is_some_and(tree::is_headed) {
                 return Ok(text);
             }
             let header = tree::known(table.span())?;
-            Ok(without_lines(
-                &text,
-                lines::start(&text, header.start)..lines::next(&text, header.end),
-                before,
-            ))
+            let lines = lines::start(&text, header.start)..lines::next(&text, header.end);
+            Ok(without_lines(&text, lines, before))
         }
-        Some(Step { node: Node::Inline(table), .. }) if table.is_empty() && was.is_none() => {
+        Some(Item::Value(Value::InlineTable(table))) if table.is_empty() && was.is_none() => {
             removed(&text, path, before)
         }
         _ => Ok(text),
@@ -148,46 +137,20 @@ fn is_bare(table: &Table) -> bool {
     tree::is_headed(table) && tree::end_of_body(table).is_none()
 }
 
-fn from_inline(text: &str, host: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
-    let key = tree::known(found.key.span())?.start;
-    let mut start = if host.is_dotted() { start_of_entry(text, key) } else { key };
-    let mut end = end_of(found.node)?;
-    let blanks = |at: usize| text.get(..at).map_or(0, |before| before.len() - before.trim_end().len());
-    let before = start - blanks(start);
-    let comma_before = text.get(..before).is_some_and(|before| before.ends_with(','));
-    match array::comma_after(text, end) {
-        Some(comma) if !comma_before => {
-            end = comma + 1;
-            end += text.get(end..).map_or(0, |rest| rest.len() - rest.trim_start_matches(' ').len());
-        }
-        _ if comma_before => start = before - 1,
-        _ => {
-            // The only one: nothing is left between the braces.
-            start = before;
-            end += text.get(end..).map_or(0, |rest| rest.len() - rest.trim_start_matches([' ', '\t']).len());
-        }
+fn from_inline(text: &str, braces: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
+    let (open, key) = (tree::known(braces.span())?.start, tree::known(found.key.span())?.start);
+    let ends = tree::ends_in_braces(braces);
+    let previous = ends.iter().copied().filter(|end| *end <= key).max();
+    let separator = previous.map_or(Some(open), |end| array::comma_after(text, end)).unwrap_or(key);
+    // The key's own span begins behind the dotted keys that lead to it.
+    let start = array::skipped(text, separator + 1);
+    let end = tree::known(found.item.span())?.end;
+    if ends.len() > 1 {
+        return Ok(array::cut(text, start..end, previous));
     }
-    Ok(lines::spliced(text, [(start..end, String::new())]))
-}
-
-/// Where the dotted keys begin that end with the one at `at`: behind a comma or a brace that is in no quotes.
-fn start_of_entry(text: &str, at: usize) -> usize {
-    let keys = text.get(..at).unwrap_or_default();
-    let mut quote: Option<char> = None;
-    let separator = keys.char_indices().rev().find(|(_, c)| match (quote, *c) {
-        (None, ',' | '{') => true,
-        (None, '"' | '\'') => {
-            quote = Some(*c);
-            false
-        }
-        (Some(open), c) => {
-            if open == c {
-                quote = None;
-            }
-            false
-        }
-        _ => false,
-    });
-    let start = separator.map_or(0, |(separator, _)| separator + 1);
-    start + text.get(start..at).map_or(0, |keys| keys.len() - keys.trim_start().len())
+    // The only one: no blank is left between the braces.
+    let before = text.get(..start).unwrap_or_default().trim_end().len();
+    let comma = array::comma_after(text, end).map_or(end, |comma| comma + 1);
+    let rest = text.get(comma..).unwrap_or_default();
+    Ok(lines::spliced(text, [(before..comma + rest.len() - rest.trim_start().len(), String::new())]))
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde_json::Value as Json;
-use toml_edit::{ArrayOfTables, Document, InlineTable, Item, Key, Table, Value};
+use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::{lines, write};
 use crate::Fault;
@@ -13,21 +13,11 @@ pub(super) struct Tree<'t> {
     document: Document<&'t str>,
 }
 
-/// What a key names.
-#[derive(Clone, Copy)]
-pub(super) enum Node<'a> {
-    Table(&'a Table),
-    Inline(&'a InlineTable),
-    /// Anything but a table.
-    Value(&'a Value),
-    Tables(&'a ArrayOfTables),
-}
-
 /// A key, and what it names.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) key: &'a Key,
-    pub(super) node: Node<'a>,
+    pub(super) item: &'a Item,
 }
 
 impl<'t> Tree<'t> {
@@ -47,19 +37,24 @@ impl<'t> Tree<'t> {
         self.text.get(range).unwrap_or_default()
     }
 
+    pub(super) fn item(&self) -> &Item {
+        self.document.as_item()
+    }
+
     pub(super) fn root(&self) -> &Table {
         self.document.as_table()
     }
 
     /// As far as the path is there.
     pub(super) fn walk(&self, path: &[String]) -> Vec<Step<'_>> {
-        let mut steps: Vec<Step<'_>> = Vec::new();
+        let mut steps = Vec::new();
+        let mut at = self.item();
         for name in path {
-            let at = steps.last().map_or(Node::Table(self.root()), |step| step.node);
-            match at.child(name) {
-                Some(step) => steps.push(step),
-                None => break,
-            }
+            let Some((key, item)) = at.as_table_like().and_then(|table| table.get_key_value(name)) else {
+                break;
+            };
+            steps.push(Step { key, item });
+            at = item;
         }
         steps
     }
@@ -71,62 +66,38 @@ impl<'t> Tree<'t> {
 
     /// The keys of a table; none where there is no table.
     pub(super) fn names_in(&self, path: &[String]) -> Vec<String> {
-        let node = if path.is_empty() {
-            Some(Node::Table(self.root()))
-        } else {
-            self.find(path).map(|step| step.node)
+        let item = match path {
+            [] => Some(self.item()),
+            path => self.find(path).map(|step| step.item),
         };
-        match node {
-            Some(Node::Table(table)) => table.iter().map(|(name, _)| name.to_owned()).collect(),
-            Some(Node::Inline(table)) => table.iter().map(|(name, _)| name.to_owned()).collect(),
-            _ => Vec::new(),
-        }
+        let table = item.and_then(Item::as_table_like);
+        table.into_iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Says what stands where something else is needed.
-    pub(super) fn in_the_way(&self, path: &[String], node: Node<'_>, key: &Key, needed: &str) -> Fault {
-        let line = lines::line_number(self.text, key.span().map_or(0, |span| span.start));
-        Fault {
-            line,
-            problem: format!("{} is {}, and {needed} has to stand there", write::path(path), node.what()),
-        }
+    pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
+        let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
+        let problem =
+            format!("{} is {}, and {needed} has to stand there", write::path(path), what(step.item));
+        Fault { line, problem }
     }
 }
 
-impl<'a> Node<'a> {
-    fn child(self, name: &str) -> Option<Step<'a>> {
-        let (key, item) = match self {
-            Self::Table(table) => table.get_key_value(name)?,
-            Self::Inline(table) => table.get_key_value(name)?,
-            Self::Value(_) | Self::Tables(_) => return None,
-        };
-        Some(Step { key, node: Self::of(item)? })
+fn what(item: &Item) -> &'static str {
+    match item {
+        Item::None | Item::Table(_) | Item::Value(Value::InlineTable(_)) => "a table",
+        Item::ArrayOfTables(_) => "an array of tables",
+        Item::Value(Value::String(_)) => "a string",
+        Item::Value(Value::Integer(_) | Value::Float(_)) => "a number",
+        Item::Value(Value::Boolean(_)) => "true or false",
+        Item::Value(Value::Datetime(_)) => "a date",
+        Item::Value(Value::Array(_)) => "a list",
     }
+}
 
-    fn of(item: &'a Item) -> Option<Self> {
-        match item {
-            Item::None => None,
-            Item::Table(table) => Some(Self::Table(table)),
-            Item::ArrayOfTables(tables) => Some(Self::Tables(tables)),
-            Item::Value(Value::InlineTable(table)) => Some(Self::Inline(table)),
-            Item::Value(value) => Some(Self::Value(value)),
-        }
-    }
-
-    fn what(self) -> &'static str {
-        match self {
-            Self::Table(_) | Self::Inline(_) => "a table",
-            Self::Tables(_) => "an array of tables",
-            Self::Value(value) => match value {
-                Value::String(_) => "a string",
-                Value::Integer(_) | Value::Float(_) => "a number",
-                Value::Boolean(_) => "true or false",
-                Value::Datetime(_) => "a date",
-                Value::Array(_) => "a list",
-                Value::InlineTable(_) => "a table",
-            },
-        }
-    }
+/// The value of a key that is no table.
+pub(super) fn plain(item: &Item) -> Option<&Value> {
+    item.as_value().filter(|value| !value.is_inline_table())
 }
 
 /// Whether a table has a header of its own.
@@ -147,14 +118,18 @@ pub(super) fn end_of_body(table: &Table) -> Option<usize> {
 fn end_of_value(value: &Value) -> Option<usize> {
     match value {
         // Of dotted keys in an inline table, which has no braces of its own.
-        Value::InlineTable(table) if table.is_dotted() => end_of_inline(table),
+        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table).into_iter().max(),
         value => value.span().map(|span| span.end),
     }
 }
 
-/// Where the last value of an inline table ends.
-pub(super) fn end_of_inline(table: &InlineTable) -> Option<usize> {
-    table.iter().filter_map(|(_, value)| end_of_value(value)).max()
+/// Where each entry of an inline table ends, those of dotted keys among them.
+pub(super) fn ends_in_braces(table: &InlineTable) -> Vec<usize> {
+    let ends = table.iter().flat_map(|(_, value)| match value {
+        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table),
+        value => value.span().map(|span| span.end).into_iter().collect(),
+    });
+    ends.collect()
 }
 
 /// Where the last line of a table or of any table in it ends.
@@ -177,20 +152,21 @@ pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
     })
 }
 
-/// What a node says, as JSON has it; a date becomes its text.
-pub(super) fn json(node: Node<'_>) -> Json {
-    let of_item = |(name, item): (&str, &Item)| Some((name.to_owned(), json(Node::of(item)?)));
-    match node {
-        Node::Table(table) => Json::Object(table.iter().filter_map(of_item).collect()),
-        Node::Inline(table) => {
-            Json::Object(table.iter().map(|(name, value)| (name.to_owned(), of_value(value))).collect())
-        }
-        Node::Tables(tables) => tables.iter().map(|table| json(Node::Table(table))).collect(),
-        Node::Value(value) => of_value(value),
+/// What an item says, as JSON has it; a date becomes its text.
+pub(super) fn json(item: &Item) -> Json {
+    match item {
+        Item::None => Json::Null,
+        Item::Table(table) => of_table(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| of_table(table)).collect(),
+        Item::Value(value) => of_value(value),
     }
 }
 
-fn of_value(value: &Value) -> Json {
+fn of_table(table: &dyn TableLike) -> Json {
+    Json::Object(table.iter().map(|(name, item)| (name.to_owned(), json(item))).collect())
+}
+
+pub(super) fn of_value(value: &Value) -> Json {
     match value {
         Value::String(text) => text.value().as_str().into(),
         Value::Integer(number) => (*number.value()).into(),
@@ -198,6 +174,6 @@ fn of_value(value: &Value) -> Json {
         Value::Boolean(is) => (*is.value()).into(),
         Value::Datetime(date) => date.value().to_string().into(),
         Value::Array(list) => list.iter().map(of_value).collect(),
-        Value::InlineTable(table) => json(Node::Inline(table)),
+        Value::InlineTable(table) => of_table(table),
     }
 }
