@@ -1,4 +1,4 @@
-//! A table that is ours by one key of it ([`Set::Entry`]): its keys, and whose it is by what it holds.
+//! A table whose owner one key of it tells ([`Set::Entry`]).
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(crate) struct Leaf<'a> {
     pub(crate) is_identity: bool,
 }
 
-/// What a table holds, tables in it opened: each path from it, and what stands there.
+/// The values of a table and of the tables in it, each with its path from the table.
 pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
     let Value::Object(entries) = table else { return vec![(Vec::new(), table)] };
     let below = entries.iter().flat_map(|(name, inner)| {
@@ -20,42 +20,42 @@ pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
     below.collect()
 }
 
-/// Whose an entry is.
+/// Who wrote an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// It names ours.
-    Ours,
-    /// It names nothing.
-    Nobody,
-    /// It names something else, or is no table.
-    Theirs,
+    /// It has the managed identity.
+    Managed,
+    /// It has no identity.
+    Unknown,
+    /// It has another identity, or is no table.
+    Unmanaged,
 }
 
 impl Owner {
-    /// Of what stands where an entry should; nobody's where the key is no entry.
+    /// Of what stands where an entry should; unknown where the key is no entry.
     pub(crate) fn of(entry: &Value, key: &Set) -> Self {
-        let Set::Entry { value: ours, identity, instead } = key else { return Self::Nobody };
+        let Set::Entry { value: ours, identity, instead } = key else { return Self::Unknown };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
         let says_else = |name: &String| {
             entry.get(name).is_some_and(|said| !is_empty(said) && Some(said) != ours.get(name))
         };
         match held {
-            _ if !entry.is_object() => Self::Theirs,
-            Some(held) if Some(held) == ours.pointer(&format!("/{identity}")) => Self::Ours,
-            Some(_) => Self::Theirs,
-            None if instead.iter().any(says_else) => Self::Theirs,
-            None => Self::Nobody,
+            _ if !entry.is_object() => Self::Unmanaged,
+            Some(held) if Some(held) == ours.pointer(&format!("/{identity}")) => Self::Managed,
+            Some(_) => Self::Unmanaged,
+            None if instead.iter().any(says_else) => Self::Unmanaged,
+            None => Self::Unknown,
         }
     }
 }
 
-/// What an engine takes for a key that is not there.
+/// Whether an engine takes the value for a key that is not there.
 pub(crate) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }
 
 impl Set {
-    /// Each key of an entry by its way from there, with what it should hold, and whether it is the identity.
+    /// The values of an entry, each with its path from the entry.
     pub(crate) fn leaves(&self) -> Vec<Leaf<'_>> {
         let Self::Entry { value, identity, .. } = self else { return Vec::new() };
         let of = |(way, value): (Vec<String>, _)| {

@@ -1,4 +1,4 @@
-//! Changes of files that are somebody else's: pure functions from text to text.
+//! Byte-preserving edits of other people's TOML and JSON: pure functions from text to text.
 
 mod entry;
 mod json;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use entry::{Leaf, Owner, is_empty, leaves};
 pub use moved::Moved;
 
-/// Which keys of a file are ours, and what they hold. Data, so that a receipt can hold it and take the keys out
-/// again long after.
+/// The managed keys of a file, and what they hold. It is data, so that a receipt can hold it and a later run can
+/// revert it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     pub format: Format,
     pub keys: Vec<Key>,
-    /// Tables that the file's owner may have had renamed since, for a newer release of what reads it: our keys are taken
-    /// out of them, too.
+    /// Tables that the file's owner may have renamed since, for a newer release of what reads it. A revert takes the
+    /// managed keys out of them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<Moved>,
 }
@@ -29,10 +29,10 @@ pub enum Format {
     Json,
 }
 
-/// One key that is ours.
+/// One managed key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    /// From the top of the document: `["features", "cdi"]`. Tables on the way are made where they are missing.
+    /// From the top of the document: `["features", "cdi"]`. An edit makes the tables that are missing on the way.
     pub path: Vec<String>,
     pub set: Set,
 }
@@ -43,22 +43,20 @@ pub struct Key {
 pub enum Set {
     /// This value, whatever it was.
     Value(serde_json::Value),
-    /// A list that has this among its members; the others stay.
+    /// A list that has this member; the others stay.
     Member(serde_json::Value),
-    /// The same of a list that has a `default` where it is not written out: what is written takes the default's place,
-    /// which others may rely on, so that a list of ours begins with it. On the way back ours goes, and the default as
-    /// well where nothing else has come to stand beside it; a list that somebody has added to keeps it. In JSON an
-    /// empty list is none: Go's readers cannot tell the two apart.
+    /// As `Member`, of a list that has a `default` while nobody writes it out. A written list replaces the default,
+    /// which others may rely on, so that a new list begins with it. A revert takes the member out, and the default
+    /// too unless somebody has added to the list. In JSON an empty list is none: Go's readers take both for the same.
     Beside { member: serde_json::Value, default: Vec<serde_json::Value> },
     /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
-    /// It may be a table. On the way back it stays where somebody has put something beside it since: that may need
-    /// it as well.
+    /// It may be a table. A revert leaves it where somebody has put something beside it since, which may need it.
     Needed(serde_json::Value),
-    /// A table that is ours unless its key `identity` holds something else than in `value` (`path`, or
-    /// `options/BinaryName` of a table in it), whatever others have put beside that (arguments of a runtime): they may
-    /// tune it, and it goes or stays as one, since without it they mean nothing. `value` is what it holds when it is
-    /// made; in one that is there, `identity` is set, and what is missing of the rest. One without its `identity` is
-    /// ours that somebody has broken, unless a key of `instead` says something else than ours does.
+    /// A table that is managed as long as its key `identity` (`path`, or `options/BinaryName` of a table in it) holds
+    /// what it holds in `value`. Others may put keys beside it (arguments of a runtime): without the table they mean
+    /// nothing, so that a revert removes it as a whole. An edit writes `value` where there is no table; else it sets
+    /// `identity` and adds what is missing. A table without `identity` is a managed one that somebody broke, unless a
+    /// key of `instead` differs from `value`.
     Entry {
         value: serde_json::Value,
         identity: String,
@@ -68,7 +66,7 @@ pub enum Set {
 }
 
 impl Set {
-    /// What a key holds that was not there.
+    /// The value of a key that was not there.
     fn fresh(&self) -> serde_json::Value {
         match self {
             Self::Value(value) | Self::Needed(value) | Self::Entry { value, .. } => value.clone(),
@@ -77,25 +75,25 @@ impl Set {
         }
     }
 
-    /// Whether these are a list of ours without its member: nothing of it is anybody's.
+    /// Whether these are what a new list holds beside its member: nobody has added to it.
     fn is_default(&self, rest: &[serde_json::Value]) -> bool {
         rest.is_empty() || matches!(self, Self::Beside { default, .. } if default == rest)
     }
 }
 
-/// A text without our keys.
+/// A text without the managed keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reverted {
-    /// `None`: nothing but ours was in it, and the file was not there before: it goes.
+    /// `None`: the file was not there before, and holds nothing but managed keys.
     pub text: Option<String>,
-    /// Keys that hold something else than ours by now and were left, each as a person would name it.
+    /// The keys that somebody has changed since, which stay, each as a person would name it.
     pub left: Vec<String>,
-    /// Entries of ours that went with something of somebody else's in them, each with its names.
+    /// The entries that went though somebody had put keys into them, each with the names of those.
     pub went: Vec<String>,
 }
 
 impl Reverted {
-    /// What a person should know of it.
+    /// A sentence about what stayed and what went with an entry.
     pub fn told(&self) -> Option<String> {
         let some = |names: &[String], said: &str| {
             (!names.is_empty()).then(|| format!("{} {said}", names.join(", ")))
@@ -113,7 +111,7 @@ impl Reverted {
     }
 }
 
-/// Why a text cannot be edited. The file is then left alone.
+/// Why a text cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct Fault {
@@ -151,8 +149,8 @@ impl Edit {
         Self { format, keys, moved: Vec::new() }
     }
 
-    /// The text with our keys in it; comments, order, line ends and every key that is not ours stay as they are. A
-    /// text that has them already comes back byte for byte.
+    /// The text with the managed keys in it. Comments, order, line ends and all other keys stay as they are; a text
+    /// that has the keys already comes back byte for byte.
     ///
     /// # Errors
     /// The text is not of its format, or something that is no table stands where one is needed.
@@ -163,8 +161,8 @@ impl Edit {
         }
     }
 
-    /// What of it goes before `new` takes its place. Of an entry that `new` keeps, in which there may be something of
-    /// somebody else's, only what it holds otherwise than before.
+    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which somebody may have
+    /// added to, only the keys go whose value changes.
     #[must_use]
     pub fn given_up_for(&self, new: &Self) -> Self {
         let given_up = |old: &Key| {
@@ -186,8 +184,8 @@ impl Edit {
         Self { format: self.format, keys, moved: self.moved.clone() }
     }
 
-    /// The first entry that this would take for ours in a text though it names nothing and `held` knows none of this
-    /// name: somebody else's.
+    /// The first entry of a text that has a managed entry's path, names nothing, and that `held` does not know:
+    /// somebody else wrote it.
     ///
     /// # Errors
     /// The text is not of its format.
@@ -203,14 +201,14 @@ impl Edit {
         let document = self.format.read(text)?;
         let theirs = entries.find(|key| {
             let entry = key.path.iter().try_fold(&document, |value, name| value.get(name));
-            entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Nobody)
+            entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Unknown)
         });
         Ok(theirs.map(|key| self.format.name(&key.path)))
     }
 
-    /// Takes our keys out again. A key that still holds ours goes back to what it was `before` (`None`: the file
-    /// was not there), or away, with the tables that this leaves empty and that were not there before; a key that
-    /// somebody has changed since is theirs, stays and is told.
+    /// Takes the managed keys out. A key that still holds the managed value gets back what it held `before` (`None`:
+    /// the file was not there), or goes, with the tables that this leaves empty and that were not there before. A key
+    /// that somebody has changed since stays, and is named in the answer.
     ///
     /// # Errors
     /// The text is not of its format.

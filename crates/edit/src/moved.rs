@@ -1,11 +1,11 @@
-//! A table that has another name by now, and what the program that renamed it has written out beside ours.
+//! A table that somebody renamed, and what the program that renamed it wrote beside the managed keys.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Key, is_empty, leaves};
 
-/// A table, and what it is called later.
+/// A table, and its later name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
     pub from: Vec<String>,
@@ -13,7 +13,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Our keys where they stand then: those that a document does not hold any more where they were.
+    /// The managed keys under their later path: those that a document no longer holds at the earlier one.
     pub(crate) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
         let is_there =
             |key: &Key| key.path.iter().try_fold(document, |value, name| value.get(name)).is_some();
@@ -25,16 +25,16 @@ impl Moved {
         Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
     }
 
-    /// What a path was before, where it is in this table.
+    /// The earlier path of one in this table.
     pub(crate) fn older(&self, path: &[String]) -> Option<Vec<String>> {
         Some([self.from.as_slice(), path.strip_prefix(self.to.as_slice())?].concat())
     }
 }
 
-/// What somebody has put into a table of ours: keys that are in none of `known` as they are there, by their way.
-/// `is_moved`: what renames tables also writes out what was left to default (nothing, as nearly all of them are), and
-/// gives a key of ours another name.
-pub(crate) fn theirs(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
+/// The paths of the values that somebody has put into a managed table: `known` has no such value there.
+/// `is_moved`: the program that renames tables also writes defaults out, nearly all of them empty, and may rename a
+/// managed key.
+pub(crate) fn unmanaged(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
     let now = leaves(now);
     let known: Vec<_> = known.iter().flat_map(|table| leaves(table)).collect();
     let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);

@@ -2,10 +2,11 @@ use serde_json::Value;
 
 use super::document::{Document, Place, holds_items, is_object, items, members, parsed};
 use super::{apply, is_blank, name};
-use crate::{Fault, Key, Owner, Reverted, Set, is_empty as says_nothing};
+use crate::moved::unmanaged;
+use crate::{Fault, Key, Owner, Reverted, Set};
 
 pub(crate) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-    // Nobody has changed it since: as it was, byte for byte.
+    // Nobody has changed the text since: exactly what was there comes back.
     if apply(keys, before.unwrap_or_default()).as_deref() == Ok(text) {
         return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });
     }
@@ -30,7 +31,7 @@ pub(super) fn take_out(keys: &[Key], text: &str, before: Option<&str>) -> Result
     for key in managed.into_iter().rev() {
         text = without(key, &text, was.as_ref(), &mut reverted)?;
     }
-    // What the rest needs goes with the last of the rest.
+    // A needed key goes with the last of the keys that needed it.
     let mut bare = text.clone();
     for key in needed {
         bare = without(key, &bare, was.as_ref(), &mut Reverted::default())?;
@@ -85,22 +86,28 @@ fn without(
         Set::Value(_) | Set::Needed(_) | Set::Entry { .. } => {
             let then = old.map(parsed);
             let owner = |value: &Option<Value>| match &key.set {
-                Set::Value(ours) | Set::Needed(ours) if value.as_ref() == Some(ours) => Owner::Nobody,
-                Set::Entry { .. } => value.as_ref().map_or(Owner::Theirs, |value| Owner::of(value, &key.set)),
-                _ => Owner::Theirs,
+                Set::Value(ours) | Set::Needed(ours) if value.as_ref() == Some(ours) => Owner::Unknown,
+                Set::Entry { .. } => {
+                    value.as_ref().map_or(Owner::Unmanaged, |value| Owner::of(value, &key.set))
+                }
+                _ => Owner::Unmanaged,
             };
-            // Somebody wrote the entry before the first apply: it is theirs, though it names ours.
-            if then.as_ref() == Some(&now) || then.as_ref().is_some_and(|then| owner(then) == Owner::Ours) {
+            // Somebody wrote the entry before the first edit: it stays, though it has the managed identity.
+            if then.as_ref() == Some(&now) || then.as_ref().is_some_and(|then| owner(then) == Owner::Managed)
+            {
                 return Ok(text.to_owned());
             }
-            if owner(&now) == Owner::Theirs {
+            if owner(&now) == Owner::Unmanaged {
                 reverted.left.push(name(&key.path));
                 return Ok(text.to_owned());
             }
             if let Set::Entry { value, .. } = &key.set {
-                let theirs = added(now.as_ref(), &[Some(value), then.as_ref().and_then(Option::as_ref)]);
-                if !theirs.is_empty() {
-                    reverted.went.push(format!("{} (with {})", name(&key.path), theirs.join(", ")));
+                let known = [Some(value), then.as_ref().and_then(Option::as_ref)];
+                let known: Vec<&Value> = known.into_iter().flatten().collect();
+                let added = now.as_ref().map_or_else(Vec::new, |now| unmanaged(now, &known, false));
+                if !added.is_empty() {
+                    let names: Vec<String> = added.iter().map(|path| name(path)).collect();
+                    reverted.went.push(format!("{} (with {})", name(&key.path), names.join(", ")));
                 }
             }
             restored()
@@ -108,21 +115,11 @@ fn without(
     }
 }
 
-/// The names of what is in an entry and in none of `known` as it is there.
-fn added(entry: Option<&Value>, known: &[Option<&Value>]) -> Vec<String> {
-    let is_known = |key: &str, value: &Value| {
-        known.iter().flatten().any(|known| known.get(key).is_some_and(|known| known == value))
-    };
-    let entries = entry.and_then(Value::as_object).into_iter().flatten();
-    let theirs = entries.filter(|(key, value)| !says_nothing(value) && !is_known(key, value));
-    theirs.map(|(key, _)| name(std::slice::from_ref(key))).collect()
-}
-
 fn value_of<'a>(was: Option<&Document<'a>>, path: &[String]) -> Result<Option<&'a str>, Fault> {
     was.map_or(Ok(None), |was| was.value(path))
 }
 
-/// Takes away what the key's way consists of, from its end, as far as it is empty and was not there before.
+/// Removes the objects on the way to a key, from its end, that are empty and were not there before.
 fn prune(key: &Key, text: &str, was: Option<&Document<'_>>) -> Result<String, Fault> {
     let mut text = text.to_owned();
     for depth in (1..key.path.len()).rev() {
@@ -157,8 +154,7 @@ fn remove_key(document: &Document<'_>, path: &[String]) -> Result<String, Fault>
     Ok(document.replaced(span, ""))
 }
 
-/// What goes with one of several items: what leads to it where it is the last, as it came, else what leads from it
-/// to the next.
+/// One of several items with the comma that goes with it: the one in front of the last item, else the one behind.
 fn item_span(items: &[std::ops::Range<usize>], nth: usize) -> std::ops::Range<usize> {
     let item = items.get(nth).cloned().unwrap_or_default();
     match (items.get(nth + 1), nth.checked_sub(1).and_then(|before| items.get(before))) {

@@ -1,4 +1,4 @@
-//! Members of a list, which may stand on a line or on one each, with comments between them.
+//! Members of a list on one line or on several, with comments between them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::lines;
 use super::tree::{known, of_value};
 use crate::Fault;
 
-/// Behind blanks, line ends and comments.
+/// The next place that is no blank, line end or comment.
 pub(super) fn skipped(text: &str, mut at: usize) -> usize {
     loop {
         match text.as_bytes().get(at) {
@@ -25,7 +25,7 @@ pub(super) fn comma_after(text: &str, at: usize) -> Option<usize> {
     Some(skipped(text, at)).filter(|at| text.as_bytes().get(*at) == Some(&b','))
 }
 
-/// The text with one more member, as it is to be written.
+/// The text with one more member, whose spelling is given.
 pub(super) fn added(text: &str, array: &Array, member: &str) -> Result<String, Fault> {
     let brackets = known(array.span())?;
     let Some(last) = array.iter().last() else {
@@ -43,7 +43,7 @@ pub(super) fn added(text: &str, array: &Array, member: &str) -> Result<String, F
     }
     let eol = lines::end_of_line(text);
     let blanks = lines::indentation(text, last.start);
-    // Behind a comment on the last member's line, if the bracket does not follow on it.
+    // Behind a comment on the last member's line, unless the bracket stands on that line.
     let behind = comma.map_or(last.end, |comma| comma + 1);
     let rest =
         text.get(behind..lines::next(text, behind)).unwrap_or_default().trim_start_matches([' ', '\t']);
@@ -74,13 +74,13 @@ pub(super) fn without(text: &str, array: &Array, at: usize) -> Result<String, Fa
     Ok(cut(text, span(at)?, previous.map(|span| span.end)))
 }
 
-/// The text without one of several items that commas part. `previous`: where the one before it ends.
+/// The text without one of several items with commas between them. `previous`: where the item before it ends.
 pub(super) fn cut(text: &str, own: Range<usize>, previous: Option<usize>) -> String {
     let comma = comma_after(text, own.end);
     let line = own_line(text, &own, comma);
     let comma_before = previous.and_then(|end| comma_after(text, end));
     let (more, item) = match (line, comma, comma_before) {
-        // The last one without a comma: the one before it becomes so.
+        // A last item without a comma leaves the new last one without a comma.
         (Some(line), None, Some(before)) => (before..before + 1, line),
         (Some(line), _, _) => (0..0, line),
         (None, Some(comma), Some(before)) => (0..0, before + 1..comma + 1),
@@ -94,7 +94,7 @@ pub(super) fn cut(text: &str, own: Range<usize>, previous: Option<usize>) -> Str
     lines::spliced(text, [(more, String::new()), (item, String::new())])
 }
 
-/// The whole line of a member that has one for itself, a comment behind it included.
+/// The whole line of an item that shares its line with nothing but a comment.
 fn own_line(text: &str, own: &Range<usize>, comma: Option<usize>) -> Option<Range<usize>> {
     let line = lines::start(text, own.start)..lines::next(text, own.end);
     let first = text.get(line.start..own.start)?.trim().is_empty();

@@ -1,4 +1,4 @@
-//! What stood in a file before us.
+//! What stood in a file before the first edit.
 
 use super::tree::{Step, Tree};
 use crate::{Fault, Moved};
@@ -22,7 +22,7 @@ impl<'t> Before<'t> {
         self.moved.is_some()
     }
 
-    /// What a path named, by its name of then.
+    /// What a path named, or its name before the move.
     pub(super) fn find(&self, path: &[String]) -> Option<Step<'_>> {
         let older = || self.tree.find(&self.moved?.older(path)?);
         self.tree.find(path).or_else(older)

@@ -1,9 +1,9 @@
-//! A table that is ours by one key of it.
+//! A table whose owner one key of it tells ([`Set::Entry`]).
 
 use super::before::Before;
 use super::tree::{self, Tree};
 use super::{insert, remove, write};
-use crate::moved::theirs;
+use crate::moved::unmanaged;
 use crate::{Fault, Key, Owner, Reverted, Set};
 
 /// The text with the entry in it.
@@ -13,7 +13,7 @@ pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {
     if !found.item.is_table_like() {
         return Err(tree.in_the_way(&key.path, found, "a table"));
     }
-    // The identity first: what is beside it is written as it is.
+    // The identity first: the keys beside it are then written in its style.
     let (identity, rest): (Vec<_>, Vec<_>) = key.set.leaves().into_iter().partition(|leaf| leaf.is_identity);
     identity.iter().chain(&rest).try_fold(text, |text, leaf| {
         let key = key.below(leaf);
@@ -24,7 +24,7 @@ pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {
     })
 }
 
-/// The text without it, unless it is somebody else's.
+/// The text without the entry, unless it is unmanaged.
 pub(super) fn unset(
     key: &Key,
     text: String,
@@ -38,19 +38,19 @@ pub(super) fn unset(
     if was.as_ref() == Some(&now) {
         return Ok(text);
     }
-    if Owner::of(&now, &key.set) == Owner::Theirs {
+    if Owner::of(&now, &key.set) == Owner::Unmanaged {
         said.left.push(write::path(&key.path));
         return Ok(text);
     }
     if was.is_some() {
-        // Somebody had it before us: what we have written in it goes, key by key.
+        // The entry was there before the first edit: only the keys that the edit wrote go.
         let leaves = key.set.leaves();
         return leaves
             .iter()
             .rev()
             .try_fold(text, |text, leaf| super::unset(&key.below(leaf), text, before, said));
     }
-    let added = theirs(&now, &[ours], before.is_moved());
+    let added = unmanaged(&now, &[ours], before.is_moved());
     if !added.is_empty() {
         let names: Vec<String> = added.iter().map(|way| write::path(way)).collect();
         said.went.push(format!("{} (with {})", write::path(&key.path), names.join(", ")));

@@ -1,4 +1,4 @@
-//! A key that is not there yet is put where its neighbours are, in the way that they are written.
+//! A new key goes beside its neighbours, and is written in their style.
 
 use serde_json::Value as Json;
 use toml_edit::{InlineTable, Item, Table, Value};
@@ -7,7 +7,7 @@ use super::tree::{self, Step, Tree};
 use super::{array, lines, write};
 use crate::{Fault, leaves};
 
-/// The text with a value at a path at which nothing is.
+/// The text with a value at a path that is not there.
 pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
     let steps = tree.walk(path);
     let Some(deepest) = steps.last() else { return into_root(tree, path, value) };
@@ -33,8 +33,8 @@ pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<S
     }
 }
 
-/// Where one more key goes behind the one that ends at `last`. Comments in front of a header are the header's: a key
-/// that stood behind them would part the two.
+/// Where a new key goes behind the one that ends at `last`. Comments right above a header belong to it, so the key
+/// goes in front of them.
 fn behind_key(text: &str, last: usize) -> usize {
     let at = lines::next(text, last);
     let behind = lines::behind_comments(text, at);
@@ -62,7 +62,7 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
     if let Some(last) = tree::end_of_body(tree.root()) {
         return Ok(lines::put(text, behind_key(text, last), &line));
     }
-    // Before the first header; behind what the file says of itself at its top.
+    // In front of the first header, behind the comment at the top of the file.
     let mut at = 0;
     while text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
         at = lines::next(text, at);
@@ -76,8 +76,8 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
     Ok(lines::put(text, at, &line))
 }
 
-/// `[a.b]` and its lines, behind everything of the deepest table that is there; `None`: at the end. A comment that
-/// follows may be a setting that is switched off, which somebody switches on: it stays in the table that it is in.
+/// `[a.b]` and its lines, behind the whole of the table `host`, or at the end. A comment that follows `host` may be a
+/// setting of it that is switched off, and stays in it.
 fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let at = host.and_then(tree::end_of_block);
@@ -116,14 +116,14 @@ fn tables(block: &mut String, model: &Model, path: &[String], table: &Json, text
     Ok(())
 }
 
-/// How far tables are moved in, as files that `containerd config default` has written have it.
+/// The indentation of tables: `containerd config default` of 1.x indents them.
 #[derive(Default)]
 struct Model {
     header: String,
     lines: String,
 }
 
-/// As the first table in `host` is written, or one step further in than `host` itself.
+/// The indentation of the first table in `host`, or one step more than that of `host`.
 fn model(text: &str, host: &Table) -> Option<Model> {
     let inner = host.iter().find_map(|(_, item)| match item {
         Item::Table(table) if tree::is_headed(table) => Some(table),
@@ -144,12 +144,12 @@ fn model(text: &str, host: &Table) -> Option<Model> {
     }
 }
 
-/// Nothing stays nothing.
+/// One step more, where there is an indentation at all.
 fn deeper(blanks: &str) -> String {
     if blanks.is_empty() { String::new() } else { format!("{blanks}  ") }
 }
 
-/// A table that dotted keys have made can have no header: more dotted keys, where the others are.
+/// A table of dotted keys can have no header, so it gets more dotted keys beside the others.
 fn beside_dotted(
     tree: &Tree<'_>,
     steps: &[Step<'_>],
@@ -161,11 +161,11 @@ fn beside_dotted(
     let is_host = |step: &Step<'_>| matches!(step.item, Item::Table(table) if !table.is_dotted());
     let host = steps.iter().rposition(is_host).map_or(0, |at| at + 1);
     let Some(last) = tree::end_of_body(table) else {
-        // Dotted keys of which only tables with headers are left: those can have more of their kind.
+        // Nothing but tables with headers is left of the dotted keys, and more of those may follow.
         return section(tree, Some(table), path, value);
     };
     let keys = path.get(host..).unwrap_or_default();
-    // The last value may stand on several lines; the key is on the first.
+    // A value may stand on several lines; its key is on the first.
     let first = first_line_of(table).unwrap_or(last);
     let blanks = lines::indentation(text, first).to_owned();
     let written: Result<String, Fault> = leaves(value)
@@ -178,7 +178,7 @@ fn beside_dotted(
 fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let Some((host, table)) = braces(steps) else { return section(tree, None, path, value) };
-    // Dotted as far as dotted keys are there, in braces from there on.
+    // The new key is dotted as far as the others are, and has braces from there on.
     let missing = steps.len() + 1;
     let (_, inner) = path.split_at(missing.min(path.len()));
     let wrapped = inner

@@ -1,5 +1,5 @@
-//! TOML, edited by splicing: toml_edit tells where each key and value stands, and everything else stays byte for
-//! byte. Writing its document out again would turn CRLF into LF.
+//! Edits of TOML. toml_edit tells where each key and value stands; an edit splices, and leaves all other bytes alone.
+//! docs/dependencies.md says which bytes toml_edit would change if it wrote its document out.
 
 mod array;
 mod before;
@@ -13,7 +13,7 @@ mod write;
 use serde_json::Value;
 use toml_edit::Item;
 
-use super::moved::theirs;
+use super::moved::unmanaged;
 use super::{Fault, Key, Moved, Reverted, Set};
 use before::Before;
 use tree::Tree;
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
 
 pub(super) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
     let (bom, body) = split_bom(text);
-    // Also where there is nothing to do: a text that is no TOML must not count as right.
+    // Without a key to set, too: a text that is no TOML must not count as in sync.
     let mut body = Tree::parse(body).map(|_| body.to_owned())?;
     for key in keys {
         body = set(key, body)?;
@@ -62,14 +62,14 @@ fn set(key: &Key, text: String) -> Result<String, Fault> {
     Ok(new)
 }
 
-/// `moved`: the keys stand in a table that had another name before.
+/// `moved`: the table of these keys had another name before.
 pub(super) fn revert(
     keys: &[Key],
     text: &str,
     before: Option<&str>,
     moved: Option<&Moved>,
 ) -> Result<Reverted, Fault> {
-    // Nobody has changed it since: exactly what was there.
+    // Nobody has changed the text since: exactly what was there comes back.
     if moved.is_none() && apply(keys, before.unwrap_or_default()).is_ok_and(|ours| ours == text) {
         return Ok(Reverted { text: before.map(str::to_owned), ..Reverted::default() });
     }
@@ -130,7 +130,7 @@ fn unset(key: &Key, text: String, before: &Before<'_>, said: &mut Reverted) -> R
     }
 }
 
-/// What only ours needed goes, unless somebody else has come to stand beside it.
+/// A needed key goes with the keys that needed it, unless somebody has put another one beside it.
 fn unset_needed(
     key: &Key,
     needed: &[&Key],
@@ -153,7 +153,7 @@ fn unset_needed(
     }
     let Set::Needed(ours) = &key.set else { return Ok(text) };
     let now = tree::json(found.item);
-    let is_ours = now == *ours || before.is_moved() && theirs(&now, &[ours], true).is_empty();
+    let is_ours = now == *ours || before.is_moved() && unmanaged(&now, &[ours], true).is_empty();
     if !is_ours {
         said.left.push(write::path(&key.path));
         return Ok(text);
@@ -163,7 +163,7 @@ fn unset_needed(
 
 const EMPTY: String = String::new();
 
-/// A mark that Windows editors put in front; containerd 1.x reads past it.
+/// Windows editors write a byte order mark; containerd 1.x skips it.
 fn split_bom(text: &str) -> (&str, &str) {
     let bom = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
     text.split_at(bom)

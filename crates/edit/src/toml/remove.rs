@@ -1,4 +1,4 @@
-//! A key goes, and with it the tables that it leaves empty and that were not there before.
+//! Removes a key, and the tables that this leaves empty and that were not there before.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Resul
     })
 }
 
-/// Every line of a table and of the tables in it: headers, keys with their values.
+/// The lines of a table and of the tables in it: headers, and keys with their values.
 fn of_table(text: &str, table: &Table) -> Result<Vec<Range<usize>>, Fault> {
     let whole = |span: Range<usize>| lines::start(text, span.start)..lines::next(text, span.end);
     let mut own = Vec::new();
@@ -63,7 +63,7 @@ fn of_tables(text: &str, tables: &ArrayOfTables) -> Result<Vec<Range<usize>>, Fa
     tables.iter().map(|table| of_table(text, table)).collect::<Result<Vec<_>, _>>().map(|all| all.concat())
 }
 
-/// Lines go, those that follow one another as one.
+/// The text without these lines. Those that follow one another go as one.
 fn without_blocks(text: &str, mut own: Vec<Range<usize>>, before: &Before<'_>) -> String {
     own.sort_by_key(|range| range.start);
     let mut blocks: Vec<Range<usize>> = Vec::new();
@@ -76,8 +76,8 @@ fn without_blocks(text: &str, mut own: Vec<Range<usize>>, before: &Before<'_>) -
     blocks.into_iter().rev().fold(text.to_owned(), |text, block| without_lines(&text, block, before))
 }
 
-/// Lines go, and one of two empty lines that they stood between, or that stood before them at the end.
-/// In front of a header of ours the empty line is ours too, unless the text ended with one.
+/// The text without these lines, and without one of the two empty lines around them, or the one in front of them at
+/// the end. An insertion wrote the empty line in front of a managed header, unless the text ended with one.
 fn without_lines(text: &str, range: Range<usize>, before_us: &Before<'_>) -> String {
     let Range { mut start, mut end } = range;
     let before = lines::start(text, start.saturating_sub(1));
@@ -101,7 +101,7 @@ fn line_before(text: &str, at: usize) -> &str {
     text.get(lines::start(text, end)..end).unwrap_or_default()
 }
 
-/// Whether a text ended with this line and empty ones, behind which a table of ours gets no more.
+/// Whether a text ended with this line and empty ones. An insertion adds no empty line to those.
 fn ended_blank_behind(before: &Before<'_>, line: &str) -> bool {
     let text = before.tree().text();
     let last = text.trim_end();
@@ -113,7 +113,7 @@ fn begins_table(text: &str, at: usize) -> bool {
     text.get(at..).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('['))
 }
 
-/// A header that is ours and has nothing of its own any more, or empty braces.
+/// The text without a table that has nothing left but a managed header or braces.
 fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<String, Fault> {
     let tree = Tree::parse(&text)?;
     let was = before.find(path).map(|step| step.item);

@@ -1,4 +1,4 @@
-//! What a text says, and where.
+//! What a text says, and where, as toml_edit parses it.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ impl<'t> Tree<'t> {
         self.document.as_table()
     }
 
-    /// As far as the path is there.
+    /// The steps of a path, as far as they are there.
     pub(super) fn walk(&self, path: &[String]) -> Vec<Step<'_>> {
         let mut steps = Vec::new();
         let mut at = self.item();
@@ -74,7 +74,7 @@ impl<'t> Tree<'t> {
         table.into_iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// Says what stands where something else is needed.
+    /// Names what stands where something else is needed.
     pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
         let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
         let problem =
@@ -105,7 +105,7 @@ pub(super) fn is_headed(table: &Table) -> bool {
     !table.is_implicit() && !table.is_dotted()
 }
 
-/// Where the last of a table's own lines ends, those of dotted keys among them; without its header.
+/// Where the last of a table's own keys ends, dotted ones among them; `None` where it has none.
 pub(super) fn end_of_body(table: &Table) -> Option<usize> {
     let ends = table.iter().filter_map(|(_, item)| match item {
         Item::Value(value) => end_of_value(value),
@@ -117,7 +117,7 @@ pub(super) fn end_of_body(table: &Table) -> Option<usize> {
 
 fn end_of_value(value: &Value) -> Option<usize> {
     match value {
-        // Of dotted keys in an inline table, which has no braces of its own.
+        // A table of dotted keys has no braces of its own, so no place either.
         Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table).into_iter().max(),
         value => value.span().map(|span| span.end),
     }
@@ -144,7 +144,7 @@ pub(super) fn end_of_block(table: &Table) -> Option<usize> {
     inner.chain(header).max()
 }
 
-/// A place that the parser has told.
+/// A place, which the parser knows of everything that it has parsed.
 pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
     span.ok_or_else(|| Fault {
         line: 1,
