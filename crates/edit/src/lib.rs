@@ -128,18 +128,21 @@ impl Format {
     pub fn read(self, text: &str) -> Result<serde_json::Value, Fault> {
         match self {
             Self::Toml => toml::read(text),
-            Self::Json => serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
+            Self::Json => serde_json::from_str(split_bom(text).1)
                 .map_err(|error| Fault { line: error.line(), problem: error.to_string() }),
         }
     }
+}
 
-    /// A key as a person would name it.
-    fn name(self, path: &[String]) -> String {
-        match self {
-            Self::Toml => toml::name(path),
-            Self::Json => json::name(path),
-        }
-    }
+/// A key as a person would name it: `plugins."io.containerd.grpc.v1.cri".enable_cdi`.
+fn dotted(path: &[String]) -> String {
+    let names = path.iter().map(|name| toml_edit::Key::new(name).display_repr().into_owned());
+    names.collect::<Vec<_>>().join(".")
+}
+
+/// Windows editors write a byte order mark. containerd 1.x and Go's readers of JSON (dockerd's) skip it.
+fn split_bom(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 })
 }
 
 impl Edit {
@@ -195,7 +198,7 @@ impl Edit {
         };
         let is_entry = |key: &Key| matches!(key.set, Set::Entry { .. });
         let mut entries = self.keys.iter().filter(|key| is_entry(key) && !is_held(key)).peekable();
-        if entries.peek().is_none() || text.trim_start_matches('\u{feff}').trim().is_empty() {
+        if entries.peek().is_none() || split_bom(text).1.trim().is_empty() {
             return Ok(None);
         }
         let document = self.format.read(text)?;
@@ -203,7 +206,7 @@ impl Edit {
             let entry = key.path.iter().try_fold(&document, |value, name| value.get(name));
             entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Unknown)
         });
-        Ok(theirs.map(|key| self.format.name(&key.path)))
+        Ok(theirs.map(|key| dotted(&key.path)))
     }
 
     /// Takes the managed keys out. A key that still holds the managed value gets back what it held `before` (`None`:

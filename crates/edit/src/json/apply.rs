@@ -1,9 +1,9 @@
 use serde_json::{Map, Value};
 
-use super::document::{BOM, Document, Place, is_object, items, members, parsed};
+use super::document::{Document, Place, is_object, items, members, parsed};
 use super::is_blank;
 use super::style::{Layout, Style};
-use crate::{Fault, Key, Set};
+use crate::{Fault, Key, Set, split_bom};
 
 pub(crate) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
     if keys.is_empty() && is_blank(text) {
@@ -11,8 +11,7 @@ pub(crate) fn apply(keys: &[Key], text: &str) -> Result<String, Fault> {
     }
     // A file without a value counts as an empty object, and gets the line end that a text file has.
     let mut text = if is_blank(text) {
-        let bom = if text.starts_with(BOM) { BOM.to_string() } else { String::new() };
-        format!("{bom}{{}}{}", if text.contains("\r\n") { "\r\n" } else { "\n" })
+        format!("{}{{}}{}", split_bom(text).0, if text.contains("\r\n") { "\r\n" } else { "\n" })
     } else {
         text.to_owned()
     };

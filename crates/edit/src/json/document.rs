@@ -7,11 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::name;
-use crate::Fault;
-
-/// What may stand before a JSON text. Go's readers of configuration files (dockerd's) skip it.
-pub(super) const BOM: char = '\u{feff}';
+use crate::{Fault, dotted, split_bom};
 
 /// A text that is strict JSON: no comment, no comma too many.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +42,7 @@ impl<'a> Document<'a> {
     /// # Errors
     /// The text is not JSON, or not an object.
     pub(super) fn new(text: &'a str) -> Result<Self, Fault> {
-        let json = text.strip_prefix(BOM).unwrap_or(text);
-        let root = serde_json::from_str::<&RawValue>(json).map_err(|error| {
+        let root = serde_json::from_str::<&RawValue>(split_bom(text).1).map_err(|error| {
             let message = error.to_string();
             let problem = message.split(" at line ").next().unwrap_or(&message).to_owned();
             Fault { line: error.line().max(1), problem: format!("this is not JSON: {problem}") }
@@ -104,7 +99,7 @@ impl<'a> Document<'a> {
     }
 
     pub(super) fn blocked(&self, path: &[String], value: &str, needed: &str) -> Fault {
-        self.fault(value, format!("{} is {} where {needed} is needed", name(path), kind(value)))
+        self.fault(value, format!("{} is {} where {needed} is needed", dotted(path), kind(value)))
     }
 
     /// # Errors

@@ -11,16 +11,9 @@ mod tests;
 pub(super) use apply::apply;
 pub(super) use revert::revert;
 
+use crate::split_bom;
+
 /// Whether a text holds no value; dockerd takes such a file for `{}`.
 fn is_blank(text: &str) -> bool {
-    text.strip_prefix(document::BOM).unwrap_or(text).chars().all(|c| matches!(c, ' ' | '\t' | '\r' | '\n'))
-}
-
-/// A key as a person would name it: `features.cdi`.
-pub(super) fn name(path: &[String]) -> String {
-    let plain = |part: &String| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-    };
-    let parts = path.iter().map(|part| if plain(part) { part.clone() } else { format!("{part:?}") });
-    parts.collect::<Vec<_>>().join(".")
+    split_bom(text).1.chars().all(|c| matches!(c, ' ' | '\t' | '\r' | '\n'))
 }

@@ -1,9 +1,9 @@
 use serde_json::Value;
 
 use super::document::{Document, Place, holds_items, is_object, items, members, parsed};
-use super::{apply, is_blank, name};
+use super::{apply, is_blank};
 use crate::moved::unmanaged;
-use crate::{Fault, Key, Owner, Reverted, Set};
+use crate::{Fault, Key, Owner, Reverted, Set, dotted};
 
 pub(crate) fn revert(keys: &[Key], text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
     // Nobody has changed the text since: exactly what was there comes back.
@@ -98,7 +98,7 @@ fn without(
                 return Ok(text.to_owned());
             }
             if owner(&now) == Owner::Unmanaged {
-                reverted.left.push(name(&key.path));
+                reverted.left.push(dotted(&key.path));
                 return Ok(text.to_owned());
             }
             if let Set::Entry { value, .. } = &key.set {
@@ -106,8 +106,8 @@ fn without(
                 let known: Vec<&Value> = known.into_iter().flatten().collect();
                 let added = now.as_ref().map_or_else(Vec::new, |now| unmanaged(now, &known, false));
                 if !added.is_empty() {
-                    let names: Vec<String> = added.iter().map(|path| name(path)).collect();
-                    reverted.went.push(format!("{} (with {})", name(&key.path), names.join(", ")));
+                    let names: Vec<String> = added.iter().map(|path| dotted(path)).collect();
+                    reverted.went.push(format!("{} (with {})", dotted(&key.path), names.join(", ")));
                 }
             }
             restored()

@@ -2,9 +2,9 @@
 
 use super::before::Before;
 use super::tree::{self, Tree};
-use super::{insert, remove, write};
+use super::{insert, remove};
 use crate::moved::unmanaged;
-use crate::{Fault, Key, Owner, Reverted, Set};
+use crate::{Fault, Key, Owner, Reverted, Set, dotted};
 
 /// The text with the entry in it.
 pub(super) fn set(key: &Key, text: String) -> Result<String, Fault> {
@@ -39,7 +39,7 @@ pub(super) fn unset(
         return Ok(text);
     }
     if Owner::of(&now, &key.set) == Owner::Unmanaged {
-        said.left.push(write::path(&key.path));
+        said.left.push(dotted(&key.path));
         return Ok(text);
     }
     if was.is_some() {
@@ -52,8 +52,8 @@ pub(super) fn unset(
     }
     let added = unmanaged(&now, &[ours], before.is_moved());
     if !added.is_empty() {
-        let names: Vec<String> = added.iter().map(|way| write::path(way)).collect();
-        said.went.push(format!("{} (with {})", write::path(&key.path), names.join(", ")));
+        let names: Vec<String> = added.iter().map(|way| dotted(way)).collect();
+        said.went.push(format!("{} (with {})", dotted(&key.path), names.join(", ")));
     }
     remove::removed(&text, &key.path, before)
 }

@@ -5,7 +5,7 @@ use toml_edit::{InlineTable, Item, Table, Value};
 
 use super::tree::{self, Step, Tree};
 use super::{array, lines, write};
-use crate::{Fault, leaves};
+use crate::{Fault, dotted, leaves};
 
 /// The text with a value at a path that is not there.
 pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
@@ -42,7 +42,7 @@ fn behind_key(text: &str, last: usize) -> usize {
 }
 
 fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<String, Fault> {
-    let (keys, value) = (write::path(keys), write::value(value)?);
+    let (keys, value) = (dotted(keys), write::value(value)?);
     Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
 }
 
@@ -92,7 +92,7 @@ fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json)
     let (name, table) = path.split_last().unzip();
     match (name, table) {
         (Some(name), Some(table)) if !value.is_object() => {
-            block.push_str(&format!("{}[{}]{eol}", model.header, write::path(table)));
+            block.push_str(&format!("{}[{}]{eol}", model.header, dotted(table)));
             block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
         }
         _ => tables(&mut block, &model, path, value, text)?,
@@ -104,7 +104,7 @@ fn tables(block: &mut String, model: &Model, path: &[String], table: &Json, text
     let eol = lines::end_of_line(text);
     let entries = table.as_object().into_iter().flatten();
     let (inner, own): (Vec<_>, Vec<_>) = entries.partition(|(_, value)| value.is_object());
-    block.push_str(&format!("{}[{}]{eol}", model.header, write::path(path)));
+    block.push_str(&format!("{}[{}]{eol}", model.header, dotted(path)));
     for (name, value) in own {
         block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
     }
@@ -186,7 +186,7 @@ fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Jso
         .rev()
         .fold(value.clone(), |value, name| Json::Object(std::iter::once((name.clone(), value)).collect()));
     let entry =
-        format!("{} = {}", write::path(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
+        format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
     let (at, put) = match tree::ends_in_braces(table).into_iter().max() {
         None => (tree::known(table.span())?.start + 1, format!(" {entry} ")),
         Some(last) => match array::comma_after(text, last) {

@@ -14,16 +14,9 @@ use serde_json::Value;
 use toml_edit::Item;
 
 use super::moved::unmanaged;
-use super::{Fault, Key, Moved, Reverted, Set};
+use super::{Fault, Key, Moved, Reverted, Set, dotted, split_bom};
 use before::Before;
 use tree::Tree;
-
-const BOM: char = '\u{feff}';
-
-/// `plugins."io.containerd.grpc.v1.cri".enable_cdi`
-pub(super) fn name(path: &[String]) -> String {
-    write::path(path)
-}
 
 /// A text as JSON has it; a date becomes its text.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
@@ -124,7 +117,7 @@ fn unset(key: &Key, text: String, before: &Before<'_>, said: &mut Reverted) -> R
             remove::removed(&text, &key.path, before)
         }
         _ => {
-            said.left.push(write::path(&key.path));
+            said.left.push(dotted(&key.path));
             Ok(text)
         }
     }
@@ -155,16 +148,10 @@ fn unset_needed(
     let now = tree::json(found.item);
     let is_ours = now == *ours || before.is_moved() && unmanaged(&now, &[ours], true).is_empty();
     if !is_ours {
-        said.left.push(write::path(&key.path));
+        said.left.push(dotted(&key.path));
         return Ok(text);
     }
     remove::removed(&text, &key.path, before)
 }
 
 const EMPTY: String = String::new();
-
-/// Windows editors write a byte order mark; containerd 1.x skips it.
-fn split_bom(text: &str) -> (&str, &str) {
-    let bom = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
-    text.split_at(bom)
-}

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde_json::Value as Json;
 use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
 
-use super::{lines, write};
-use crate::Fault;
+use super::lines;
+use crate::{Fault, dotted};
 
 pub(super) struct Tree<'t> {
     text: &'t str,
@@ -77,8 +77,7 @@ impl<'t> Tree<'t> {
     /// Names what stands where something else is needed.
     pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
         let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
-        let problem =
-            format!("{} is {}, and {needed} has to stand there", write::path(path), what(step.item));
+        let problem = format!("{} is {}, and {needed} has to stand there", dotted(path), what(step.item));
         Fault { line, problem }
     }
 }

@@ -1,15 +1,9 @@
-//! Keys and values as TOML writes them.
+//! Values as TOML writes them.
 
 use serde_json::Value as Json;
-use toml_edit::{Array, InlineTable, Key, Value};
+use toml_edit::{Array, InlineTable, Value};
 
 use crate::Fault;
-
-/// `plugins."io.containerd.grpc.v1.cri".enable_cdi`
-pub(super) fn path(path: &[String]) -> String {
-    let names = path.iter().map(|name| Key::new(name).display_repr().into_owned());
-    names.collect::<Vec<_>>().join(".")
-}
 
 /// On one line, tables in braces.
 pub(super) fn value(value: &Json) -> Result<String, Fault> {
