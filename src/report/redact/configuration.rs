@@ -95,28 +95,12 @@ fn uncommented(line: &str) -> &str {
 }
 
 fn toml(keys: &Keys, text: &str, places: &mut usize) -> Option<String> {
-    let document: DocumentMut = text.parse().ok()?;
-    let mut value = of_toml(document.as_item());
+    let mut value = edit::Format::Toml.read(text).ok()?;
     judge(keys, &[], &mut value, places);
     let mut written = DocumentMut::new();
     let Value::Object(map) = value else { return None };
     *written.as_table_mut() = table(map);
     Some(written.to_string())
-}
-
-fn of_toml(item: &Item) -> Value {
-    if let Some(table) = item.as_table_like() {
-        return Value::Object(table.iter().map(|(key, item)| (key.to_owned(), of_toml(item))).collect());
-    }
-    if let Some(tables) = item.as_array_of_tables() {
-        return tables.iter().map(|it| of_toml(&Item::Table(it.clone()))).collect();
-    }
-    if let Some(list) = item.as_array() {
-        return list.iter().map(|it| of_toml(&Item::Value(it.clone()))).collect();
-    }
-    let number = || item.as_integer().map(Value::from).or_else(|| item.as_float().map(Value::from));
-    let scalar = item.as_bool().map(Value::from).or_else(number);
-    scalar.unwrap_or_else(|| Value::from(item.as_str().map_or_else(|| item.to_string(), str::to_owned)))
 }
 
 fn table(map: Map<String, Value>) -> Table {
