@@ -25,6 +25,7 @@ mod real_boot;
 mod real_crashes;
 mod real_disks;
 mod real_hidden;
+mod real_kill;
 mod real_order;
 mod real_systemd;
 mod receipts;
