@@ -12,7 +12,7 @@ mod effects;
 mod killed_runs;
 #[path = "../machine/mod.rs"]
 mod machine;
-mod real_killed;
+mod real_crashes;
 mod real_nodes;
 mod reboot;
 mod same_moment;
