@@ -9,12 +9,13 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod crashes;
 mod driver;
 #[path = "../packages/driver/worker.rs"]
 #[allow(dead_code, reason = "what the tests of the driver need beside")]
 mod driver_worker;
 mod hooks;
-mod killed;
+mod in_process;
 mod machines;
 mod packed;
 mod record;

@@ -13,7 +13,7 @@ use crate::record::{Call, calls};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 const TOOL: &str = include_str!("hook_tool.py");
-const TOOLS: [&str; 7] = [
+pub(crate) const TOOLS: [&str; 7] = [
     "config-get",
     "status-set",
     "juju-log",
@@ -86,18 +86,6 @@ impl Unit {
         let unit = Self { dir, name: name.to_owned(), program: PROGRAM.into() };
         unit.options("{}");
         unit.parameters("{}");
-        unit
-    }
-
-    /// One whose charm has the programs in a folder of its own, as charmcraft packs them.
-    pub(crate) fn with_its_own_programs() -> Self {
-        let mut unit = Self::new();
-        let folder = unit.dir.path().join("charm/bin");
-        fs::create_dir_all(&folder).unwrap();
-        put(&folder.join("runc-amd-wrapper"), support::laid::WRAPPER);
-        unit.program = folder.join("rocworker");
-        // As it is handed out: with all that debuggers want it is some sixty megabytes.
-        Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
         unit
     }
 
@@ -198,7 +186,7 @@ impl Unit {
     }
 }
 
-fn put(path: &Path, text: &str) {
+pub(crate) fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
