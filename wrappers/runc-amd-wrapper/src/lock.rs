@@ -9,6 +9,7 @@
 //! open a file can hold a lock on it, and `/run/rocworker` itself is readable for all.
 
 use std::ffi::CStr;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const BRIEFLY: Duration = Duration::from_millis(250);
 /// How often one that waits tries again: half a decision's time.
 const POLL: Duration = Duration::from_millis(2);
+/// How often the kernel's list of locks is read before the holder counts as one that is not in it.
+const LOOKS: usize = 3;
 
 /// Held until this process execs or ends, or drops it.
 #[derive(Debug)]
@@ -111,12 +114,20 @@ fn stands_at(path: &Path, opened: &Stat) -> bool {
     now.is_ok_and(|now| now.is_same_file(opened))
 }
 
+/// The kernel's list of locks. Each call of the kernel takes up the list at a position of its own, by which a lock is
+/// passed over where one before it has gone meanwhile: the fewer calls, the better (fs/seq_file.c, `seq_read_iter`).
+fn at_once(path: &Path) -> std::io::Result<String> {
+    let mut text = String::with_capacity(64 << 10);
+    std::fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// Which process has the lock, as far as this one can see, and what to do.
 fn who_has_it(lock: &Stat, proc: &Path) -> String {
-    let locks = std::fs::read_to_string(proc.join("locks")).unwrap_or_default();
+    let path = proc.join("locks");
     let of_process =
         |pid: u32, file: &str| std::fs::read_to_string(proc.join(pid.to_string()).join(file)).ok();
-    let found = holder(&locks, lock.device, lock.inode);
+    let found = (0..LOOKS).find_map(|_| holder(&at_once(&path).ok()?, lock.device, lock.inode));
     let Some((pid, name)) = found.and_then(|pid| Some((pid, of_process(pid, "comm")?))) else {
         return "no process that is seen from here has it, so that it is one of another pid namespace, perhaps \
                 stopped: end it, or let it go on"
@@ -211,7 +222,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let owner = place.path().metadata().unwrap().uid();
         let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
-        let patience = Duration::from_secs(20);
+        let patience = Duration::from_secs(120);
         let first = Lock::take(&paths, patience).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
         let has_it = std::sync::atomic::AtomicBool::new(false);
