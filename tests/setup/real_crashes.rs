@@ -9,7 +9,7 @@ use support::tree::Tree;
 use crate::in_process;
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::starts::{self, STARTS, Start};
+use crate::starting_states::{self, STARTS, Start};
 
 /// rocworker's own memory may stay after an undo.
 const OWN: &str = "var/lib/rocworker";
@@ -35,7 +35,7 @@ struct Ends {
 
 impl Harness {
     fn begin(start: Start) -> (Self, Tree) {
-        let (laid, program) = (starts::machine(), Program::new());
+        let (laid, program) = (starting_states::machine(), Program::new());
         start(&laid, &program);
         let begun = laid.all();
         (Self { laid, program, wrong: Vec::new(), crashes: 0 }, begun)

@@ -13,7 +13,7 @@ use support::tree::Tree;
 use crate::in_process;
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::starts::{self, START_WITH_EVERY_FILE};
+use crate::starting_states::{self, START_WITH_EVERY_FILE};
 
 /// Every so many calls a process is killed.
 const SAMPLE: usize = 11;
@@ -41,7 +41,7 @@ fn real_kill_9_of_an_undo_leaves_what_its_crash_point_says() {
 }
 
 fn begun() -> (Laid, Program) {
-    let (laid, program) = (starts::machine(), Program::new());
+    let (laid, program) = (starting_states::machine(), Program::new());
     START_WITH_EVERY_FILE(&laid, &program);
     (laid, program)
 }

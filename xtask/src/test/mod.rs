@@ -260,6 +260,7 @@ impl Tests {
         command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
+            .environment("ROCWORKER_ALL", if self.all { "1" } else { "0" })
             .environment("ROCWORKER_RAN", &self.ran)
             .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)

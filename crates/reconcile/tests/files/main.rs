@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
+mod concurrent_edits;
 mod effects;
 mod killed_runs;
 #[path = "../machine/mod.rs"]
@@ -15,5 +16,4 @@ mod machine;
 mod real_crashes;
 mod real_nodes;
 mod reboot;
-mod same_moment;
 mod third_party;
