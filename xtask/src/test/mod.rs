@@ -24,6 +24,8 @@ use crate::{dist, fuzz, repository, static_program, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
+const NEXTEST: [&str; 6] = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
+
 const USAGE: &str =
     "`cargo xtask test` takes --yes, --all, and -- with arguments of `cargo nextest run`, each or none";
 
@@ -111,7 +113,11 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     }
     let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
-    let program = steps.run("program", "make rocworker build", program)?;
+    let program = if checks {
+        steps.run("programs and tests", "make the programs and the tests build", programs_and_tests)?
+    } else {
+        steps.run("program", "make rocworker build", program)?
+    };
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
     let programs = dist::Programs {
@@ -183,7 +189,14 @@ fn oracle() -> Result<PathBuf> {
     Ok(target.join("debug/cdi-oracle"))
 }
 
-/// rocworker itself, for tests of other packages: cargo names it to those of its own alone.
+/// All that the tests run, in one build: alone, rocworker would have fewer features and be built a second time. Answers
+/// with rocworker, for tests of other packages: cargo names it to those of its own alone.
+fn programs_and_tests() -> Result<PathBuf> {
+    Command::new(NEXTEST).arguments(["--workspace", "--no-run"]).run()?;
+    Ok(repository::target().join("debug/rocworker"))
+}
+
+/// rocworker itself, where only some tests run.
 fn program() -> Result<PathBuf> {
     Command::new(["cargo", "build", "--locked", "--package", "rocworker"]).run()?;
     Ok(repository::target().join("debug/rocworker"))
@@ -217,8 +230,8 @@ struct Tests {
 
 impl Tests {
     fn run(&self) -> Result<()> {
-        let nextest = ["cargo", "nextest", "run", "--locked", "--workspace", "--profile", "ci"];
-        self.told(Command::new(nextest).arguments(self.ignored()), &self.wrapper).run()
+        let nextest = Command::new(NEXTEST).arguments(["--workspace"]).arguments(self.ignored());
+        self.told(nextest, &self.wrapper).run()
     }
 
     /// The tests that these arguments of nextest's select.
@@ -231,9 +244,10 @@ impl Tests {
 
     /// The wrapper's tests with real runc once more, with another build of it.
     fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
-        let nextest =
-            ["cargo", "nextest", "run", "--locked", "--package", "runc-amd-wrapper", "--profile", "ci"];
-        let nextest = Command::new(nextest).arguments(programs.iter().flat_map(|name| ["--test", name]));
+        let programs: Vec<String> = programs.iter().map(|name| format!("binary({name})")).collect();
+        let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
+        // Of the workspace: built already.
+        let nextest = Command::new(NEXTEST).arguments(["--workspace", "--filterset", &filter]);
         self.told(nextest, wrapper).run()
     }
 
