@@ -101,7 +101,7 @@ fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
             tests.run_with_wrapper(&for_arm, &["real_runc"])
         })?;
     }
-    let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+    let remedy = "give its input to the target again (docs/dev/fuzzing.md), and make a test of it";
     steps.run("fuzzing", remedy, || fuzz::all(tests.privilege))
 }
 
