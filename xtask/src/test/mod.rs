@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let steps = Steps::default();
 
     // Not a step: declining is no failure of a check.
-    install::what_is_missing(consent, &privilege)?;
+    install::what_is_missing(consent, &privilege, all)?;
 
     // The network is waited for beside the compiler.
     let tests = std::thread::scope(|scope| {
