@@ -89,6 +89,18 @@ impl Unit {
         unit
     }
 
+    /// One whose charm has the programs in a folder of its own, as charmcraft packs them.
+    pub(crate) fn with_its_own_programs() -> Self {
+        let mut unit = Self::new();
+        let folder = unit.dir.path().join("charm/bin");
+        fs::create_dir_all(&folder).unwrap();
+        put(&folder.join("runc-amd-wrapper"), support::laid::WRAPPER);
+        unit.program = folder.join("rocworker");
+        // As it is handed out: with all that debuggers want it is some sixty megabytes.
+        Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
+        unit
+    }
+
     /// Has hooks run where something is mounted over this file, which keeps it from being replaced.
     pub(crate) fn mount_over(&mut self, file: &Path) {
         let script = format!(
