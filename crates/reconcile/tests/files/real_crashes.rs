@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::machine::{Machine, desired, edited, owned};
-use reconcile::edit::Format;
+use edit::Format;
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use serde_json::json;
 use support::killed::is_temporary;
