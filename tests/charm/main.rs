@@ -9,17 +9,18 @@
     reason = "a test fails by panicking, and lays out files"
 )]
 
+mod concurrent_hooks;
+mod crashes;
 mod driver;
 #[path = "../packages/driver/worker.rs"]
 #[allow(dead_code, reason = "what the tests of the driver need beside")]
 mod driver_worker;
+mod gpu_reset;
 mod hooks;
-mod killed;
+mod in_process;
 mod machines;
 mod packed;
 mod record;
 mod removal;
-mod settling;
-mod turns;
 mod unit;
 mod yaml;

@@ -13,7 +13,7 @@ use crate::record::{Call, calls};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 const TOOL: &str = include_str!("hook_tool.py");
-const TOOLS: [&str; 7] = [
+pub(crate) const TOOLS: [&str; 7] = [
     "config-get",
     "status-set",
     "juju-log",
@@ -198,7 +198,7 @@ impl Unit {
     }
 }
 
-fn put(path: &Path, text: &str) {
+pub(crate) fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -7,8 +7,8 @@
     reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
+mod after_undo;
 mod config;
-mod ending;
 mod gpus;
 #[path = "../setup/laid.rs"]
 #[allow(dead_code, reason = "what the tests of setup need beside")]
@@ -18,6 +18,6 @@ mod real_restarts;
 mod real_unit;
 mod repairs;
 mod running;
+mod shutdown;
 mod socket;
-mod undone;
 mod unit;

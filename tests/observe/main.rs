@@ -8,13 +8,13 @@
     reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
-mod awaited;
 mod cdi;
 mod config;
 mod detect_bad_sysfs;
 mod detect_captures;
 mod detect_shapes;
 mod detect_table;
+mod pending_gpus;
 mod real_cdi_oracle;
 mod real_layout;
 mod real_report;

@@ -48,7 +48,7 @@ pub(crate) fn configure(worker: &Worker, lines: &str) {
 
 #[test]
 fn real_amdgpu_install_brings_rocm_and_undo_takes_all_of_it_back() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let (worker, lines) = served(machine);
         worker.machine.apt_get(&["update"]).well();
         configure(&worker, &format!("GPU_NODE: true\n{lines}"));
@@ -140,7 +140,7 @@ fn real_amdgpu_install_is_asked_for_by_the_environment() {
 
 #[test]
 fn real_amdgpu_install_is_simulated_as_far_as_apt_can_and_the_rest_is_said() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let (worker, lines) = served(machine);
         configure(&worker, &format!("GPU_NODE: true\n{lines}"));
         worker.machine.apt_get(&["update"]).well();

@@ -9,7 +9,7 @@ const SOURCES: &str = "/etc/apt/sources.list.d/rocworker-rocm.sources";
 
 #[test]
 fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, amds());
         worker.machine.apt_get(&["update"]).well();
         let (packages, tree) = (worker.machine.packages(), || {

@@ -1,6 +1,8 @@
 //! A laid-out machine with a configuration, on which the program runs.
 
+use std::fs;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt as _;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
@@ -23,6 +25,21 @@ impl Laid {
     /// The demo's machine, with the wrapper where a package puts it, and this configuration.
     pub(crate) fn demo(config: &str) -> Self {
         Self::out(&Machine::demo(), config)
+    }
+
+    /// With docker and containerd 2.1.
+    pub(crate) fn with_engines(config: &str) -> Self {
+        let laid = Self::demo(config);
+        let status = "Package: containerd\nStatus: install ok installed\nVersion: 2.1.9-1\n\n\
+             Package: docker.io\nStatus: install ok installed\nVersion: 28.5.2-1\n";
+        laid.put("var/lib/dpkg/status", status);
+        for program in ["usr/bin/containerd", "usr/sbin/dockerd"] {
+            laid.put(program, "");
+            fs::set_permissions(laid.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        laid.put("etc/containerd/config.toml", "version = 3\n");
+        laid.put("etc/docker/daemon.json", "{}\n");
+        laid
     }
 
     /// A Concourse worker as the charm sets one up, without its programs.

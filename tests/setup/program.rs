@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::laid::Laid;
@@ -23,9 +23,12 @@ impl Program {
         Self { dir }
     }
 
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("rocworker")
+    }
+
     pub(crate) fn argv(&self, laid: &Laid, arguments: &[&str]) -> Vec<String> {
-        let program = self.dir.path().join("rocworker");
-        let mut argv = vec![program.to_str().unwrap().to_owned(), "--root".to_owned()];
+        let mut argv = vec![self.path().to_str().unwrap().to_owned(), "--root".to_owned()];
         argv.push(laid.top().to_str().unwrap().to_owned());
         argv.extend(arguments.iter().map(|&argument| argument.to_owned()));
         argv

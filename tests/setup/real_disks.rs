@@ -7,7 +7,7 @@ use support::tree::Tree;
 
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::starts;
+use crate::starting_states;
 
 /// Runs a shell's script in a namespace of its own, with `apply` and `undo` as functions, and `tree` for what is there.
 pub(crate) fn inside(laid: &Laid, program: &Program, script: &str) -> String {
@@ -30,7 +30,7 @@ fn said_all(said: &str, parts: &[&str]) {
 }
 
 fn machine() -> (Laid, Program, Tree) {
-    let (laid, program) = (starts::machine(), Program::new());
+    let (laid, program) = (starting_states::machine(), Program::new());
     std::fs::create_dir_all(laid.path("etc/cdi")).unwrap();
     std::fs::create_dir_all(laid.path("var/lib/rocworker")).unwrap();
     laid.put("etc/cdi/theirs.json", "{\"cdiVersion\":\"0.5.0\",\"kind\":\"other.com/net\",\"devices\":[]}");
@@ -250,7 +250,7 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
         ),
         ("mount --bind \"$top/etc/cdi\" \"$top/etc/cdi\"", "/etc/cdi: failed: cannot remove the folder ", 0),
     ] {
-        let (laid, program) = (starts::machine(), Program::new());
+        let (laid, program) = (starting_states::machine(), Program::new());
         let before = laid.tree();
         let script = r#"
             rw "$@" apply > /dev/null

@@ -7,12 +7,12 @@ use support::tree::Tree;
 use crate::laid::Laid;
 use crate::program::Program;
 use crate::real_disks::inside;
-use crate::starts;
+use crate::starting_states;
 
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";
 
 fn machine() -> (Laid, Program, Tree) {
-    let (laid, program) = (starts::machine(), Program::new());
+    let (laid, program) = (starting_states::machine(), Program::new());
     let before = laid.tree();
     (laid, program, before)
 }

@@ -6,7 +6,7 @@ use support::real;
 
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::starts;
+use crate::starting_states;
 
 /// The calls of a run, without numbers that differ from run to run.
 fn order(laid: &Laid, program: &Program, command: &str) -> String {
@@ -52,8 +52,9 @@ fn real_order_in_which_an_apply_and_its_undo_write() {
     if !real::require_root(&["strace"]) {
         return;
     }
-    let (laid, program) = (starts::machine(), Program::new());
-    let (_, lay) = starts::STARTS.iter().find(|(name, _)| *name == "all-there-by-somebody-else").unwrap();
+    let (laid, program) = (starting_states::machine(), Program::new());
+    let (_, lay) =
+        starting_states::STARTS.iter().find(|(name, _)| *name == "all-there-by-somebody-else").unwrap();
     lay(&laid, &program);
     insta::assert_snapshot!("order_of_apply", order(&laid, &program, "apply"));
     insta::assert_snapshot!("order_of_undo", order(&laid, &program, "undo"));

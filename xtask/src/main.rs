@@ -26,10 +26,12 @@ use std::process::ExitCode;
 use refusal::Refusal;
 
 const USAGE: &str = "\
-usage: cargo xtask test [--yes]
+usage: cargo xtask test [--yes] [--all]
            installs what the tests of real components need (asks first, unless CI is set or --yes is given),
-           then runs formatting, lints, the doc build and every test; what would be skipped fails
-       cargo xtask test [--yes] -- ARGUMENT…
+           then runs formatting, lints, the doc build and the tests; what would be skipped fails.
+           --all: and what is slow: ignored tests, the wrapper built with glibc and for Arm, a minute of each fuzz
+           target
+       cargo xtask test [--yes] [--all] -- ARGUMENT…
            installs and builds the same, then runs only the tests that these arguments of `cargo nextest run` select
        cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.

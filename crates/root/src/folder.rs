@@ -3,8 +3,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, ResolveFlag};
-use nix::sys::stat::{Mode, fchmod, mkdirat};
-use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
+use nix::sys::stat::Mode;
 
 use crate::{Error, Kind, Root, inside, xattr};
 
@@ -53,8 +52,8 @@ impl Root {
             Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(false),
             other => other.map_err(failed)?,
         };
-        match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
-            Ok(()) => fsync(&above).map(|()| true).map_err(failed),
+        match self.unlink_folder(path, &above, name) {
+            Ok(()) => self.fsync(path, &above).map(|()| true).map_err(failed),
             Err(Errno::ENOENT) => Ok(true),
             Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR) => Ok(false),
             Err(errno) => Err(failed(errno)),
@@ -82,13 +81,13 @@ impl Root {
             return Err(self.no_folder(folder, Errno::ENOENT));
         };
         let above = self.folder_for_writing(above)?;
-        let mode = Mode::from_bits_truncate(0o755);
+        let mode = 0o755;
         let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
-        match mkdirat(&above, name, mode) {
+        match self.mkdir(folder, &above, name, Mode::from_bits_truncate(mode)) {
             Ok(()) => {
                 let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
                 // The caller's umask is not what engines that read the folder go by.
-                xattr::drop_acl(&made).and_then(|()| fchmod(&made, mode)).map_err(failed)?;
+                xattr::drop_acl(&made).and_then(|()| self.chmod(folder, &made, mode)).map_err(failed)?;
                 Ok(made)
             }
             Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),

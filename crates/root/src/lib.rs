@@ -4,6 +4,7 @@
 //! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
+mod change;
 mod error;
 mod flags;
 mod folder;
@@ -37,6 +38,7 @@ pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use replace::New;
 pub use write::{Attributes, Written};
 
+use change::CrashPoints;
 use open::{Directory, read_up_to};
 use recorded::Recorded;
 
@@ -46,6 +48,7 @@ pub struct Root {
     path: PathBuf,
     recorded: Recorded,
     owner: u32,
+    crash_points: CrashPoints,
 }
 
 impl fmt::Debug for Root {
@@ -65,7 +68,13 @@ impl Root {
         let dir = Directory::open(path)?;
         let owner =
             stat::fstat(dir.as_fd()).map_err(|errno| Error::io("stat", path.to_owned(), errno))?.st_uid;
-        let mut root = Self { dir, path: path.to_owned(), recorded: Recorded::default(), owner };
+        let mut root = Self {
+            dir,
+            path: path.to_owned(),
+            recorded: Recorded::default(),
+            owner,
+            crash_points: CrashPoints::default(),
+        };
         if !root.is_host() {
             root.recorded = Recorded::load(&root)?;
         }

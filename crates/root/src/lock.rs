@@ -50,6 +50,7 @@ impl Root {
         loop {
             let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
             let mode = Mode::from_bits_truncate(0o600);
+            self.crash_point("openat2", path);
             let file =
                 self.dir.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
             match exclusive(&file) {

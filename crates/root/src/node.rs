@@ -32,9 +32,11 @@ impl Root {
             return Err(Error::NotANode { path: self.shown(path), found: meta.kind.described() });
         }
         let (uid, gid) = (uid.map(Uid::from_raw), Some(Gid::from_raw(gid)));
+        self.crash_point("fchownat", path);
         fchownat(&folder, name, uid, gid, AtFlags::AT_SYMLINK_NOFOLLOW)
             .map_err(|errno| failed("change the group of", errno))?;
         // Only root can put a link into /dev in between, and chmod has no way of not following one before Linux 6.6.
+        self.crash_point("fchmodat", path);
         fchmodat(&folder, name, Mode::from_bits_truncate(mode), FchmodatFlags::FollowSymlink)
             .map_err(|errno| failed("change the mode of", errno))
     }

@@ -1,7 +1,6 @@
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 
 use crate::{Error, Root, Written};
 
@@ -23,12 +22,12 @@ impl Root {
         };
         self.check_flags(path)?;
         self.sweep(path);
-        match unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir) {
+        match self.unlink(path, &folder, name) {
             Ok(()) => {}
             Err(Errno::ENOENT) => return Ok(Written::Unchanged),
             Err(errno) => return Err(failed(errno)),
         }
-        fsync(&folder).map_err(failed)?;
+        self.fsync(path, &folder).map_err(failed)?;
         Ok(Written::Changed)
     }
 }

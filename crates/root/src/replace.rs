@@ -10,12 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, fstatat};
-use nix::unistd::{UnlinkatFlags, fsync, symlinkat, unlinkat};
-use rustix::fs::{RenameFlags, renameat_with};
+use rustix::fs::RenameFlags;
 
-use crate::write::{fill, prefix, temporary};
+use crate::write::{prefix, temporary};
 use crate::{Attributes, Error, Root};
 
 /// How often somebody may write within one exchange before this gives up: each try takes microseconds.
@@ -73,7 +72,7 @@ impl Root {
         let beside = parent.join(&temporary);
         let swap = Swap { root: self, folder: &folder, name, temporary: &temporary, path, beside: &beside };
         swap.put(new, is_expected)?;
-        fsync(&folder).map_err(|errno| Error::io("write", self.shown(path), errno))
+        self.fsync_folder("write", path, &folder)
     }
 
     /// Files beside a path that a killed run has left: half of a new one, or an old one that it had displaced.
@@ -122,7 +121,7 @@ impl Root {
         let folder = self.folder(parent)?;
         let swap = Swap { root: self, folder: &folder, name, temporary, path, beside: left };
         swap.back(Version::of(&folder, name).ok())?;
-        fsync(&folder).map_err(|errno| Error::io("put back", self.shown(path), errno))
+        self.fsync_folder("put back", path, &folder)
     }
 }
 
@@ -186,12 +185,12 @@ impl Swap<'_> {
         }
         match new {
             New::Nothing => return Ok(None),
-            New::Link(target) => symlinkat(target, self.folder, self.temporary)?,
+            New::Link(target) => self.root.symlink(self.path, target, self.folder, self.temporary)?,
             New::File { bytes, how } => {
                 let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
                 // A file that only others may read has nothing to be carried over by us.
                 let replaced = openat(self.folder, self.name, flags, Mode::empty()).ok();
-                fill(self.folder, self.temporary, bytes, how, replaced.as_ref())?;
+                self.root.fill(self.path, self.folder, self.temporary, bytes, how, replaced.as_ref())?;
             }
         }
         Version::of(self.folder, self.temporary).map(Some)
@@ -208,8 +207,8 @@ impl Swap<'_> {
             return self.give_up(self.changed());
         }
         let put = match ours {
-            Some(_) => renameat(self.folder, self.temporary, self.folder, self.name),
-            None => unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir),
+            Some(_) => self.root.rename(self.path, self.folder, self.temporary, self.name),
+            None => self.root.unlink(self.path, self.folder, self.name),
         };
         put.or_else(|errno| self.give_up(Error::io(verb, self.root.shown(self.path), errno)))
     }
@@ -243,13 +242,11 @@ impl Swap<'_> {
     }
 
     fn rename(&self, from: &OsStr, to: &OsStr, how: RenameFlags) -> Result<(), Errno> {
-        // rustix's: nix has it for glibc only.
-        renameat_with(self.folder, from, self.folder, to, how)
-            .map_err(|error| Errno::from_raw(error.raw_os_error()))
+        self.root.rename_with(self.path, (self.folder, from), (self.folder, to), how)
     }
 
     fn drop_temporary(&self) -> Result<(), Errno> {
-        unlinkat(self.folder, self.temporary, UnlinkatFlags::NoRemoveDir)
+        self.root.unlink(self.path, self.folder, self.temporary)
     }
 
     /// The temporary file is this run's own.

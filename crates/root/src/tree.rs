@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
+use nix::sys::stat::{Mode, fstat};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{Gid, Uid, fchown, fsync, syncfs};
-use rustix::fs::{RenameFlags, renameat_with};
+use nix::unistd::syncfs;
+use rustix::fs::RenameFlags;
 
 use crate::{Attributes, Error, Root, xattr};
 
@@ -25,7 +25,7 @@ impl Root {
             return Err(failed(Errno::EEXIST));
         };
         let above = self.folder_for_writing(parent)?;
-        mkdirat(&above, name, Mode::S_IRWXU).map_err(failed)?;
+        self.mkdir(path, &above, name, Mode::S_IRWXU).map_err(failed)?;
         let made = self.folder(path)?;
         xattr::drop_acl(&made).map_err(failed)?;
         self.give_folder(path, how)
@@ -39,10 +39,10 @@ impl Root {
         let path = path.as_ref();
         let failed = |errno| Error::io("change mode and owner of", self.shown(path), errno);
         let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
-        if let Some((uid, gid)) = how.owner {
-            fchown(&folder, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(failed)?;
+        if let Some(owner) = how.owner {
+            self.chown(path, &folder, owner).map_err(failed)?;
         }
-        fchmod(&folder, Mode::from_bits_truncate(how.mode)).map_err(failed)
+        self.chmod(path, &folder, how.mode).map_err(failed)
     }
 
     /// Gives a file or folder another path on the same file system, where nothing stands yet.
@@ -56,10 +56,9 @@ impl Root {
             return Err(failed(Errno::EISDIR));
         };
         let [old_folder, new_folder] = [self.folder_of(from)?, self.folder_of(to)?];
-        // rustix's: nix has it for glibc only.
-        renameat_with(&old_folder, name, &new_folder, new, RenameFlags::NOREPLACE)
-            .map_err(|error| failed(Errno::from_raw(error.raw_os_error())))?;
-        fsync(&new_folder).and_then(|()| fsync(&old_folder)).map_err(failed)
+        self.rename_with(to, (&old_folder, name), (&new_folder, new), RenameFlags::NOREPLACE)
+            .map_err(failed)?;
+        self.fsync(to, &new_folder).and_then(|()| self.fsync(from, &old_folder)).map_err(failed)
     }
 
     /// Takes a folder away with everything in it. A link in it is taken away, not what it leads to. That it is not
@@ -82,12 +81,13 @@ impl Root {
         }
         // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
         let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
+        self.crash_point("unlinkat", path);
         match remove_dir_all(place) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
                 Err(Error::io("remove", self.shown(path), errno))
             }
-            _ => fsync(&above).map_err(|errno| Error::io("remove", self.shown(path), errno)),
+            _ => self.fsync_folder("remove", path, &above),
         }
     }
 

@@ -1,13 +1,13 @@
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::signal::kill;
-use nix::sys::stat::{Mode, fchmod, fstatat};
-use nix::unistd::{Gid, Pid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::Pid;
 
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root, flags, xattr};
@@ -61,12 +61,13 @@ impl Root {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         // A file that only others may read has nothing to be carried over by us.
         let replaced = openat(&folder, name, flags, Mode::empty()).ok();
-        let result = fill(&folder, &temporary, bytes, how, replaced.as_ref())
-            .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
-            .and_then(|()| fsync(&folder));
+        let result = self
+            .fill(path, &folder, &temporary, bytes, how, replaced.as_ref())
+            .and_then(|()| self.rename(path, &folder, &temporary, name))
+            .and_then(|()| self.fsync(path, &folder));
         result.map_err(|errno| {
             // The temporary file is ours and unnamed elsewhere; if it cannot go either, the first error is the news.
-            unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+            self.unlink(path, &folder, &temporary).ok();
             failed("write", errno)
         })?;
         Ok(Written::Changed)
@@ -95,12 +96,13 @@ impl Root {
         self.check_flags(path)?;
         self.sweep(path);
         let temporary = temporary(name);
-        unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
-        let result = symlinkat(target, &folder, temporary.as_os_str())
-            .and_then(|()| renameat(&folder, temporary.as_os_str(), &folder, name))
-            .and_then(|()| fsync(&folder));
+        self.unlink(path, &folder, &temporary).ok();
+        let result = self
+            .symlink(path, target, &folder, &temporary)
+            .and_then(|()| self.rename(path, &folder, &temporary, name))
+            .and_then(|()| self.fsync(path, &folder));
         result.map_err(|errno| {
-            unlinkat(&folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+            self.unlink(path, &folder, &temporary).ok();
             failed(errno)
         })?;
         Ok(Written::Changed)
@@ -127,7 +129,7 @@ impl Root {
                 name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
             let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
             if is_left(Pid::from_raw(pid)) {
-                unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir).ok();
+                self.unlink(path, &folder, &name).ok();
             }
         }
     }
@@ -168,6 +170,42 @@ impl Root {
             Err(error) => Err(error),
         }
     }
+
+    /// Makes a file that nobody else can open before it is whole, with what the one that it will replace has: flags,
+    /// access control list, extended attributes. Of its folder it takes nothing.
+    pub(crate) fn fill(
+        &self,
+        path: &Path,
+        folder: &OwnedFd,
+        name: &OsStr,
+        bytes: &[u8],
+        how: Attributes,
+        replaced: Option<&OwnedFd>,
+    ) -> Result<(), Errno> {
+        // A killed run with the same pid may have left one; it is ours by its name.
+        self.unlink(path, folder, name).ok();
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        self.crash_point("openat", path);
+        let file = openat(folder, name, flags, Mode::from_bits_truncate(HALF_WRITTEN))?;
+        self.crash_point("fremovexattr", path);
+        xattr::drop_acl(&file)?;
+        if let Some(replaced) = replaced {
+            self.crash_point("ioctl", path);
+            flags::copy(replaced, &file)?;
+        }
+        self.write_all(path, &file, bytes)?;
+        if let Some(owner) = how.owner {
+            self.chown(path, &file, owner)?;
+        }
+        // After the owner, whose change takes a file's capabilities away (capabilities(7)); before the mode, which an
+        // access control list changes.
+        if let Some(replaced) = replaced {
+            self.crash_point("fsetxattr", path);
+            xattr::copy(replaced, &file)?;
+        }
+        self.chmod(path, &file, how.mode)?;
+        self.fsync(path, &file)
+    }
 }
 
 /// The name under which a file is written before it is renamed.
@@ -183,42 +221,4 @@ pub(crate) fn prefix(name: &OsStr) -> OsString {
     prefix.push(name);
     prefix.push(".");
     prefix
-}
-
-/// Makes a file that nobody else can open before it is whole, with what the one that it will replace has: flags, access
-/// control list, extended attributes. Of its folder it takes nothing.
-pub(crate) fn fill(
-    folder: &OwnedFd,
-    name: &OsStr,
-    bytes: &[u8],
-    how: Attributes,
-    replaced: Option<&OwnedFd>,
-) -> Result<(), Errno> {
-    // A killed run with the same pid may have left one; it is ours by its name.
-    unlinkat(folder, name, UnlinkatFlags::NoRemoveDir).ok();
-    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = openat(folder, name, flags, Mode::from_bits_truncate(HALF_WRITTEN))?;
-    xattr::drop_acl(&file)?;
-    if let Some(replaced) = replaced {
-        flags::copy(replaced, &file)?;
-    }
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        match write(file.as_fd(), rest) {
-            Ok(0) => return Err(Errno::ENOSPC),
-            Ok(n) => rest = rest.get(n..).unwrap_or_default(),
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    if let Some((uid, gid)) = how.owner {
-        fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
-    }
-    // After the owner, whose change takes a file's capabilities away (capabilities(7)); before the mode, which an access
-    // control list changes.
-    if let Some(replaced) = replaced {
-        xattr::copy(replaced, &file)?;
-    }
-    fchmod(&file, Mode::from_bits_truncate(how.mode))?;
-    fsync(&file)
 }

@@ -68,7 +68,19 @@ pub fn with_headers() -> Option<(Machine, Headers)> {
     Some((this()?, Headers::in_folder(&folder)))
 }
 
-/// Both, each with its name for a failed assertion; none where the calling test is to be skipped.
+/// Debian 13 and, with `cargo xtask test --all`, the system that the test runs on as well, which apt takes seconds to read.
+/// Each has its name for a failed assertion; none where the calling test is to be skipped.
+///
+/// # Panics
+/// As [`this`].
+#[track_caller]
+pub fn each() -> Vec<(&'static str, Machine)> {
+    let Some(trixie) = trixie() else { return Vec::new() };
+    let this = real::is_all().then(this).flatten().map(|machine| ("this system", machine));
+    this.into_iter().chain([("trixie", trixie)]).collect()
+}
+
+/// Both, whatever is asked for.
 ///
 /// # Panics
 /// As [`this`].

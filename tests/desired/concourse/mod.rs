@@ -1,14 +1,14 @@
 //! What should be so for a Concourse worker, on laid-out machines.
 
+mod after_upgrade;
 mod charm;
+mod existing_configuration;
 mod facts;
-mod kept;
-mod odd;
+mod program;
 mod real;
-mod run;
-mod unknown;
+mod reconciled;
+mod unreadable_worker;
 mod worker;
-mod written;
 
 use worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG, shown, text, value};
 

@@ -1,7 +1,7 @@
 //! What docker is told: by its version, by what its daemon.json says already, and by how its unit starts it.
 
-mod folders;
-mod hangs;
+mod cdi_spec_dirs;
+mod dockerd_hangs;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -35,6 +35,11 @@ pub const CONTAINERD_2_1: Engine =
 
 pub const ALL: [Engine; 3] = [CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1];
 
+/// The oldest and the newest, to which the wrapper comes in different ways; every one with `cargo xtask test --all`.
+pub fn sample() -> Vec<Engine> {
+    if real::is_all() { ALL.to_vec() } else { vec![CONTAINERD_1_6, CONTAINERD_2_1] }
+}
+
 /// What of this repository an engine's test needs.
 #[derive(Clone, Debug)]
 pub struct Unpacked {

@@ -1,6 +1,6 @@
 //! Installed, upgraded, downgraded, removed and purged, with apply on and off.
 
-use crate::debian::worker::{CONFIG, RECEIPT, RULES, STOPPED, SYSTEMCTL_SAID, Worker, on, on_both, same};
+use crate::debian::worker::{CONFIG, RECEIPT, RULES, STOPPED, SYSTEMCTL_SAID, Worker, on, on_each, same};
 
 /// It remembers which builds of programs were run, and an upgrade brings another wrapper.
 const MEMORY: &str = "var/lib/rocworker/memory.json";
@@ -9,7 +9,7 @@ const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
 #[test]
 fn real_installing_and_removing_touches_the_packages_own_files_alone() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.machine.call(&["mkdir", "-p", WANTS]).well();
         let before = worker.written();
         worker.install();
@@ -44,7 +44,7 @@ fn real_installing_and_removing_touches_the_packages_own_files_alone() {
 
 #[test]
 fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.install();
         worker.machine.put(CONFIG, "permissions: render\n");
         worker.apply();
@@ -85,7 +85,7 @@ fn real_an_upgrade_keeps_what_is_configured_and_applies_again_where_it_was() {
 /// The package's scripts name no configuration: what another one withholds is not given by an upgrade.
 #[test]
 fn real_an_upgrade_goes_by_the_configuration_of_the_last_apply() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.install();
         worker.machine.put("root/other.yaml", "permissions: open\nwrapper: {requests: deny}\n");
         worker.rocworker(&["--config", "/root/other.yaml", "apply"]).well();
@@ -105,7 +105,7 @@ fn real_an_upgrade_goes_by_the_configuration_of_the_last_apply() {
 /// Somebody wanted the CDI spec, and no worker.
 #[test]
 fn real_an_upgrade_makes_no_worker_of_a_machine_with_a_spec_alone() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.install();
         worker.rocworker(&["cdi", "generate"]).well();
         let now = worker.written();
@@ -155,7 +155,7 @@ fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {
 
 #[test]
 fn real_removing_gives_the_machine_back_and_purging_forgets_it() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.install();
         worker.machine.put(CONFIG, "permissions: open\n");
         let before = worker.written();
@@ -192,7 +192,7 @@ fn real_removing_gives_the_machine_back_and_purging_forgets_it() {
 /// apt tells dpkg first what it wants, and then does it in several runs.
 #[test]
 fn real_apt_installs_upgrades_removes_and_purges_it() {
-    for (system, worker) in on_both() {
+    for (system, worker) in on_each() {
         worker.apt(&["install", &worker.deb()]);
         worker.is_whole(system);
         worker.apply();

@@ -4,6 +4,7 @@
 use std::fs;
 
 use support::killed::Call;
+use support::real;
 
 use crate::debian::worker::{CONFIG, RECEIPT, RULES, Worker, on, same};
 
@@ -23,10 +24,10 @@ case $WHEN in
         ;;
 esac
 "#;
-/// What changes files, of which every third is enough: which of rocworker's own writes it is killed at is tests/setup's
-/// to go through.
+/// What changes files, of which a few are enough, and more with `cargo xtask test --all`: which of rocworker's own writes
+/// it is killed at is tests/setup's to go through.
 const CALLS: &str = "renameat,renameat2,unlinkat,linkat,symlinkat";
-const EVERY: usize = 9;
+const EVERY: [usize; 2] = [36, 9];
 
 struct Harness(Worker);
 
@@ -48,7 +49,8 @@ impl Harness {
         let calls = lab::killed::parse(&trace);
         assert!(calls.len() > 6, "{trace}");
         let at = |Call { name, nth, .. }: &Call| format!("WHEN=at\nNAME={name}\nNTH={nth}\n");
-        let mut plans: Vec<String> = calls.iter().step_by(EVERY).map(at).collect();
+        let mut plans: Vec<String> =
+            calls.iter().step_by(EVERY[usize::from(real::is_all())]).map(at).collect();
         plans.push(at(calls.last().unwrap()));
         plans.extend(["before", "after"].map(|when| format!("WHEN={when}\n")));
         plans

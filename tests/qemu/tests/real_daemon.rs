@@ -41,8 +41,11 @@ const INIT: &str = concat!(
 );
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// So many loads, of which none may take longer than a second in ninety-nine of a hundred.
-const LOADS: usize = 100;
+/// So many loads, of which none may take longer than a second in ninety-nine of a hundred; the second number with
+/// `cargo xtask test --all`. In a machine in software each takes a second.
+const LOADS: [usize; 2] = [20, 100];
+/// Where the machine finds how many.
+const LOADS_FILE: &str = "etc/loads";
 const BURST: u32 = 10_000;
 
 /// What is waited for after each event, and at most while they go on (src/daemon/serve.rs).
@@ -60,7 +63,8 @@ fn child() {
     let first = until("it has looked", |report| report.counts.looks > 0);
     let kfd_came = load_amdgpu();
     let (mut came, mut went) = (Vec::new(), Vec::new());
-    for _ in 0..LOADS {
+    let loads = fs::read_to_string(Path::new("/").join(LOADS_FILE)).unwrap();
+    for _ in 0..loads.parse().unwrap() {
         came.push(timed("insmod", "/modules/vgem.ko", true));
         went.push(timed("rmmod", "vgem", false));
     }
@@ -215,23 +219,27 @@ fn real_events_of_a_real_kernel_reach_engines_within_a_second_and_a_burst_is_a_f
         panic!("{:#?}\n{:#?}\n{:#?}", answers.of("start"), answers.of("measure"), answers.of("daemon"))
     });
     eprintln!("Linux {} ({}): {:.1} s", kernel.release(), booted.accelerator, booted.took.as_secs_f64());
-    hold(&measured);
+    hold(&measured, loads());
 }
 
-fn hold(measured: &Value) {
+fn loads() -> usize {
+    LOADS[usize::from(real::is_all())]
+}
+
+fn hold(measured: &Value, loads: usize) {
     for key in ["came_ms", "went_ms"] {
         let mut times: Vec<u64> =
             measured[key].as_array().unwrap().iter().map(|it| it.as_u64().unwrap()).collect();
         times.sort_unstable();
-        assert_eq!(times.len(), LOADS);
-        let (half, most) = (times[LOADS / 2 - 1], times[LOADS * 99 / 100 - 1]);
-        eprintln!("{key}: p50 {half}, p99 {most}, longest {}", times[LOADS - 1]);
+        assert_eq!(times.len(), loads);
+        let (half, most) = (times[loads / 2 - 1], times[(loads * 99).div_ceil(100) - 1]);
+        eprintln!("{key}: p50 {half}, p99 {most}, longest {}", times[loads - 1]);
         assert!(most <= 1000, "{key}: p99 {most} ms");
     }
     let heard = &measured["heard"]["counts"];
     assert!(measured["first"]["sources"]["kernel"].is_null(), "{measured:#}");
     // Of each load and unload the module's own event, and those of its devices.
-    assert!(heard["kernel"].as_u64() >= Some(4 * LOADS as u64), "{heard}");
+    assert!(heard["kernel"].as_u64() >= Some(4 * u64::try_from(loads).unwrap()), "{heard}");
     for burst in measured["bursts"].as_array().unwrap() {
         eprintln!("burst of {BURST}: {burst}");
         let number = |key: &str| burst[key].as_u64().unwrap();
@@ -274,6 +282,7 @@ fn archive(kernel: &Kernel, rocworker: &Path, wrapper: &Path) -> Vec<u8> {
     archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
     archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");
     archive.file("etc/rocworker/config.yaml", 0o644, b"daemon: {interval-s: 86400}\n");
+    archive.file(LOADS_FILE, 0o644, loads().to_string().as_bytes());
     archive.folder("var/lib");
     archive.finish()
 }

@@ -9,11 +9,7 @@ use std::process::{Command, Stdio};
 pub const TREE: &str =
     "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat";
 
-/// These, and calls that change rights and owners.
-pub const TREE_AND_RIGHTS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,\
-                                   linkat,fchmod,fchmodat,fchown,fchownat";
-
-/// These, and calls that fill files and make them last.
+/// These, and calls that change rights and owners, fill files and make them last.
 pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
                           fchmod,fchmodat,fchown,fchownat,write,pwrite64,ftruncate,fsync,fdatasync,flock";
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use layout::{Machine, Nodes};
 use tempfile::TempDir;
 
+use crate::crashes::Crashes;
 use crate::detect::scratch;
 use crate::tree::Tree;
 
@@ -90,6 +91,11 @@ impl Laid {
     /// The same, and rocworker's own state.
     pub fn all(&self) -> Tree {
         Tree::of(self.dir.path(), &TOPS)
+    }
+
+    /// What [`Laid::all`] is at each crash point of a run, which passes the hook to its Root.
+    pub fn crashes(&self, run: impl FnOnce(Box<dyn Fn(&'static str, &Path) + Send + Sync>)) -> Crashes {
+        Crashes::of(self.dir.path(), &TOPS, run)
     }
 
     /// Puts a tree that [`Laid::all`] gave back.

@@ -69,6 +69,11 @@ pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> 
     require(programs).then(|| variables.map(|variable| made(variable).unwrap()))
 }
 
+/// Whether `cargo xtask test --all` runs: what is repeated for certainty is repeated as often as it takes.
+pub fn is_all() -> bool {
+    env::var_os("ROCWORKER_ALL").is_some_and(|value| value == "1")
+}
+
 /// Where a program is, looked up as a shell would, and then in the sbin folders.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -97,6 +97,12 @@ impl Tree {
         self
     }
 
+    /// With another name for each path for which this gives one.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&Path) -> Option<PathBuf>) -> Self {
+        Self(self.0.into_iter().map(|(path, entry)| (name(&path).unwrap_or(path), entry)).collect())
+    }
+
     /// Without the folders for which this says yes, whatever is beneath them.
     #[must_use]
     pub fn without_folders(mut self, is_out: impl Fn(&Path) -> bool) -> Self {

@@ -15,8 +15,6 @@ use target::{PACKAGES, TARGETS, Target};
 
 /// How long each target runs unless it is said.
 const USUAL: Duration = Duration::from_secs(60);
-/// How long each runs as a part of `cargo xtask test`: enough to read every seed and to see that it works.
-const BRIEF: Duration = Duration::from_secs(2);
 /// As many targets run at the same time: each keeps one core busy.
 const AT_ONCE: usize = 2;
 
@@ -31,15 +29,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     run_each(&targets, duration, privilege)
 }
 
-/// Runs all for a moment.
+/// Runs all, as a part of `cargo xtask test --all`.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn briefly(privilege: Privilege) -> Result<()> {
+pub(crate) fn all(privilege: Privilege) -> Result<()> {
     formatting()?;
     let targets: Vec<_> = TARGETS.iter().collect();
     build(&targets)?;
-    run_each(&targets, BRIEF, Some(privilege))
+    run_each(&targets, USUAL, Some(privilege))
 }
 
 fn read(arguments: &[String]) -> Result<(Duration, Vec<&'static Target>)> {

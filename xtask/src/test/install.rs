@@ -23,8 +23,8 @@ pub(crate) enum Consent {
 ///
 /// # Errors
 /// A [`Refusal`] when the answer is no, or when there is nobody to ask.
-pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result<()> {
-    let missing = Missing::on_this_machine()?;
+pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege, all: bool) -> Result<()> {
+    let missing = Missing::on_this_machine(all)?;
     if missing.is_nothing() {
         println!("everything that the tests need is installed");
         return Ok(());
@@ -42,7 +42,7 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege) -> Result
     if missing.engines {
         engines::unpack()?;
     }
-    let still = Missing::on_this_machine()?;
+    let still = Missing::on_this_machine(all)?;
     let left: Vec<String> = still.without_the_targets().lines();
     if left.is_empty() {
         return Ok(());

@@ -24,80 +24,101 @@ use crate::{dist, fuzz, repository, static_program, wrapper_build};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
-/// Runs the checks in order; the first that fails ends the run. With words after `--`, only the tests that these
-/// arguments of `cargo nextest run` select.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (consent, arguments) = match arguments {
-        [yes, rest @ ..] if yes == "--yes" => (install::Consent::Given, rest),
-        all => (install::Consent::Ask, all),
-    };
-    let selection = match arguments {
-        [] => None,
-        [dashes, selection @ ..] if dashes == "--" => Some(selection),
-        _ => {
-            return Err(Refusal::new(
-                "`cargo xtask test` takes --yes, or -- and arguments of `cargo nextest run`",
-            ));
+const NEXTEST: [&str; 6] = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
+
+const USAGE: &str =
+    "`cargo xtask test` takes --yes, --all, and -- with arguments of `cargo nextest run`, each or none";
+
+/// What a person or CI asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked<'a> {
+    consent: install::Consent,
+    /// What is slow, too: tests that are ignored, other builds of the wrapper, long fuzzing.
+    all: bool,
+    /// Arguments of `cargo nextest run`: only the tests that these select.
+    selection: Option<&'a [String]>,
+}
+
+impl<'a> Asked<'a> {
+    fn parse(arguments: &'a [String]) -> Option<Self> {
+        let mut asked = Self { consent: install::Consent::Ask, all: false, selection: None };
+        let mut rest = arguments;
+        while let [word, more @ ..] = rest {
+            rest = more;
+            match word.as_str() {
+                "--yes" => asked.consent = install::Consent::Given,
+                "--all" => asked.all = true,
+                "--" => return Some(Self { selection: Some(more), ..asked }),
+                _ => return None,
+            }
         }
-    };
+        Some(asked)
+    }
+}
+
+/// Runs the checks in order; the first that fails ends the run.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let Asked { consent, all, selection } = Asked::parse(arguments).ok_or_else(|| Refusal::new(USAGE))?;
     let privilege = Privilege::of_this_process()?;
     let started = Instant::now();
     let steps = Steps::default();
 
     // Not a step: declining is no failure of a check.
-    install::what_is_missing(consent, &privilege)?;
+    install::what_is_missing(consent, &privilege, all)?;
 
     // The network is waited for beside the compiler.
-    let (tests, others) = std::thread::scope(|scope| {
+    let tests = std::thread::scope(|scope| {
         let fetching = scope.spawn(|| fetch(&steps, privilege));
         let built = build(&steps, privilege, selection.is_none());
         let fetched = fetching.join().unwrap_or_else(|_| bail!("the thread that fetched panicked"));
-        built.and_then(|(tests, others)| Ok((Tests { kernels: fetched?, ..tests }, others)))
+        built.and_then(|tests| Ok(Tests { kernels: fetched?, all, ..tests }))
     })?;
     if let Some(selection) = selection {
         return tests.run_selected(selection);
     }
-    let Others { with_glibc, for_arm } = others;
     steps.run("tests", "run one alone with `cargo xtask test -- NAME`", || tests.run())?;
-    let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
-    let both = ["real_runc", "real_nodes"];
-    steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc, &both))?;
-    if let Some(for_arm) = for_arm {
-        steps.run("tests of the wrapper for Arm", remedy, || {
-            tests.run_with_wrapper(&for_arm, &["real_runc"])
-        })?;
-    }
     let remedy = "see why its helper in tests/support/src/real.rs was not called";
-    steps.run("real components", remedy, || real::check(&tests.ran, &tests.all()?))?;
+    steps.run("real components", remedy, || real::check(&tests.ran, &tests.list()?, all))?;
+    if all {
+        check_what_is_slow(&steps, &tests)?;
+    }
 
     println!("\nall {} steps passed in {}", steps.count(), step::shown(started.elapsed()));
     Ok(())
 }
 
-/// Builds of the wrapper that repeat some of its tests.
-#[derive(Default)]
-struct Others {
-    with_glibc: PathBuf,
-    for_arm: Option<PathBuf>,
+/// What only `--all` has beside ignored tests: other builds of the wrapper, and fuzzing for as long as it finds something.
+fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
+    steps.run("lints of the CDI oracle", "correct tests/cdi-oracle", oracle_lints)?;
+    let remedy = "make the wrapper build statically with glibc";
+    let with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
+    let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
+    let both = ["real_runc", "real_nodes"];
+    steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc, &both))?;
+    let build = "make the wrapper and rocworker build for 64-bit Arm";
+    if let Some(for_arm) = steps.run("wrapper for Arm", build, wrapper_build::build_for_arm)? {
+        steps.run("tests of the wrapper for Arm", remedy, || {
+            tests.run_with_wrapper(&for_arm, &["real_runc"])
+        })?;
+    }
+    let remedy = "give its input to the target again (docs/dev/fuzzing.md), and make a test of it";
+    steps.run("fuzzing", remedy, || fuzz::all(tests.privilege))
 }
 
 /// Builds what the tests run; `checks`: and makes every check that only compiles.
-fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<(Tests, Others)> {
-    let mut others = Others::default();
+fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     if checks {
         steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
         steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
         steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
     }
     let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
-    if checks {
-        let remedy = "make the wrapper build statically with glibc";
-        others.with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
-        let remedy = "make the wrapper and rocworker build for 64-bit Arm";
-        others.for_arm = steps.run("wrapper for Arm", remedy, wrapper_build::build_for_arm)?;
-    }
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
-    let program = steps.run("program", "make rocworker build", program)?;
+    let program = if checks {
+        steps.run("programs and tests", "make the programs and the tests build", programs_and_tests)?
+    } else {
+        steps.run("program", "make rocworker build", program)?
+    };
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
     let programs = dist::Programs {
@@ -109,12 +130,10 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<(Tests, Ot
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     if checks {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
-        let remedy = "give its input to the target again (docs/dev/fuzzing.md), and make a test of it";
-        steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
     }
     let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
-    let tests = Tests { privilege, wrapper, oracle, program, static_program, dist, kernels, ran };
-    Ok((tests, others))
+    let all = false;
+    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, dist, kernels, ran })
 }
 
 /// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
@@ -160,18 +179,32 @@ fn doc_examples() -> Result<()> {
 
 /// Builds the oracle by running its own tests: one that accepts everything would judge nothing.
 fn oracle() -> Result<PathBuf> {
-    let target = repository::target().join("cdi-oracle");
-    let cargo = |subcommand| {
-        Command::new(["cargo", subcommand, "--locked", "--manifest-path"])
-            .arguments([oracle_manifest()])
-            .environment("CARGO_TARGET_DIR", &target)
-    };
-    cargo("clippy").arguments(["--all-targets", "--", "-D", "warnings"]).run()?;
-    cargo("test").run()?;
-    Ok(target.join("debug/cdi-oracle"))
+    of_oracle("test").run()?;
+    Ok(oracle_target().join("debug/cdi-oracle"))
 }
 
-/// rocworker itself, for tests of other packages: cargo names it to those of its own alone.
+fn oracle_lints() -> Result<()> {
+    of_oracle("clippy").arguments(["--all-targets", "--", "-D", "warnings"]).run()
+}
+
+fn oracle_target() -> PathBuf {
+    repository::target().join("cdi-oracle")
+}
+
+fn of_oracle(subcommand: &str) -> Command {
+    Command::new(["cargo", subcommand, "--locked", "--manifest-path"])
+        .arguments([oracle_manifest()])
+        .environment("CARGO_TARGET_DIR", oracle_target())
+}
+
+/// All that the tests run, in one build: alone, rocworker would have fewer features and be built a second time. Answers
+/// with rocworker, for tests of other packages: cargo names it to those of its own alone.
+fn programs_and_tests() -> Result<PathBuf> {
+    Command::new(NEXTEST).arguments(["--workspace", "--no-run"]).run()?;
+    Ok(repository::target().join("debug/rocworker"))
+}
+
+/// rocworker itself, where only some tests run.
 fn program() -> Result<PathBuf> {
     Command::new(["cargo", "build", "--locked", "--package", "rocworker"]).run()?;
     Ok(repository::target().join("debug/rocworker"))
@@ -189,6 +222,8 @@ fn clean_file(name: &str) -> Result<PathBuf> {
 /// The workspace's tests, and what they are told by the environment.
 struct Tests {
     privilege: Privilege,
+    /// Those that are ignored, too.
+    all: bool,
     wrapper: PathBuf,
     oracle: PathBuf,
     program: PathBuf,
@@ -203,8 +238,8 @@ struct Tests {
 
 impl Tests {
     fn run(&self) -> Result<()> {
-        let nextest = ["cargo", "nextest", "run", "--locked", "--workspace", "--profile", "ci"];
-        self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).run()
+        let nextest = Command::new(NEXTEST).arguments(["--workspace"]).arguments(self.ignored());
+        self.told(nextest, &self.wrapper).run()
     }
 
     /// The tests that these arguments of nextest's select.
@@ -217,14 +252,19 @@ impl Tests {
 
     /// The wrapper's tests with real runc once more, with another build of it.
     fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
-        let nextest =
-            ["cargo", "nextest", "run", "--locked", "--package", "runc-amd-wrapper", "--profile", "ci"];
-        let nextest = Command::new(nextest).arguments(programs.iter().flat_map(|name| ["--test", name]));
+        let programs: Vec<String> = programs.iter().map(|name| format!("binary({name})")).collect();
+        let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
+        // Of the workspace: built already.
+        let nextest = Command::new(NEXTEST).arguments(["--workspace", "--filterset", &filter]);
         self.told(nextest, wrapper).run()
     }
 
+    fn ignored(&self) -> [&str; 2] {
+        ["--run-ignored", if self.all { "all" } else { "default" }]
+    }
+
     /// Every test of the workspace, the ignored among them, as nextest names them.
-    fn all(&self) -> Result<Vec<String>> {
+    fn list(&self) -> Result<Vec<real::Test>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
         real::tests_in(
             &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
@@ -242,6 +282,7 @@ impl Tests {
         command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
+            .environment("ROCWORKER_ALL", if self.all { "1" } else { "0" })
             .environment("ROCWORKER_RAN", &self.ran)
             .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
@@ -261,4 +302,29 @@ pub(crate) fn search_path() -> OsString {
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
     // A folder with a colon in its name cannot be on a PATH at all, so it was not on this one.
     std::env::join_paths(folders).unwrap_or(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_read_in_any_order_and_anything_else_is_refused() {
+        use install::Consent::{Ask, Given};
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (text, consent, all, selection) in [
+            ("", Ask, false, None),
+            ("--yes", Given, false, None),
+            ("--all --yes", Given, true, None),
+            ("--yes --all -- --all x", Given, true, Some("--all x")),
+            ("--", Ask, false, Some("")),
+        ] {
+            let (arguments, selection) = (words(text), selection.map(words));
+            let expected = Some(Asked { consent, all, selection: selection.as_deref() });
+            assert_eq!(Asked::parse(&arguments), expected, "{text}");
+        }
+        for text in ["x", "--al", "--all x"] {
+            assert_eq!(Asked::parse(&words(text)), None, "{text}");
+        }
+    }
 }

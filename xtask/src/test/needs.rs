@@ -67,13 +67,13 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Looks at this machine; changes nothing.
+    /// Looks at this machine; changes nothing. `all`: cargo-fuzz and Arm's target are needed, too.
     ///
     /// # Errors
     /// A [`Refusal`] where there is no dpkg to ask.
-    pub(crate) fn on_this_machine() -> anyhow::Result<Self> {
+    pub(crate) fn on_this_machine(all: bool) -> anyhow::Result<Self> {
         let mut targets = vec![wrapper_build::musl_target()];
-        targets.extend(wrapper_build::ARM.map(str::to_owned));
+        targets.extend(wrapper_build::ARM.filter(|_| all).map(str::to_owned));
         targets.retain(|target| !wrapper_build::is_installed(target));
         let lacks = |subcommand| !Command::new(["cargo", subcommand, "--version"]).succeeds();
         Ok(Self {
@@ -81,7 +81,7 @@ impl Missing {
             components: COMPONENTS.iter().filter(|(_, sub)| lacks(sub)).map(|(name, _)| *name).collect(),
             targets,
             nextest: lacks("nextest"),
-            fuzz: lacks("fuzz"),
+            fuzz: all && lacks("fuzz"),
             exporter: !exporter::is_there(),
             engines: !engines::are_there(),
         })

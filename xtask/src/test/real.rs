@@ -9,22 +9,35 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Compares the tests that there are with those that ran.
+/// A test as nextest lists it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Test {
+    /// `module::function`.
+    name: String,
+    /// `#[ignore]`: it runs with `--all` alone.
+    is_ignored: bool,
+}
+
+/// Compares the tests that there are with those that ran. `all`: those that are ignored had to run, too.
 ///
 /// # Errors
 /// One that names each test that did not run, a line each.
-pub(crate) fn check(ran: &Path, tests: &[String]) -> Result<()> {
+pub(crate) fn check(ran: &Path, tests: &[Test], all: bool) -> Result<()> {
     let ran = std::fs::read_to_string(ran).with_context(|| format!("reading {}", ran.display()))?;
-    let complaints = complaints(&ran, tests);
+    let complaints = complaints(&ran, tests, all);
     if !complaints.is_empty() {
         bail!("\n  {}\n", complaints.join("\n  "));
     }
-    println!("{} tests of real components ran", tests.iter().filter(|test| is_real(test)).count());
+    let real = || tests.iter().filter(|test| test.is_real());
+    println!("{} tests of real components ran", real().filter(|test| test.is_due(all)).count());
+    for test in real().filter(|test| !test.is_due(all)) {
+        println!("runs with --all alone: {}", test.name);
+    }
     Ok(())
 }
 
-/// The name of every test, `module::function`, from the answer of `cargo nextest list --message-format json`.
-pub(crate) fn tests_in(answer: &str) -> Result<Vec<String>> {
+/// Every test, from the answer of `cargo nextest list --message-format json`.
+pub(crate) fn tests_in(answer: &str) -> Result<Vec<Test>> {
     let answer: Value = serde_json::from_str(answer).context("reading nextest's list of the tests")?;
     let suites =
         answer["rust-suites"].as_object().context("nextest's list of the tests has no rust-suites")?;
@@ -32,20 +45,26 @@ pub(crate) fn tests_in(answer: &str) -> Result<Vec<String>> {
     for (program, content) in suites {
         let cases = content["testcases"].as_object();
         let cases = cases.with_context(|| format!("nextest's list has no testcases for {program}"))?;
-        tests.extend(cases.keys().cloned());
+        for (name, case) in cases {
+            let ignored = case["ignored"].as_bool();
+            let is_ignored =
+                ignored.with_context(|| format!("nextest's list does not say whether {name} is ignored"))?;
+            tests.push(Test { name: name.clone(), is_ignored });
+        }
     }
     Ok(tests)
 }
 
-fn complaints(ran: &str, tests: &[String]) -> Vec<String> {
+fn complaints(ran: &str, tests: &[Test], all: bool) -> Vec<String> {
     let ran: BTreeSet<&str> = ran.lines().map(function).collect();
     let mut known = BTreeSet::new();
     let mut complaints = Vec::new();
-    for name in tests.iter().filter(|test| is_real(test)).map(|test| function(test)) {
+    for test in tests.iter().filter(|test| test.is_real()) {
+        let name = function(&test.name);
         if !known.insert(name) {
             complaints.push(format!("{name}: two tests have this name, so one would hide the other"));
         }
-        if !ran.contains(name) {
+        if test.is_due(all) && !ran.contains(name) {
             complaints.push(format!("{name}: did not run: it never said that it has what it needs"));
         }
     }
@@ -54,8 +73,14 @@ fn complaints(ran: &str, tests: &[String]) -> Vec<String> {
     complaints
 }
 
-fn is_real(test: &str) -> bool {
-    function(test).starts_with("real_")
+impl Test {
+    fn is_real(&self) -> bool {
+        function(&self.name).starts_with("real_")
+    }
+
+    fn is_due(&self, all: bool) -> bool {
+        all || !self.is_ignored
+    }
 }
 
 /// The function of a test's path, `module::function`.
@@ -67,8 +92,12 @@ fn function(test: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn test(name: &str) -> Test {
+        Test { name: name.to_owned(), is_ignored: false }
+    }
+
     fn judged(ran: &str, tests: &[&str]) -> Vec<String> {
-        complaints(ran, &tests.iter().map(ToString::to_string).collect::<Vec<_>>())
+        complaints(ran, &tests.iter().map(|name| test(name)).collect::<Vec<_>>(), false)
     }
 
     #[test]
@@ -92,11 +121,23 @@ mod tests {
     }
 
     #[test]
-    fn nextests_list_gives_every_name_and_another_format_is_an_error() {
-        let answer = r#"{"rust-suites":{"xtask":{"testcases":{"a::real_b":{"ignored":true},"c":{}}},
+    fn an_ignored_test_is_due_with_all_alone() {
+        let tests = [Test { is_ignored: true, ..test("m::real_slow") }];
+        for (ran, all, complained) in
+            [("", false, 0), ("", true, 1), ("real_slow", true, 0), ("real_slow", false, 0)]
+        {
+            assert_eq!(complaints(ran, &tests, all).len(), complained, "{ran} {all}");
+        }
+    }
+
+    #[test]
+    fn nextests_list_gives_every_test_and_another_format_is_an_error() {
+        let answer = r#"{"rust-suites":{"xtask":{"testcases":{"a::real_b":{"ignored":true},"c":{"ignored":false}}},
             "root":{"testcases":{}}}}"#;
-        assert_eq!(tests_in(answer).unwrap(), ["a::real_b", "c"]);
-        for other in ["", "{}", r#"{"rust-suites":{"xtask":{}}}"#] {
+        let ignored = Test { is_ignored: true, ..test("a::real_b") };
+        assert_eq!(tests_in(answer).unwrap(), [ignored, test("c")]);
+        let without = r#"{"rust-suites":{"xtask":{"testcases":{"c":{}}}}}"#;
+        for other in ["", "{}", r#"{"rust-suites":{"xtask":{}}}"#, without] {
             assert!(tests_in(other).is_err(), "{other}");
         }
     }

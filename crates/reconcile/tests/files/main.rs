@@ -8,12 +8,12 @@
     reason = "a test fails by panicking, tells its figures, and lays out files"
 )]
 
+mod concurrent_edits;
 mod effects;
 mod killed_runs;
 #[path = "../machine/mod.rs"]
 mod machine;
-mod real_killed;
+mod real_crashes;
 mod real_nodes;
 mod reboot;
-mod same_moment;
 mod third_party;

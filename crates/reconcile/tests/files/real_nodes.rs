@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::process::Command;
 
-use crate::machine::{Machine, desired, run};
+use crate::machine::{Machine, desired};
 use reconcile::{Action, Desired, Kind, Stage};
 use support::real;
 
@@ -109,7 +109,7 @@ fn real_nodes_that_go_are_no_loss_and_what_is_no_node_is_not_touched() {
     fs::remove_file(machine.path("dev/kfd")).unwrap();
     make(&machine, "dev/other", "600", "0:0");
     std::os::unix::fs::symlink("other", machine.path("dev/kfd")).unwrap();
-    let ran = run(machine.top(), &wanted(), false).unwrap();
+    let ran = machine.apply(&wanted());
     assert!(ran.blocked[0].text.starts_with("a link to other stands there"), "{ran:?}");
     assert_eq!(rights(&machine, "dev/other"), (0o600, 0, 0));
 }

@@ -10,6 +10,7 @@ use reconcile::history::{self, Event};
 use reconcile::{Action, Carried, Desired, Finding, Plan, Stage, Store, Work};
 use root::Root;
 use serde_json::Value;
+use support::crashes::Crashes;
 use support::tree::Tree;
 
 /// Within a day, in seconds since 1970.
@@ -63,7 +64,7 @@ impl Machine {
     }
 
     pub(crate) fn apply(&self, desired: &Desired) -> Ran {
-        run(self.top(), desired, false).unwrap()
+        run(&self.root(), desired, false).unwrap()
     }
 
     pub(crate) fn undo(&self) -> Ran {
@@ -71,7 +72,7 @@ impl Machine {
     }
 
     pub(crate) fn undo_by_force(&self) -> Ran {
-        run(self.top(), &Desired::default(), true).unwrap()
+        run(&self.root(), &Desired::default(), true).unwrap()
     }
 
     pub(crate) fn is_bare(&self) -> bool {
@@ -91,15 +92,21 @@ impl Machine {
         Tree::of(self.top(), &TOPS)
     }
 
+    /// What kill -9 leaves of an apply.
+    pub(crate) fn crashes(&self, desired: &Desired) -> Crashes {
+        Crashes::of(self.top(), &TOPS, |hook| {
+            run(&self.root().on_change(hook), desired, false).unwrap();
+        })
+    }
+
     pub(crate) fn put_back(&self, tree: &Tree) {
         tree.put_back(self.top(), &TOPS);
     }
 }
 
 /// As a command does it: lock, plan, carry out.
-pub(crate) fn run(top: &Path, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
-    let root = Root::open(top).unwrap();
-    let mut work = Work::begin(&root)?.recorded(event());
+fn run(root: &Root, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
+    let mut work = Work::begin(root)?.recorded(event());
     let plan = work.plan(desired, None, force, NOW)?;
     let carried = work.carry_out(&plan, NOW, &mut |_| {})?;
     work.record()?;

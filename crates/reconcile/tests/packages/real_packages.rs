@@ -49,7 +49,7 @@ fn real_a_package_comes_with_what_it_needs_and_undo_gives_the_machine_back() {
 
 #[test]
 fn real_what_would_replace_or_remove_somebodys_package_is_refused_by_name() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let packages = [
             Package::new("lab-base", "1.0"),
             Package::new("lab-base", "2.0"),
@@ -80,7 +80,7 @@ fn real_what_would_replace_or_remove_somebodys_package_is_refused_by_name() {
 
 #[test]
 fn real_a_package_that_fails_is_told_and_either_comes_with_the_next_apply_or_goes_with_undo() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let packages = [
             Package::new("lab-never", "1.0")
                 .depends("lab-library")
@@ -116,7 +116,7 @@ fn real_a_package_that_fails_is_told_and_either_comes_with_the_next_apply_or_goe
 
 #[test]
 fn real_a_configuration_that_somebody_has_changed_stays_and_is_named() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, tool());
         worker.apply(&["install lab-tool"]);
         worker.machine.put("/etc/lab-tool.conf", "a=2\n");
@@ -149,7 +149,7 @@ fn real_a_configuration_that_somebody_has_changed_stays_and_is_named() {
 
 #[test]
 fn real_a_package_that_asks_is_answered_by_its_own_default() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let asks = Package::new("lab-asks", "1.0")
             .depends("debconf")
             .templates("Template: lab-asks/colour\nType: string\nDefault: green\nDescription: Which colour?\n")
@@ -176,7 +176,7 @@ fn real_a_package_that_asks_is_answered_by_its_own_default() {
 
 #[test]
 fn real_one_that_is_there_already_is_right_and_is_never_put_back_to_an_older_version() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let packages = ["1.0", "2.0", "3.0"].map(|version| Package::new("lab-tool", version));
         let worker = Worker::new(machine, packages);
         worker.somebody_installs(&["lab-tool=2.0"]);
@@ -224,7 +224,7 @@ fn real_one_that_somebody_removes_comes_again_until_it_is_clear_that_they_mean_i
 
 #[test]
 fn real_what_somebody_else_needs_by_now_or_has_marked_stays_and_is_named() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let mut packages = tool().to_vec();
         packages.push(Package::new("lab-user", "1.0").depends("lab-library"));
         packages.push(Package::new("lab-fan", "1.0").depends("lab-tool"));
@@ -298,7 +298,7 @@ fn real_what_two_of_ours_need_goes_with_the_last_of_them() {
 
 #[test]
 fn real_one_that_should_not_be_there_goes_and_undo_brings_the_same_version_if_it_is_to_be_had() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let packages = [
             Package::new("lab-tool", "1.0").conffile("/etc/lab-tool.conf", "a=1\n"),
             Package::new("lab-tool", "2.0"),
@@ -340,7 +340,7 @@ fn real_one_that_should_not_be_there_goes_and_undo_brings_the_same_version_if_it
 
 #[test]
 fn real_apts_own_simulation_is_shown_before_anything_is_written() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, tool());
         worker.machine.apt_get(&["update"]).well();
         let everything = || worker.machine.tree(&["etc", "var/lib", "var/cache", "usr/share", "tmp"]);

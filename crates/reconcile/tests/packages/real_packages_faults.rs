@@ -37,7 +37,7 @@ fn failed_and_comes_later(worker: &Worker, ran: &Ran, said: &str, when: &str) {
 
 #[test]
 fn real_a_server_that_does_not_answer_as_it_should_keeps_the_package_away_and_nothing_else() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [tool()]);
         let index = worker.repository.path_of_index();
         let release = worker.repository.path_of("InRelease");
@@ -68,7 +68,7 @@ fn real_a_server_that_does_not_answer_as_it_should_keeps_the_package_away_and_no
 
 #[test]
 fn real_a_machine_without_a_network_is_told_what_is_missing() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [tool()]);
         let mut told = worker.told(&["install lab-tool"]);
         told.repository.as_mut().unwrap().url = format!("http://{}", nobody().trim_start_matches("http://"));
@@ -87,7 +87,7 @@ fn real_a_machine_without_a_network_is_told_what_is_missing() {
 
 #[test]
 fn real_what_is_not_signed_by_the_key_is_not_installed() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [tool()]);
         let keys = [Key::generate("Somebody else"), Key::expired("Laboratory")];
         for key in &keys {
@@ -121,7 +121,7 @@ fn wait_for_one_who_waits() {
 
 #[test]
 fn real_another_who_installs_is_waited_for_within_a_limit() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [tool()]);
         let holder = Holder::on(&worker.machine);
         let ran = worker.run(&Told { lock: 1, ..worker.told(&["install lab-tool"]) });
@@ -147,7 +147,7 @@ fn real_another_who_installs_is_waited_for_within_a_limit() {
 
 #[test]
 fn real_a_full_disk_is_told_and_room_lets_it_go_on() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let weight = 3_000_000;
         let worker = Worker::new(machine, [Package::new("lab-tool", "1.0").weight(weight)]);
         let before = worker.machine.packages();
@@ -248,7 +248,7 @@ fn real_what_somebodys_unpacked_package_lacks_is_not_installed_for_it() {
 
 #[test]
 fn real_a_name_that_no_package_has_brings_nothing_in_its_place() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let provider = Package::new("lab-other", "1.0").field("Provides", "lab-virtual");
         let worker = Worker::new(machine, [tool(), provider]);
         for (name, said) in [

@@ -10,7 +10,7 @@ fn automatic(worker: &Worker, names: &[&str]) -> String {
 
 #[test]
 fn real_a_removal_that_fails_leaves_dpkg_and_apt_told_what_they_were() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker =
             Worker::new(machine, [faulty::stays("lab-stays", "not now").depends("lab-library"), library()]);
         worker.apply(&["install lab-stays"]);
@@ -80,7 +80,7 @@ fn real_a_plan_reads_dpkgs_database_once_however_many_packages_it_is_about() {
 
 #[test]
 fn real_somebodys_package_that_lacks_what_nobody_has_is_not_removed_to_put_dpkg_right() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [Package::new("lab-tool", "1.0")]);
         let lacks = Package::new("lab-lacks", "1.0").depends("lab-nowhere").build(&worker.machine.shared());
         let half = Package::new("lab-half", "1.0").file("/usr/share/lab-half/is-here", "1.0\n");

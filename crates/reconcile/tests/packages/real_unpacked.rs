@@ -61,7 +61,7 @@ impl Place {
 
 #[test]
 fn real_an_archive_becomes_a_folder_and_undo_takes_all_of_it_away() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let place = Place::new(machine);
         let machine = &place.worker.machine;
         let before = place.tree();
@@ -148,7 +148,7 @@ fn real_a_folder_that_is_somebodys_or_has_lost_something_is_told_and_left() {
 
 #[test]
 fn real_an_archive_that_is_not_the_one_that_is_meant_leaves_nothing() {
-    for (system, machine) in systems::both() {
+    for (system, machine) in systems::each() {
         let place = Place::new(machine);
         let before = place.tree();
         let archive = Tarball::therock("7.0").bytes();

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use engines::containerd::{Containerd, SHIM};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, sample};
 use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
+use support::real;
 use support::said::Said;
 
 /// The demo machine's.
 const GPUS: usize = 9;
+
+/// Each of seven ids with each of four requests; the second number with `cargo xtask test --all`.
+const IN_A_ROW: [usize; 2] = [30, 200];
 
 #[track_caller]
 fn containerd(engine: &Engine) -> Option<Containerd> {
@@ -18,8 +22,8 @@ fn containerd(engine: &Engine) -> Option<Containerd> {
 }
 
 /// One after the other: what any of them left would be in the way of a later one, or stand there in the end.
-fn serves_200_containers_in_a_row(containerd: &Containerd) {
-    for n in 0..200 {
+fn serves_containers_in_a_row(containerd: &Containerd) {
+    for n in 0..IN_A_ROW[usize::from(real::is_all())] {
         let (env, gpus) = match n % 4 {
             0 => ("AMD_VISIBLE_DEVICES=none", 0..0),
             1 => ("AMD_VISIBLE_DEVICES=all", 0..9),
@@ -36,18 +40,18 @@ fn serves_200_containers_in_a_row(containerd: &Containerd) {
 }
 
 #[test]
-fn real_containerd_1_6_serves_200_containers_in_a_row() {
-    containerd(&CONTAINERD_1_6).iter().for_each(serves_200_containers_in_a_row);
+fn real_containerd_1_6_serves_containers_in_a_row() {
+    containerd(&CONTAINERD_1_6).iter().for_each(serves_containers_in_a_row);
 }
 
 #[test]
-fn real_containerd_1_7_serves_200_containers_in_a_row() {
-    containerd(&CONTAINERD_1_7).iter().for_each(serves_200_containers_in_a_row);
+fn real_containerd_1_7_serves_containers_in_a_row() {
+    containerd(&CONTAINERD_1_7).iter().for_each(serves_containers_in_a_row);
 }
 
 #[test]
-fn real_containerd_2_1_serves_200_containers_in_a_row() {
-    containerd(&CONTAINERD_2_1).iter().for_each(serves_200_containers_in_a_row);
+fn real_containerd_2_1_serves_containers_in_a_row() {
+    containerd(&CONTAINERD_2_1).iter().for_each(serves_containers_in_a_row);
 }
 
 /// How many containers have each GPU, by the records.
@@ -90,7 +94,7 @@ fn spreads_32_containers_that_start_at_once(containerd: &Containerd) {
 
 #[test]
 fn real_containerd_spreads_32_containers_that_start_at_once() {
-    for engine in [CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1] {
+    for engine in sample() {
         containerd(&engine).iter().for_each(spreads_32_containers_that_start_at_once);
     }
 }
@@ -132,7 +136,7 @@ fn survives_a_kill(containerd: &mut Containerd) {
 
 #[test]
 fn real_containerd_killed_while_containers_start_leaves_no_gpu_held() {
-    for engine in [CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1] {
+    for engine in sample() {
         containerd(&engine).iter_mut().for_each(survives_a_kill);
     }
 }
@@ -140,7 +144,7 @@ fn real_containerd_killed_while_containers_start_leaves_no_gpu_held() {
 /// Kills the shim, and with it nobody is there who would call `delete`.
 #[test]
 fn real_a_killed_shim_leaves_no_gpu_held() {
-    for engine in [CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1] {
+    for engine in sample() {
         let Some(containerd) = containerd(&engine) else { return };
         containerd.start_sleeping(&["--env", "AMD_GPU_COUNT=1"], "c1");
         containerd.host().kill_all(SHIM);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::concourse::kept::{assert_changed, carry_out};
+use crate::concourse::reconciled::{assert_changed, carry_out};
 use crate::concourse::worker::{ENVIRONMENT_FILE, Machine, UNIT};
 use crate::concourse::{V7_8, V7_14, V8_1, V8_2, machine};
 

@@ -1,16 +1,15 @@
-//! kill -9 at every call that changes the tree, of apply and of undo, from each start: by strace, which kills the
-//! program when it is about to make the call.
+//! A crash at every write of apply and of undo, from each start: in the test's own process, and then the next run.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
-use support::killed::{Call, TREE, WRITES, calls, is_temporary, killed_at};
+use support::killed::is_temporary;
 use support::real;
 use support::tree::Tree;
 
+use crate::in_process;
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::starts::{self, STARTS, Start};
+use crate::starting_states::{self, STARTS, Start};
 
 /// rocworker's own memory may stay after an undo.
 const OWN: &str = "var/lib/rocworker";
@@ -20,7 +19,7 @@ struct Harness {
     program: Program,
     /// What it found, told all at once.
     wrong: Vec<String>,
-    kills: usize,
+    crashes: usize,
 }
 
 /// How a run ends that nobody kills.
@@ -36,14 +35,14 @@ struct Ends {
 
 impl Harness {
     fn begin(start: Start) -> (Self, Tree) {
-        let (laid, program) = (starts::machine(), Program::new());
+        let (laid, program) = (starting_states::machine(), Program::new());
         start(&laid, &program);
         let begun = laid.all();
-        (Self { laid, program, wrong: Vec::new(), kills: 0 }, begun)
+        (Self { laid, program, wrong: Vec::new(), crashes: 0 }, begun)
     }
 
-    fn run(&self, command: &str) -> (i32, String) {
-        self.program.run(&self.laid, &[command])
+    fn run(&self, command: &str) -> String {
+        in_process::run(&self.laid, &self.program, command)
     }
 
     /// The ends of unkilled runs, which must hold by themselves: a second apply does nothing.
@@ -63,7 +62,7 @@ impl Harness {
 
     fn same_again(&mut self, command: &str, when: &str) {
         let times = self.laid.times();
-        let (_, said) = self.run(command);
+        let said = self.run(command);
         if self.laid.times() != times {
             self.wrong.push(format!("{when}: a second {command} writes: {said}"));
         }
@@ -75,51 +74,35 @@ impl Harness {
         self.wrong.extend(off.into_iter().map(|line| format!("{when}: {line}")));
     }
 
-    /// Kills a command at each of these calls. `then` is asked for each state that no earlier kill left.
-    fn kill_each(
-        &mut self,
-        from: &Tree,
-        command: &str,
-        of: &str,
-        mut then: impl FnMut(&mut Self, &str, &Tree),
-    ) {
-        let argv = self.program.argv(&self.laid, &[command]);
-        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    /// Lets a command crash at each of its writes. `then` is asked for each state that no earlier crash left.
+    fn crash_each(&mut self, from: &Tree, command: &str, mut then: impl FnMut(&mut Self, &str, &Tree)) {
         self.laid.put_back(from);
-        let made: Vec<Call> = calls(&argv, of);
-        let mut seen = BTreeSet::new();
-        for call in &made {
-            self.laid.put_back(from);
-            assert!(killed_at(&argv, call), "{command} ended before {call:?}");
-            let left = self.laid.all();
-            if seen.insert(fingerprint(&left)) {
-                self.kills += 1;
-                let when = format!("{command} killed at {}({})", call.line, call.nth);
-                then(self, &when, &left);
-            }
+        let crashes = in_process::crashes(&self.laid, &self.program, command);
+        let changed = self.laid.all().differences(&[from]).len();
+        assert!(
+            crashes.points.len() > changed,
+            "{command} has changed {changed} paths: {:?}",
+            crashes.points
+        );
+        assert!(
+            crashes.states.len() > changed,
+            "{command} has changed {changed} paths: {:?}",
+            crashes.points
+        );
+        for (point, left) in crashes.first_points() {
+            self.crashes += 1;
+            self.laid.put_back(left);
+            then(self, &format!("{command} crashed at {} of {}", point.call, point.path.display()), left);
             if self.wrong.len() > 12 {
                 return;
             }
         }
-        assert!(
-            made.len() > 1 || self.laid.all() == *from,
-            "{command} changes the machine and no call was seen"
-        );
     }
 
     fn told(self, start: &str, began: Instant) {
-        eprintln!("{start}: {} states after kills, {:.1} s", self.kills, began.elapsed().as_secs_f64());
+        eprintln!("{start}: {} states after crashes, {:.1} s", self.crashes, began.elapsed().as_secs_f64());
         assert!(self.wrong.is_empty(), "{start}:\n{}", self.wrong.join("\n"));
     }
-}
-
-/// A temporary file is named after its process, which is another one each time.
-fn fingerprint(tree: &Tree) -> Vec<(String, Option<support::tree::Entry>)> {
-    let name = |path: &std::path::Path| {
-        let name = path.display().to_string();
-        if is_temporary(path) { name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned() } else { name }
-    };
-    tree.paths().map(|path| (name(path), tree.get(path).cloned())).collect()
 }
 
 /// Each path is as it was or as it will be; a file that is being written stands beside it under another name.
@@ -131,8 +114,8 @@ fn whole(tree: &Tree, allowed: &[&Tree]) -> Vec<String> {
     tree.clone().without(&named).differences(&allowed.iter().collect::<Vec<_>>())
 }
 
-fn kill_apply(start: &str, of: &str) {
-    if !real::require_root(&["strace"]) {
+fn crash_apply(start: &str) {
+    if !real::require_root(&[]) {
         return;
     }
     let began = Instant::now();
@@ -140,24 +123,24 @@ fn kill_apply(start: &str, of: &str) {
     let (mut harness, begun) = Harness::begin(*lay);
     let ends = harness.ends(&begun);
     let before = begun.clone();
-    harness.kill_each(&begun, "apply", of, |harness, when, left| {
+    harness.crash_each(&begun, "apply", |harness, when, left| {
         harness
             .wrong
             .extend(whole(left, &[&before, &ends.applied]).into_iter().map(|it| format!("{when}: {it}")));
-        let (_, said) = harness.run("apply");
+        let said = harness.run("apply");
         harness.expect(&format!("{when}, then apply ({said})"), &[&ends.applied]);
         harness.same_again("apply", when);
         harness.run("undo");
         harness.expect(&format!("{when}, then apply and undo"), &[&ends.undone[0]]);
         harness.laid.put_back(left);
-        let (_, said) = harness.run("undo");
+        let said = harness.run("undo");
         harness.expect(&format!("{when}, then undo ({said})"), &[&ends.undone[0], &ends.undone[1]]);
     });
     harness.told(start, began);
 }
 
-fn kill_undo(start: &str, of: &str) {
-    if !real::require_root(&["strace"]) {
+fn crash_undo(start: &str) {
+    if !real::require_root(&[]) {
         return;
     }
     let began = Instant::now();
@@ -171,13 +154,13 @@ fn kill_undo(start: &str, of: &str) {
         }
         _ => (&ends.applied_all, &ends.undone[0]),
     };
-    harness.kill_each(from, "undo", of, |harness, when, left| {
+    harness.crash_each(from, "undo", |harness, when, left| {
         harness.wrong.extend(whole(left, &[from, undone]).into_iter().map(|it| format!("{when}: {it}")));
-        let (_, said) = harness.run("undo");
+        let said = harness.run("undo");
         harness.expect(&format!("{when}, then undo ({said})"), &[undone]);
         harness.same_again("undo", when);
         harness.laid.put_back(left);
-        let (_, said) = harness.run("apply");
+        let said = harness.run("apply");
         harness.expect(&format!("{when}, then apply ({said})"), &[&ends.applied]);
     });
     harness.told(start, began);
@@ -188,12 +171,12 @@ macro_rules! starts {
         $(
             #[test]
             fn $apply() {
-                kill_apply($start, TREE);
+                crash_apply($start);
             }
 
             #[test]
             fn $undo() {
-                kill_undo($start, TREE);
+                crash_undo($start);
             }
         )*
     };
@@ -210,14 +193,4 @@ starts! {
     real_apply_killed_after_a_killed_one, real_undo_killed_after_a_killed_apply: "killed-apply";
     real_apply_killed_where_a_file_is_contested, real_undo_killed_where_a_file_is_contested: "contested";
     real_apply_killed_over_files_changed_by_hand, real_undo_killed_over_files_changed_by_hand: "changed-by-hand";
-}
-
-#[test]
-fn real_apply_killed_at_every_write() {
-    kill_apply("all-there-by-somebody-else", WRITES);
-}
-
-#[test]
-fn real_undo_killed_at_every_write() {
-    kill_undo("all-there-by-somebody-else", WRITES);
 }

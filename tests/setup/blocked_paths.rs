@@ -1,7 +1,7 @@
 //! What stands where something should be written, and is nothing that may be written over.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use crate::laid::Laid;
 
@@ -103,4 +103,47 @@ fn a_temporary_file_that_somebody_planted_is_not_followed_or_taken() {
     assert!(fs::symlink_metadata(laid.path("etc/cdi/.rocworker-amd.json.4194304")).is_err());
     assert_eq!(laid.text("etc/cdi/.rocworker-amd.json.x"), "not a number");
     assert_eq!(laid.text("etc/cdi/.rocworker-other.json.4194304"), "of another file");
+}
+
+#[test]
+fn somebodys_document_is_not_taken_for_a_broken_spec() {
+    let laid = Laid::demo("cdi: {path: /etc/app/settings.json}\n");
+    laid.put("etc/app/settings.json", "{\"important\": true}");
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("no CDI spec of amd.com/gpu"), "{said}");
+    assert_eq!(laid.text("etc/app/settings.json"), "{\"important\": true}");
+}
+
+#[test]
+fn state_that_others_could_have_written_is_not_believed() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    fs::set_permissions(laid.path("var/lib/rocworker"), fs::Permissions::from_mode(0o777)).unwrap();
+    for command in ["apply", "undo", "status"] {
+        let (code, said) = laid.fails(&[command]);
+        assert!(
+            code == 1 && said.contains("/var/lib/rocworker can be written by others"),
+            "{command}: {said}"
+        );
+    }
+}
+
+#[test]
+fn no_engine_is_told_of_a_packaged_wrapper_that_cannot_run() {
+    for (text, mode, why) in [
+        ("", 0o755, "is no program (ELF)"),
+        ("stands for half a download\n", 0o755, "is no program (ELF)"),
+        (support::laid::WRAPPER, 0o644, "is not executable"),
+    ] {
+        let laid = Laid::with_engines("");
+        let before = laid.text("etc/docker/daemon.json");
+        let program = laid.path("usr/lib/rocworker/runc-amd-wrapper");
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+        let (code, said) = laid.fails(&["apply"]);
+        assert!(code == 1 && said.contains(why) && said.contains("install rocworker again"), "{said}");
+        assert_eq!(laid.text("etc/docker/daemon.json"), before);
+        let (code, said) = laid.fails(&["doctor"]);
+        assert!(code == 3 && said.contains(why), "{said}");
+    }
 }

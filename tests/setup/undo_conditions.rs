@@ -7,7 +7,7 @@ use layout::Nodes;
 use serde_json::{Value, json};
 
 use crate::laid::Laid;
-use crate::late::machine;
+use crate::late_driver::machine;
 use crate::program::Program;
 
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, lchown};
+use std::path::Path;
 
-use support::killed::{TREE, calls, killed_at};
-
+use crate::in_process::{crashes, run};
 use crate::laid::Laid;
 use crate::program::Program;
 
@@ -33,6 +33,9 @@ pub(crate) const STARTS: [(&str, Start); 10] = [
     ("contested", contested),
     ("changed-by-hand", changed_by_hand),
 ];
+
+/// Where each way of writing a file comes.
+pub(crate) const START_WITH_EVERY_FILE: Start = somebody_else;
 
 /// A machine with containerd, docker and a Concourse worker, and without rocworker's package, so that the wrapper's program is one of the files of ours.
 pub(crate) fn machine() -> Laid {
@@ -63,8 +66,8 @@ pub(crate) fn machine() -> Laid {
 
 /// Once: what the program says must not fail.
 fn apply(laid: &Laid, program: &Program) {
-    let (code, said) = program.run(laid, &["apply"]);
-    assert_eq!(code, 0, "{said}");
+    let said = run(laid, program, "apply");
+    assert!(said.starts_with("Ok("), "{said}");
 }
 
 fn put_theirs(laid: &Laid, path: &str, text: &str) {
@@ -131,15 +134,13 @@ fn their_file_in_our_folder(laid: &Laid, program: &Program) {
 
 /// In the middle, with a temporary file left.
 fn killed_apply(laid: &Laid, program: &Program) {
-    let argv = program.argv(laid, &["apply"]);
-    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let begun = laid.all();
-    let made = calls(&argv, TREE);
-    laid.put_back(&begun);
-    let of_spec = |line: &str| line.contains("rename") && line.contains("/etc/cdi");
-    let call = made.iter().find(|call| of_spec(&call.line)).unwrap();
-    assert!(killed_at(&argv, call));
-    assert!(laid.all().paths().any(support::killed::is_temporary), "{call:?}");
+    let crashes = crashes(laid, program, "apply");
+    let is_of_spec =
+        |call: &str, path: &Path| call.starts_with("rename") && path == Path::new("/").join(SPEC);
+    let point = crashes.points.iter().find(|point| is_of_spec(point.call, &point.path)).unwrap();
+    let left = &crashes.states[point.state];
+    assert!(left.paths().any(support::killed::is_temporary), "{point:?}");
+    laid.put_back(left);
 }
 
 fn contested(laid: &Laid, program: &Program) {

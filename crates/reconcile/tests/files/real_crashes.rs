@@ -1,14 +1,14 @@
-//! kill -9 at every call that changes the tree, for kinds of change that a program makes seldom: keys of ours that get
-//! another name, links in the place of files and files in the place of links, nodes.
+//! A crash at every write, for kinds of change that a program makes seldom: keys of ours that get another name, links in
+//! the place of files and files in the place of links, nodes.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::machine::{Machine, desired, edited, owned, run};
+use crate::machine::{Machine, desired, edited, owned};
 use edit::Format;
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use serde_json::json;
-use support::killed::{TREE_AND_RIGHTS, calls, is_temporary, killed_at};
+use support::killed::is_temporary;
 use support::real;
 use support::tree::Tree;
 
@@ -98,19 +98,8 @@ fn node_with(machine: &Machine, mode: &str, owner: &str) {
     assert!(made.success());
 }
 
-/// Not a test: what is run under strace, in a process of its own, where the environment names a machine.
-#[test]
-fn child() {
-    let Some(told) = std::env::var_os("ROCWORKER_TEST_CHILD") else { return };
-    let told = told.into_string().unwrap();
-    let [top, story, command] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let story = &STORIES.iter().find(|(name, _)| *name == story).unwrap().1;
-    let desired = if command == "apply" { (story.newer)() } else { Desired::default() };
-    run(Path::new(top), &desired, false).unwrap();
-}
-
-fn kill_each(name: &str) {
-    if !real::require_root(&["strace", "mknod"]) {
+fn crash_each(name: &str) {
+    if !real::require_root(&["mknod"]) {
         return;
     }
     let story = &STORIES.iter().find(|(known, _)| *known == name).unwrap().1;
@@ -135,35 +124,31 @@ fn kill_each(name: &str) {
         assert_eq!(undone, pristine);
     }
 
-    let program = std::env::current_exe().unwrap();
-    for (command, from) in [("apply", &begun), ("undo", &applied_all)] {
-        let told = format!("ROCWORKER_TEST_CHILD={}|{name}|{command}", machine.top().display());
-        let argv = ["env", &told, program.to_str().unwrap(), "--exact", "real_killed::child"];
+    for (command, from, wanted) in
+        [("apply", &begun, (story.newer)()), ("undo", &applied_all, Desired::default())]
+    {
         machine.put_back(from);
         let runs = machine.history().len();
-        let made: Vec<_> = calls(&argv, TREE_AND_RIGHTS);
-        let made: Vec<_> =
-            made.iter().filter(|call| call.line.contains(machine.top().to_str().unwrap())).collect();
-        assert!(made.len() > 4, "{name} {command}: {made:?}");
-        for call in made {
-            let when = format!("{name}: {command} killed at {}", call.line);
-            machine.put_back(from);
-            assert!(killed_at(&argv, call), "{when}: it ended before");
-            let left = machine.all();
+        let crashes = machine.crashes(&wanted);
+        let changed = machine.tree().differences(&[&from.clone().without(&["var"])]).len();
+        assert!(crashes.states.len() > changed + 4, "{name} {command}: {:?}", crashes.points);
+        for (point, left) in crashes.first_points() {
+            let when = format!("{name}: {command} crashed at {} of {}", point.call, point.path.display());
+            machine.put_back(left);
             let has_told = machine.history().len() > runs;
             // A node's group and mode are two calls: between them it is in between, and the next run ends it.
             if name != "node" {
-                whole(&left, &[from, &applied, &undone], &when);
+                whole(left, &[from, &applied, &undone], &when);
             }
             machine.apply(&(story.newer)());
             same(&machine.tree(), &applied, &format!("{when}, then apply"));
             if name != "node" {
-                remembers(&machine, (runs, has_told), &left, from, &when);
+                remembers(&machine, (runs, has_told), left, from, &when);
             }
             machine.undo();
             same(&machine.tree(), &undone, &format!("{when}, then apply and undo"));
             assert!(machine.is_bare());
-            machine.put_back(&left);
+            machine.put_back(left);
             machine.undo();
             same(&machine.tree(), &undone, &format!("{when}, then undo"));
             assert!(machine.is_bare());
@@ -204,25 +189,25 @@ fn whole(left: &Tree, allowed: &[&Tree], when: &str) {
 
 #[test]
 fn real_killed_while_keys_of_ours_get_another_name() {
-    kill_each("renamed");
+    crash_each("renamed");
 }
 
 #[test]
 fn real_killed_while_keys_of_ours_in_a_file_that_was_edited_since_get_another_name() {
-    kill_each("edited-and-renamed");
+    crash_each("edited-and-renamed");
 }
 
 #[test]
 fn real_killed_while_a_link_takes_the_place_of_a_file() {
-    kill_each("file-then-link");
+    crash_each("file-then-link");
 }
 
 #[test]
 fn real_killed_while_a_file_takes_the_place_of_a_link() {
-    kill_each("link-then-file");
+    crash_each("link-then-file");
 }
 
 #[test]
 fn real_killed_between_the_group_and_the_mode_of_a_node() {
-    kill_each("node");
+    crash_each("node");
 }

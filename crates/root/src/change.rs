@@ -1,0 +1,131 @@
+//! The calls of the kernel that change what is beneath a Root. A run can be killed before each: a crash point.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::renameat;
+use nix::sys::stat::{Mode, fchmod, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
+use rustix::fs::{RenameFlags, renameat_with};
+
+use crate::{Error, Root};
+
+type OnChange = Box<dyn Fn(&'static str, &Path) + Send + Sync>;
+
+/// What a test passes in; the program passes nothing.
+#[derive(Default)]
+pub(crate) struct CrashPoints(Option<OnChange>);
+
+impl fmt::Debug for CrashPoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CrashPoints").field(&self.0.is_some()).finish()
+    }
+}
+
+/// `path`: what the caller changes, whatever name the call has for it. A folder is named by its descriptor.
+impl Root {
+    /// Calls `hook` before each call of the kernel that changes a file, a link, a node or a folder, with the call's
+    /// name and the path. What is on disk at that moment is what kill -9 leaves.
+    #[must_use]
+    pub fn on_change(mut self, hook: impl Fn(&'static str, &Path) + Send + Sync + 'static) -> Self {
+        self.crash_points = CrashPoints(Some(Box::new(hook)));
+        self
+    }
+
+    pub(crate) fn crash_point(&self, call: &'static str, path: &Path) {
+        if let Some(hook) = &self.crash_points.0 {
+            hook(call, path);
+        }
+    }
+
+    pub(crate) fn unlink(&self, path: &Path, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+        self.crash_point("unlinkat", path);
+        unlinkat(folder, name, UnlinkatFlags::NoRemoveDir)
+    }
+
+    pub(crate) fn unlink_folder(&self, path: &Path, above: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+        self.crash_point("unlinkat", path);
+        unlinkat(above, name, UnlinkatFlags::RemoveDir)
+    }
+
+    pub(crate) fn rename(
+        &self,
+        path: &Path,
+        folder: &OwnedFd,
+        from: &OsStr,
+        to: &OsStr,
+    ) -> Result<(), Errno> {
+        self.crash_point("renameat", path);
+        renameat(folder, from, folder, to)
+    }
+
+    pub(crate) fn rename_with(
+        &self,
+        path: &Path,
+        from: (&OwnedFd, &OsStr),
+        to: (&OwnedFd, &OsStr),
+        how: RenameFlags,
+    ) -> Result<(), Errno> {
+        self.crash_point("renameat2", path);
+        // rustix's: nix has it for glibc only.
+        renameat_with(from.0, from.1, to.0, to.1, how).map_err(|error| Errno::from_raw(error.raw_os_error()))
+    }
+
+    pub(crate) fn symlink(
+        &self,
+        path: &Path,
+        target: &Path,
+        folder: &OwnedFd,
+        name: &OsStr,
+    ) -> Result<(), Errno> {
+        self.crash_point("symlinkat", path);
+        symlinkat(target, folder, name)
+    }
+
+    pub(crate) fn mkdir(&self, path: &Path, above: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
+        self.crash_point("mkdirat", path);
+        mkdirat(above, name, mode)
+    }
+
+    pub(crate) fn write_all(&self, path: &Path, file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            self.crash_point("write", path);
+            match write(file.as_fd(), rest) {
+                Ok(0) => return Err(Errno::ENOSPC),
+                Ok(n) => rest = rest.get(n..).unwrap_or_default(),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn chown(&self, path: &Path, file: &OwnedFd, owner: (u32, u32)) -> Result<(), Errno> {
+        self.crash_point("fchown", path);
+        fchown(file, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1)))
+    }
+
+    pub(crate) fn chmod(&self, path: &Path, file: &OwnedFd, mode: u32) -> Result<(), Errno> {
+        self.crash_point("fchmod", path);
+        fchmod(file, Mode::from_bits_truncate(mode))
+    }
+
+    pub(crate) fn fsync(&self, path: &Path, file: &OwnedFd) -> Result<(), Errno> {
+        self.crash_point("fsync", path);
+        fsync(file)
+    }
+
+    /// As [`Root::fsync`], of a folder.
+    pub(crate) fn fsync_folder(
+        &self,
+        action: &'static str,
+        path: &Path,
+        folder: &OwnedFd,
+    ) -> Result<(), Error> {
+        self.fsync(path, folder).map_err(|errno| Error::io(action, self.shown(path), errno))
+    }
+}

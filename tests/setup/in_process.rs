@@ -1,0 +1,37 @@
+//! apply and undo as the program calls them, in the test's own process.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use rocworker::config::Config;
+use rocworker::moment::Moment;
+use rocworker::setup::Own;
+use root::Root;
+use support::crashes::Crashes;
+
+use crate::laid::Laid;
+use crate::program::Program;
+
+/// What `rocworker apply` or `rocworker undo` does, and what it answers.
+pub(crate) fn run(laid: &Laid, program: &Program, command: &str) -> String {
+    run_beneath(&Root::open(laid.top()).unwrap(), &program.path(), command)
+}
+
+/// The same, and what kill -9 leaves of it.
+pub(crate) fn crashes(laid: &Laid, program: &Program, command: &str) -> Crashes {
+    laid.crashes(|hook| {
+        let root = Root::open(laid.top()).unwrap().on_change(hook);
+        run_beneath(&root, &program.path(), command);
+    })
+}
+
+fn run_beneath(root: &Root, program: &Path, command: &str) -> String {
+    let own = Own::at(program, program.to_owned());
+    let config = Config::read(root).unwrap();
+    let setup = own.setup(root, &config, None, Moment::of(SystemTime::now()), "a test".to_owned());
+    match command {
+        "apply" => format!("{:?}", setup.apply(None, &mut |_| {})),
+        "undo" => format!("{:?}", setup.undo(false, &mut |_| {})),
+        other => panic!("{other} is neither apply nor undo"),
+    }
+}
