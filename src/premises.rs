@@ -7,6 +7,7 @@ use reconcile::{Receipt, Store};
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
+use crate::concern::Concern;
 use crate::config::{Config, Configure};
 use crate::engines::{Concourse, Containerd, Docker, InForce, Known, Versions};
 use crate::facts::Facts;
@@ -15,10 +16,9 @@ use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
-use crate::worker::concern::Concern;
+use crate::selection::is_off;
 use crate::worker::driver::Ground;
 use crate::worker::packages::wants_packages;
-use crate::worker::selection::is_off;
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]

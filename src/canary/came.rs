@@ -4,7 +4,7 @@ use super::NAME;
 use super::answer::Answer;
 use super::question::Question;
 use super::verdict;
-use crate::doctor::{About, Check};
+use crate::check::{About, Check};
 
 /// What came of trying an engine.
 pub(super) enum Came {

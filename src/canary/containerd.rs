@@ -10,7 +10,7 @@ use super::nest::{ANSWER, Mount, PROGRAM};
 use super::question::Question;
 use super::way::Way;
 use crate::config::Configure;
-use crate::engines::Version;
+use crate::version::Version;
 
 /// Where both listen unless told otherwise.
 const ADDRESS: &str = "/run/containerd/containerd.sock";

@@ -11,7 +11,7 @@ use super::nest::{ANSWER, Mount, PROGRAM};
 use super::question::{Granted, Question};
 use super::way::Way;
 use crate::config::Configure;
-use crate::engines::Version;
+use crate::version::Version;
 use crate::worker::docker::CDI;
 
 /// Ours alone; each canary's has a tag of its own.

@@ -31,8 +31,8 @@ use root::Root;
 
 pub use answer::Answer;
 
+use crate::check::{About, Check};
 use crate::config::Config;
-use crate::doctor::{About, Check};
 use crate::facts::Facts;
 use crate::program::Program;
 use came::Came;

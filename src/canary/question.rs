@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use amdgpu::Gpu;
 
+use crate::cdi::KIND;
 use crate::config::{Config, NamedBy};
 use crate::facts::Facts;
-use crate::worker::cdi::KIND;
-use crate::worker::selection::{is_off, select};
+use crate::selection::{is_off, select};
 
 /// What a container is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,11 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::boot::BootDocument;
 use super::daemon::DaemonDocument;
 use super::driver::DriverDocument;
-use super::engines::{ConcourseDocument, EngineDocument};
+use super::engines::{CONTAINERD_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
 use super::wrapper::WrapperDocument;
 use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
-use crate::engines::docker::DEFAULT_CONFIG as DOCKER_CONFIG;
 
 const VERSION: u32 = 1;
 
@@ -95,11 +94,8 @@ impl Document {
         let cdi = cdi(self.cdi, &source)?;
         let module_options = host::module_options(self.module_options, &source)?;
         let wrapper = self.wrapper.unwrap_or_default().check(&source)?;
-        let containerd = self.containerd.unwrap_or_default().check(
-            "containerd",
-            "/etc/containerd/config.toml",
-            &source,
-        )?;
+        let containerd =
+            self.containerd.unwrap_or_default().check("containerd", CONTAINERD_CONFIG, &source)?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
         let clusterbloom = ClusterBloom {
             gpu_node: self.gpu_node,

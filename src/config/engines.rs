@@ -6,6 +6,10 @@ use serde::Deserialize;
 
 use super::{Error, Source, path};
 
+/// Where engines look for their main file when they are not told.
+pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
+
 /// Whether an engine is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,7 +5,6 @@
 
 mod blacklist;
 mod cdi;
-mod check;
 mod driver;
 mod driver_dkms;
 mod engines;
@@ -24,14 +23,14 @@ mod virtualization;
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use check::About;
-pub use check::{Check, Status};
+pub(crate) use crate::check::About;
+pub use crate::check::{Check, Status};
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::lxd::on_host;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
 use machine::Subject;
 use reconcile::command::Programs;
 

@@ -9,6 +9,7 @@ use root::{Kind, Root};
 use super::containerd::{self, Containerd};
 use super::docker::{self, CommandLine, DefaultRuntime, Docker};
 use super::unit::{Unit, named};
+use crate::config::DOCKER_CONFIG;
 
 /// Where podman and CRI-O, which rocworker does not configure, name a runtime (containers.conf(5), crio.conf.d(5)).
 const OTHERS: [&str; 3] =
@@ -43,7 +44,7 @@ impl InForce {
         }
         if let Some(docker) = &docker.installed {
             let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
-            found.docker.push(by_unit.unwrap_or_else(|| docker::DEFAULT_CONFIG.into()));
+            found.docker.push(by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()));
             found.docker.push(docker.config.clone());
         }
         for name in [containerd::UNIT, docker::UNIT] {

@@ -7,10 +7,9 @@ pub mod env_file;
 mod in_force;
 mod options;
 pub mod unit;
-mod version;
 
+pub use crate::version::{Known, Told, Version, Versions};
 pub use concourse::Concourse;
 pub use containerd::Containerd;
 pub use docker::Docker;
 pub use in_force::InForce;
-pub use version::{Known, Told, Version, Versions};

@@ -5,19 +5,18 @@ use std::path::Path;
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
-use super::cdi::{Wanted, wanted};
-use super::concern::Concern;
 use super::concourse::SetUp;
-use super::selection::{Selection, is_off, select};
 use super::way_back::{way_back, with_docker};
 use super::{
     boot, concourse, containerd, daemon, docker, driver, host, own_unit, packages, policy, therock, uses,
 };
-use crate::cdi;
+use crate::cdi::{self, Wanted, wanted};
+use crate::concern::Concern;
 use crate::config::{self, Config};
 use crate::host::Around;
 use crate::premises::Premises;
 use crate::program::Program;
+use crate::selection::{Selection, is_off, select};
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]

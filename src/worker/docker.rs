@@ -8,12 +8,12 @@ use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
+use crate::concern::Concern;
 use crate::config::{Config, Configure, Restart, Sharing};
-use crate::engines::Version;
 use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
-use crate::worker::concern::Concern;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
+use crate::version::Version;
 
 const ABOUT: &str = "docker";
 pub(super) const UNIT: &str = "docker.service";

@@ -2,8 +2,6 @@
 //! for byte.
 
 pub mod boot;
-pub mod cdi;
-pub mod concern;
 pub mod concourse;
 pub mod containerd;
 pub mod daemon;
@@ -16,8 +14,9 @@ pub mod own_unit;
 pub mod packages;
 pub mod policy;
 mod rocm_installer;
-pub mod selection;
 pub mod tags;
 pub mod therock;
 mod uses;
 pub mod way_back;
+
+pub use crate::{concern, selection};

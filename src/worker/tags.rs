@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::config::Config;
-use crate::worker::selection::Selection;
+use crate::selection::Selection;
 
 /// What a worker with a usable GPU is tagged with, whichever it is.
 pub(super) const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];

@@ -3,8 +3,8 @@
 
 use reconcile::{Desired, Effect, Named, Running, WayBack};
 
-use super::concern::Concern;
 use super::{containerd, docker};
+use crate::concern::Concern;
 use crate::config::Config;
 use crate::engines::containerd::UNIT;
 use crate::engines::docker::CommandLine;

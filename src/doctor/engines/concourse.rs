@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::super::check::{About, Check};
 use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
-use crate::engines::Versions;
+use crate::check::{About, Check};
 use crate::engines::concourse::{Concourse, ENV_FILE, UNIT};
+use crate::selection::select;
+use crate::version::Versions;
 use crate::worker::concourse::{SHIM_FOLDER, actions, managed};
-use crate::worker::selection::select;
 
 const ENGINE: &str = "concourse";
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item};
 
-use super::super::check::{About, Check};
 use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
+use crate::check::{About, Check};
 use crate::engines::{Containerd, Version, Versions};
 use crate::worker::containerd::actions;
 

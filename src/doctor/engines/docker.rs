@@ -5,8 +5,8 @@ use std::path::Path;
 use reconcile::command::Programs;
 use serde_json::Value;
 
-use super::super::check::{About, Check};
 use super::{Ground, NAME, PATIENCE, left_alone};
+use crate::check::{About, Check};
 use crate::engines::{Docker, Versions};
 use crate::worker::docker::actions;
 

@@ -12,14 +12,14 @@ use reconcile::command::Programs;
 use reconcile::{Desired, Effect, Plan, Receipt, Store};
 use root::Root;
 
-use super::check::{About, Check};
+use crate::check::{About, Check};
 use crate::config::{Config, Configure};
-use crate::engines::Versions;
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::program::{self, Program};
 use crate::render::Templates;
+use crate::version::Versions;
 
 pub(super) const NAME: &str = "engines";
 

@@ -13,7 +13,7 @@ use root::{Kind, Root};
 
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
-use super::{Version, Versions};
+use crate::version::{Version, Versions};
 
 pub use charm::Charm;
 pub use command::Flags;

@@ -9,15 +9,12 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::config::{Config, Configure};
+use crate::config::{CONTAINERD_CONFIG, Config, Configure};
 use crate::engines::unit::Unit;
-use crate::engines::{Version, Versions};
+use crate::version::{Version, Versions};
 use start::Start;
 
 pub use files::{File, Text};
-
-/// Where containerd looks when it is not told.
-pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
 
 /// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
@@ -88,7 +85,7 @@ impl Containerd {
         let mut notes = Vec::new();
         let mut main = config.containerd.config.clone();
         if let Some(named) = started.and_then(|start| start.config.as_ref()).filter(|named| **named != main) {
-            if main == Path::new(DEFAULT_CONFIG) && named.is_absolute() {
+            if main == Path::new(CONTAINERD_CONFIG) && named.is_absolute() {
                 notes.push(format!("containerd.service names its main file: {}", named.display()));
                 main.clone_from(named);
             } else {

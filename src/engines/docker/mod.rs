@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use root::{Kind, Root};
 
 use super::unit::Unit;
-use super::{Version, Versions};
+use crate::config::DOCKER_CONFIG;
+use crate::version::{Version, Versions};
 pub use command_line::CommandLine;
 pub use running::DefaultRuntime;
 
@@ -24,9 +25,6 @@ const PACKAGES: [&str; 3] = ["docker.io", "docker-ce", "moby-engine"];
 
 /// What snapd puts there for the snap of docker.
 const SNAP: &str = "/snap/docker/current";
-
-/// What dockerd reads when it is not told.
-pub const DEFAULT_CONFIG: &str = "/etc/docker/daemon.json";
 
 /// A thousand times what people write.
 const LIMIT: usize = 1 << 20;
@@ -111,7 +109,7 @@ fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[S
     for reason in unread {
         notes.push(format!("{reason}: how docker.service starts dockerd is not fully known"));
     }
-    if let Some(named) = named.filter(|named| *named != config && config != Path::new(DEFAULT_CONFIG)) {
+    if let Some(named) = named.filter(|named| *named != config && config != Path::new(DOCKER_CONFIG)) {
         notes.push(format!(
             "docker.service starts dockerd with {}, which is edited, and not {}: see docker.config",
             named.display(),

@@ -10,9 +10,9 @@ use std::path::Path;
 use serde::Serialize;
 use toml_edit::{DocumentMut, Item};
 
-use crate::engines::Version;
 use crate::engines::concourse::{CONFIG_VARIABLE, Worker};
 use crate::render::{self, Templates};
+use crate::version::Version;
 
 /// The first containerd whose shims can be given an environment.
 const WITH_SHIM_ENVIRONMENT: Version = Version { major: 2, minor: 0, patch: 0 };

@@ -15,12 +15,12 @@ use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 use root::Attributes;
 use serde::Serialize;
 
+use crate::concern::Concern;
 use crate::config::{Config, Configure, Existing};
 use crate::engines::concourse::{Concourse, DROP_IN, ENV_FILE, UNIT, Worker};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
-use crate::worker::concern::Concern;
-use crate::worker::selection::Selection;
+use crate::selection::Selection;
 
 use containerd::{Hindrance, Way};
 use tags::Tags;

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::engines::concourse::Worker;
-use crate::worker::selection::Selection;
+use crate::selection::Selection;
 use crate::worker::tags::tags as of_rocworker;
 
 /// What holds the worker's tags.

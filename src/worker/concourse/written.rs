@@ -1,8 +1,8 @@
 //! Which Concourse wrote the configuration of containerd that ours is made of. Once the worker is given ours it writes
 //! none any more: after an upgrade what stands there is the older release's.
 
-use crate::engines::Version;
 use crate::engines::concourse::{Concourse, Worker};
+use crate::version::Version;
 
 /// Which one it is, to be remembered. `before`: what is remembered.
 #[must_use]

@@ -13,12 +13,12 @@ use std::path::Path;
 use reconcile::{Action, Desired, Effect};
 
 use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
+use crate::concern::Concern;
 use crate::config::{Config, Configure};
-use crate::engines::Version;
 use crate::engines::containerd::{Containerd, Text, UNIT};
 use crate::render::Templates;
-use crate::worker::concern::Concern;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
+use crate::version::Version;
 
 use said::Said;
 

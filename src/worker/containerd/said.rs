@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::RUNTIME_TYPE;
-use crate::engines::Version;
 use crate::engines::containerd::{Containerd, File, Text};
 use crate::program::is_ours;
+use crate::version::Version;
 
 /// Of the versions of the file: in the second one plugins got whole names, in the third CRI became two of them.
 pub(super) const CRI_1: &str = "cri";

@@ -13,8 +13,8 @@ use rocworker::engines::concourse::Concourse;
 use rocworker::engines::{Known, Told, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
+use rocworker::selection::select;
 use rocworker::worker::concourse::{SHIM_FOLDER, SetUp, actions, set_up};
-use rocworker::worker::selection::select;
 use root::Root;
 
 /// The charm's unit (fourdollars/concourse-ci-machine, lib/concourse_worker.py).

@@ -21,8 +21,8 @@ use rocworker::engines::concourse::{self, Charm, Concourse, Flags, Worker};
 use rocworker::engines::env_file::EnvFile;
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
+use rocworker::selection::select;
 use rocworker::worker::concourse::{SHIM_FOLDER, actions};
-use rocworker::worker::selection::select;
 
 /// What Concourse 7.8 writes into its work folder for containerd 1.x (worker/workercmd/containerd.go).
 const DEFAULT_2: &str = "

@@ -10,7 +10,7 @@ use amdgpu::{DeviceNode, Gpu, Machine};
 use serde::Serialize;
 
 use crate::config::{Config, NamedBy};
-use crate::worker::selection::{Selection, is_off};
+use crate::selection::{Selection, is_off};
 
 /// The kind under which engines know AMD's GPUs; a second spec of the same kind voids both.
 pub const KIND: &str = "amd.com/gpu";

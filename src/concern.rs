@@ -20,7 +20,7 @@ pub enum Concern {
 
 impl Concern {
     /// What engines are told of the wrapper, itself among it.
-    pub(super) const OF_WRAPPER: [Self; 5] =
+    pub(crate) const OF_WRAPPER: [Self; 5] =
         [Self::Wrapper, Self::Policy, Self::Containerd, Self::Docker, Self::Concourse];
 }
 
