@@ -18,12 +18,6 @@ pub enum Concern {
     Concourse,
 }
 
-impl Concern {
-    /// What engines are told of the wrapper, itself among it.
-    pub(crate) const OF_WRAPPER: [Self; 5] =
-        [Self::Wrapper, Self::Policy, Self::Containerd, Self::Docker, Self::Concourse];
-}
-
 impl AsRef<str> for Concern {
     /// As receipts have it: a name stays what it is.
     fn as_ref(&self) -> &str {

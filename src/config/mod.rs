@@ -173,6 +173,15 @@ impl Config {
         &self.source.text
     }
 
+    /// Whether apt has anything to do with it.
+    #[must_use]
+    pub fn wants_packages(&self) -> bool {
+        let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
+        wanted.iter().any(|it| *it != Wanted::Keep)
+            || self.rocm.install != RocmFrom::Keep
+            || self.driver != Driver::Keep
+    }
+
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.
     #[must_use]
     pub fn says_nothing(&self) -> bool {

@@ -68,7 +68,8 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools", "toolkit"]);
+        let names =
+            CONCERNS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));

@@ -1,6 +1,7 @@
 //! What of the engines' configuration counts now, whoever wrote it and wherever rocworker's own keys stand: files may have
 //! moved since an apply, and a daemon may run with what its file said once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reconcile::Finding;
@@ -9,21 +10,14 @@ use root::{Kind, Root};
 use super::containerd::{self, Containerd};
 use super::docker::{self, CommandLine, DefaultRuntime, Docker};
 use super::unit::{Unit, named};
+use super::{ALL, Engine};
 use crate::config::DOCKER_CONFIG;
-
-/// Where podman and CRI-O, which rocworker does not configure, name a runtime (containers.conf(5), crio.conf.d(5)).
-const OTHERS: [&str; 3] =
-    ["/etc/containers/containers.conf", "/usr/share/containers/containers.conf", "/etc/crio/crio.conf"];
-/// Folders of such files.
-const OTHER_FOLDERS: [&str; 2] = ["/etc/containers/containers.conf.d", "/etc/crio/crio.conf.d"];
 
 /// Files of engines that count now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InForce {
-    /// That containerd loads.
-    pub containerd: Vec<PathBuf>,
-    /// That dockerd reads.
-    pub docker: Vec<PathBuf>,
+    /// What each engine reads that names a default runtime.
+    pub files: BTreeMap<&'static str, Vec<PathBuf>>,
     /// All that can name a runtime's program: these, units with their environment files, and files of other engines.
     pub all: Vec<PathBuf>,
     /// What could name one too, and is not read, with the reason.
@@ -37,25 +31,23 @@ impl InForce {
     #[must_use]
     pub fn read(root: &Root, containerd: Option<&Containerd>, docker: &Docker) -> Self {
         let mut found = Self::default();
-        if let Some(containerd) = containerd {
-            found.containerd.extend(containerd.files.iter().map(|file| file.path.clone()));
-            // The configuration may name another than its unit does.
-            found.containerd.extend(containerd::loaded_by_unit(root));
-        }
-        if let Some(docker) = &docker.installed {
+        let of_containerd = containerd.iter().flat_map(|it| it.files.iter().map(|file| file.path.clone()));
+        // The configuration may name another than its unit does.
+        let by_unit = containerd.iter().flat_map(|_| containerd::loaded_by_unit(root));
+        found.files.insert(containerd::System.name(), of_containerd.chain(by_unit).collect());
+        let of_docker = docker.installed.iter().flat_map(|docker| {
             let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
-            found.docker.push(by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()));
-            found.docker.push(docker.config.clone());
+            [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
+        });
+        found.files.insert(docker::Daemon.name(), of_docker.collect());
+        for engine in ALL {
+            let Some((files, folders)) = engine.names_programs_in() else { continue };
+            engine.unit().into_iter().for_each(|unit| found.add_unit(root, unit));
+            found.all.extend(files.iter().map(PathBuf::from));
+            folders.iter().for_each(|folder| found.add_folder(root, Path::new(folder)));
         }
-        for name in [containerd::UNIT, docker::UNIT] {
-            found.add_unit(root, name);
-        }
-        found.all.extend(OTHERS.map(PathBuf::from));
-        for folder in OTHER_FOLDERS {
-            found.add_folder(root, Path::new(folder));
-        }
-        found.all.extend(found.containerd.iter().chain(&found.docker).cloned());
-        for files in [&mut found.containerd, &mut found.docker, &mut found.all] {
+        found.all.extend(found.files.values().flatten().cloned());
+        for files in found.files.values_mut().chain([&mut found.all]) {
             files.sort();
             files.dedup();
         }

@@ -2,19 +2,35 @@
 //!
 //! k3s, RKE2 and Concourse start containerds of their own, from folders that are not looked into here.
 
+mod canary;
+pub mod desired;
+mod doctor;
 mod files;
+mod listener;
+mod report;
 mod start;
 
 use std::path::{Path, PathBuf};
 
+use reconcile::Desired;
+use reconcile::edit::Format;
 use root::Root;
 
-use crate::config::{CONTAINERD_CONFIG, Config, Configure};
-use crate::engines::unit::Unit;
+use super::unit::Unit;
+use super::way_back::{way_back, with_docker};
+use super::{Command, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 use start::Start;
 
+pub(super) use canary::try_concourses;
 pub use files::{File, Text};
+pub(crate) use report::KEYS as CONFIG_KEYS;
+
+/// In receipts, notes and checks.
+const NAME: &str = "containerd";
 
 /// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
@@ -27,6 +43,77 @@ const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/
 
 /// The Debian packages that carry it: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
+
+/// The system's, as [`Engine`] asks of it.
+pub(super) struct System;
+
+impl Engine for System {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn unit(&self) -> Option<&'static str> {
+        Some(UNIT)
+    }
+
+    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
+        Some(&config.containerd)
+    }
+
+    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[], &[]))
+    }
+
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let engines = wish.engines;
+        let (Some(containerd), Some(wrapper)) = (&engines.containerd, wish.wrapper) else {
+            return Desired::default();
+        };
+        let part = desired::actions(wish.config, containerd, wish.templates, wrapper);
+        let part = with_docker(part, &way_back(wish.config, &engines.in_force, &engines.docker));
+        let default = |file: &File| {
+            SECTIONS.map(|section| {
+                let key = ["plugins", section, "containerd", "default_runtime_name"];
+                default_runtime(&file.path, Format::Toml, &key, &wish.config.containerd.runtime)
+            })
+        };
+        part.used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+    }
+
+    fn bundles(&self) -> Option<&'static str> {
+        Some("/run/containerd/io.containerd.runtime.v2.task")
+    }
+
+    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
+        let Some(containerd) = Containerd::unasked(root, config) else { return Vec::new() };
+        let drop_ins = containerd.main().and_then(|main| Some(main.path.parent()?.join("conf.d")));
+        let files = containerd.files.into_iter().map(|file| file.path).chain([containerd.program]);
+        files.map(Watched::File).chain(drop_ins.map(Watched::Folder)).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        canary::try_it(bird)
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn reported(&self) -> &'static [Reported] {
+        report::REPORTED
+    }
+
+    fn command(&self) -> Option<Command> {
+        Some(report::COMMAND)
+    }
+}
+
+/// The sections in which the versions of its file name the runtime of pods that name none.
+const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"];
 
 /// What is true of the system's containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]

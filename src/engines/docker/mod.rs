@@ -1,18 +1,31 @@
 //! docker: dockerd, its daemon.json, and how its unit starts it.
 
+mod canary;
 mod command_line;
 mod containers;
+pub mod desired;
+mod doctor;
+mod report;
 mod running;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Desired;
+use reconcile::edit::Format;
 use root::{Kind, Root};
 
 use super::unit::Unit;
-use crate::config::DOCKER_CONFIG;
+use super::{Command, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{self, Config, DOCKER_CONFIG};
 use crate::version::{Version, Versions};
 pub use command_line::CommandLine;
 pub use running::DefaultRuntime;
+
+/// In receipts, notes and checks.
+const NAME: &str = "docker";
 
 pub const UNIT: &str = "docker.service";
 
@@ -28,6 +41,68 @@ const SNAP: &str = "/snap/docker/current";
 
 /// A thousand times what people write.
 const LIMIT: usize = 1 << 20;
+
+/// docker, as [`Engine`] asks of it.
+pub(super) struct Daemon;
+
+impl Engine for Daemon {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn unit(&self) -> Option<&'static str> {
+        Some(UNIT)
+    }
+
+    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
+        Some(&config.docker)
+    }
+
+    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[], &[]))
+    }
+
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let Some(wrapper) = wish.wrapper else { return Desired::default() };
+        let docker = &wish.engines.docker;
+        let of_file = |it: &Installed| {
+            default_runtime(&it.config, Format::Json, &["default-runtime"], &wish.config.docker.runtime)
+        };
+        let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
+        desired::actions(wish.config, docker, wrapper).used_by(&uses)
+    }
+
+    /// Those of the containerd that dockerd starts.
+    fn bundles(&self) -> Option<&'static str> {
+        Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task")
+    }
+
+    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
+        let mut versions = Versions::new(root, None, BTreeMap::new());
+        let docker = Docker::read(root, &config.docker.config, &mut versions).installed;
+        docker.into_iter().flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        canary::try_it(bird)
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn reported(&self) -> &'static [Reported] {
+        report::REPORTED
+    }
+
+    fn command(&self) -> Option<Command> {
+        Some(report::COMMAND)
+    }
+}
 
 /// What there is of docker on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,9 +15,8 @@ use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 use root::Attributes;
 use serde::Serialize;
 
-use crate::concern::Concern;
+use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
 use crate::config::{Config, Configure, Existing};
-use crate::engines::concourse::{Concourse, DROP_IN, ENV_FILE, UNIT, Worker};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
@@ -33,8 +32,6 @@ pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
 const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 /// What the launcher is called, beside [`SHIM_FOLDER`].
 const LAUNCHER: &str = "concourse-containerd";
-
-const ABOUT: &str = "concourse";
 
 /// What should be so for the worker of this machine. `wrapper`: runc-amd-wrapper's program; without one no container
 /// can be given a GPU, and the worker gets no tag of one. `shim`: the folder that holds it as `runc`, [`SHIM_FOLDER`]
@@ -59,10 +56,10 @@ pub fn actions(
         return desired;
     }
     for note in &concourse.notes {
-        desired.note(ABOUT, note);
+        desired.note(NAME, note);
     }
     if let Some(worker) = concourse.worker.as_ref().filter(|_| charms && !adopts) {
-        desired.note(ABOUT, left_alone(worker));
+        desired.note(NAME, left_alone(worker));
         return desired;
     }
     if let Some(problem) = &concourse.unknown {
@@ -70,14 +67,14 @@ pub fn actions(
     }
     let Some(worker) = &concourse.worker else { return desired };
     for problem in &worker.unread {
-        desired.note(ABOUT, problem);
+        desired.note(NAME, problem);
     }
     let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
     let way = match wrapper.map(|wrapper| (Way::of(templates, worker, shim), wrapper)) {
         Some((Ok(way), wrapper)) => Some((way, wrapper)),
         Some((Err(Hindrance::Unknown(problem)), _)) => return undecided(desired, problem),
         Some((Err(Hindrance::Known(problem)), _)) => {
-            desired.problem(ABOUT, problem);
+            desired.problem(NAME, problem);
             None
         }
         None => None,
@@ -99,7 +96,7 @@ pub fn actions(
         None => Vec::new(),
     };
     match environment_files(templates, worker, files, tags, &mut desired) {
-        Ok(()) => desired.of(Concern::Concourse),
+        Ok(()) => desired.of(NAME),
         // Without all of them none does any good.
         Err(problem) => undecided(desired, problem),
     }
@@ -109,8 +106,8 @@ pub fn actions(
 /// its builds, and its GPUs until the next look.
 fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired.actions.clear();
-    desired.problem(ABOUT, problem);
-    desired.leave(Concern::Concourse);
+    desired.problem(NAME, problem);
+    desired.leave(NAME);
     desired
 }
 
@@ -131,7 +128,6 @@ pub fn set_up<'a>(
     selection: &Selection<'_>,
     concourse: &'a Concourse,
     templates: &Templates,
-    shim: &Path,
 ) -> SetUp<'a> {
     if config.concourse.configure == Configure::Never || selection.gpus.is_empty() {
         return SetUp::No;
@@ -143,6 +139,7 @@ pub fn set_up<'a>(
     if concourse.unknown.is_some() {
         return SetUp::Unknown;
     }
+    let shim = Path::new(SHIM_FOLDER);
     match worker.map(|worker| (Way::of(templates, worker, shim), worker)) {
         Some((Ok(_), worker)) => SetUp::Yes(worker),
         Some((Err(Hindrance::Unknown(_)), _)) => SetUp::Unknown,
@@ -161,11 +158,11 @@ pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Work
 /// What a person should know of the way.
 fn say_of_way(way: &Way, worker: &Worker, desired: &mut Desired) {
     if matches!(way, Way::Shims { built_in: Some(4), .. }) {
-        desired.note(ABOUT, containerd::INCOMPLETE);
+        desired.note(NAME, containerd::INCOMPLETE);
     }
     if worker.charm.lacks_real_runc {
         desired.problem(
-            ABOUT,
+            NAME,
             format!(
                 "a script of the Concourse charm's is {} and there is no runc.real beside it: behind rocworker's wrapper \
                  it still adds the nodes of every vendor's GPUs to each container",
@@ -229,11 +226,11 @@ fn environment_files(
         Tags::Unknown => {
             for problem in &worker.unfollowed {
                 let left = "the worker's tags are left as they are, so that none of that file's is lost";
-                desired.problem(ABOUT, format!("{problem}: {left}"));
+                desired.problem(NAME, format!("{problem}: {left}"));
             }
         }
         Tags::OutOfReach => desired.problem(
-            ABOUT,
+            NAME,
             format!(
                 "{} sets tags on its command line, which win over CONCOURSE_TAG: set the worker's tags there",
                 worker.unit.display()
@@ -245,7 +242,7 @@ fn environment_files(
     }
     for drop_in in &worker.later {
         desired.problem(
-            ABOUT,
+            NAME,
             format!(
                 "{} comes after {DROP_IN} and sets the worker's environment too: what it says wins",
                 drop_in.display()

@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::engines::concourse::Worker;
+use crate::engines::concourse::tags::tags as of_rocworker;
 use crate::selection::Selection;
-use crate::worker::tags::tags as of_rocworker;
 
 /// What holds the worker's tags.
 pub const VARIABLE: &str = "CONCOURSE_TAG";

@@ -12,17 +12,15 @@ use std::path::Path;
 
 use reconcile::{Action, Desired, Effect};
 
+use super::{Containerd, NAME, Text, UNIT};
 use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
-use crate::concern::Concern;
 use crate::config::{Config, Configure};
-use crate::engines::containerd::{Containerd, Text, UNIT};
 use crate::render::Templates;
 use crate::selection::is_off;
 use crate::version::Version;
 
 use said::Said;
 
-pub(super) const ABOUT: &str = "containerd";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
 /// What should be so of the system's containerd. `wrapper`: where the wrapper stands.
@@ -33,12 +31,12 @@ pub fn actions(config: &Config, containerd: &Containerd, templates: &Templates, 
         return desired;
     }
     for note in &containerd.notes {
-        desired.note(ABOUT, note.as_str());
+        desired.note(NAME, note.as_str());
     }
     if let Err(problem) = want(config, containerd, templates, wrapper, &mut desired) {
-        desired.problem(ABOUT, format!("containerd is left alone: {problem}"));
+        desired.problem(NAME, format!("containerd is left alone: {problem}"));
     }
-    desired.of_or_undecided(Concern::Containerd)
+    desired.of_or_undecided(NAME)
 }
 
 /// What the two ways of putting it in need to know.
@@ -71,7 +69,7 @@ fn want(
     let said = Said::of(containerd, version)?;
     if said.cri_is_disabled {
         desired.note(
-            ABOUT,
+            NAME,
             format!(
                 "containerd's CRI plugin is switched off (disabled_plugins), as Docker's packages have it: it runs no \
                  containers of its own, and runtime {} is not set",

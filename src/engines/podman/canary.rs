@@ -1,11 +1,6 @@
-//! podman, which finds the GPUs by CDI and needs no configuration of ours.
+//! A container by the CDI name of a GPU.
 
-use super::Bird;
-use super::came::{Answered, Came};
-use super::names::PREFIX;
-use super::nest::{ANSWER, Mount, PROGRAM};
-use super::question::{Granted, Question};
-use super::way::Way;
+use crate::canary::{ANSWER, Answered, Bird, Came, Granted, Mount, PREFIX, PROGRAM, Question, Way};
 
 /// podman's own limits are above what it may set on a machine that lacks CAP_SYS_RESOURCE, as containers do, and the
 /// start then fails. These are above what the probe needs.

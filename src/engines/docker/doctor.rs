@@ -5,31 +5,27 @@ use std::path::Path;
 use reconcile::command::Programs;
 use serde_json::Value;
 
-use super::{Ground, NAME, PATIENCE, left_alone};
+use super::desired::actions;
+use super::{NAME, UNIT};
 use crate::check::{About, Check};
+use crate::engines::examined::{CHECKS, Examined, PATIENCE};
 use crate::engines::{Docker, Versions};
-use crate::worker::docker::actions;
 
-const ENGINE: &str = "docker";
-const UNIT: &str = "docker.service";
 const TAKE_IN: &str = "systemctl reload docker takes the runtime in, systemctl restart docker CDI too";
 
-pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-    if let Some(left) = left_alone(ENGINE, ground.config.docker.configure) {
-        return vec![left];
-    }
-    let about = || About::one(NAME, ENGINE);
-    let docker = Docker::read(ground.root, &ground.config.docker.config, versions);
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+    let about = || About::one(CHECKS, NAME);
+    let docker = Docker::read(examined.root, &examined.config.docker.config, versions);
     if docker.installed.is_none() {
         let why = if docker.is_snap { "a snap, which is left alone" } else { "not installed" };
         return vec![about().skipped(why)];
     }
-    let wrapper = match ground.wrapper(ENGINE) {
+    let wrapper = match examined.wrapper(NAME) {
         Ok(wrapper) => wrapper,
         Err(checks) => return checks,
     };
-    let desired = actions(ground.config, &docker, wrapper);
-    let mut checks = ground.files(ENGINE, &desired);
+    let desired = actions(examined.config, &docker, wrapper);
+    let mut checks = examined.files(NAME, &desired);
     if checks.is_empty() {
         checks.extend(
             desired
@@ -38,22 +34,22 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
                 .map(|action| about().ok(format!("{} says what was meant", action.path.display()))),
         );
     }
-    checks.extend(ground.owed(ENGINE, UNIT));
-    checks.extend(running(ground, wrapper));
+    checks.extend(examined.owed(NAME, UNIT));
+    checks.extend(running(examined, wrapper));
     checks
 }
 
 /// What dockerd says that runs; nothing where that would be another machine's.
-fn running(ground: &Ground<'_>, wrapper: &Path) -> Vec<Check> {
-    let about = || About::one(NAME, ENGINE);
-    let Some(programs) = ground.programs else {
+fn running(examined: &Examined<'_>, wrapper: &Path) -> Vec<Check> {
+    let about = || About::one(CHECKS, NAME);
+    let Some(programs) = examined.programs else {
         return vec![about().skipped("reads a Root: no dockerd is asked what is in effect")];
     };
     let info = match info(programs) {
         Ok(info) => info,
         Err(why) => return vec![about().skipped(format!("no dockerd answers what is in effect: {why}"))],
     };
-    vec![runtime(ground, wrapper, &info), cdi(ground, &info)]
+    vec![runtime(examined, wrapper, &info), cdi(examined, &info)]
 }
 
 fn info(programs: &Programs) -> Result<Value, String> {
@@ -67,9 +63,9 @@ fn info(programs: &Programs) -> Result<Value, String> {
     }
 }
 
-fn runtime(ground: &Ground<'_>, wrapper: &Path, info: &Value) -> Check {
-    let about = About::one(NAME, ENGINE);
-    let name = &ground.config.docker.runtime;
+fn runtime(examined: &Examined<'_>, wrapper: &Path, info: &Value) -> Check {
+    let about = About::one(CHECKS, NAME);
+    let name = &examined.config.docker.runtime;
     let entry = info.get("Runtimes").and_then(|runtimes| runtimes.get(name));
     match entry.map(|entry| entry.get("path").and_then(Value::as_str)) {
         Some(Some(path)) if Path::new(path) == wrapper => {
@@ -87,9 +83,9 @@ fn runtime(ground: &Ground<'_>, wrapper: &Path, info: &Value) -> Check {
     }
 }
 
-fn cdi(ground: &Ground<'_>, info: &Value) -> Check {
-    let about = About::one(NAME, ENGINE);
-    let folder = ground.config.cdi.path.parent().unwrap_or(Path::new("/"));
+fn cdi(examined: &Examined<'_>, info: &Value) -> Check {
+    let about = About::one(CHECKS, NAME);
+    let folder = examined.config.cdi.path.parent().unwrap_or(Path::new("/"));
     // Absent before docker 25, which knows no CDI; empty where it is off (moby's api/types/system.Info).
     match info.get("CDISpecDirs") {
         None => about.skipped("this dockerd says nothing of CDI: it came with docker 25"),

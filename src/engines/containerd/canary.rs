@@ -2,14 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Bird;
-use super::came::{Answered, Came};
 use super::listener::Listener;
-use super::names::NAMESPACE;
-use super::nest::{ANSWER, Mount, PROGRAM};
-use super::question::Question;
-use super::way::Way;
-use crate::config::Configure;
+use crate::canary::{ANSWER, Answered, Bird, Came, Mount, NAMESPACE, POLICY, PROGRAM, Question, Way};
 use crate::version::Version;
 
 /// Where both listen unless told otherwise.
@@ -31,9 +25,6 @@ struct Daemon {
 
 /// The system's own.
 pub(super) fn try_it(bird: &Bird<'_>) -> Came {
-    if bird.config.containerd.configure == Configure::Never {
-        return Came::Skipped("the configuration leaves it alone (containerd.configure: never)".to_owned());
-    }
     let address = address(bird);
     let listener = match Listener::at(bird.root, &address) {
         Ok(Some(listener)) if listener.of_concourse => {
@@ -51,17 +42,14 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
         "rocworker status says what differs, rocworker apply puts it right: {} has to be the wrapper, and {} has to \
          offer that GPU and no other",
         wrapper.display(),
-        super::POLICY
+        POLICY
     );
     let daemon = Daemon { ctr: ctr(bird, &listener), address, wrapper: Some(wrapper), remedy, listener };
     daemon.run(bird)
 }
 
 /// Concourse's.
-pub(super) fn try_concourses(bird: &Bird<'_>) -> Came {
-    if bird.config.concourse.configure == Configure::Never {
-        return Came::Skipped("the configuration leaves it alone (concourse.configure: never)".to_owned());
-    }
+pub(in crate::engines) fn try_concourses(bird: &Bird<'_>) -> Came {
     let listener = match Listener::at(bird.root, Path::new(ADDRESS)) {
         Ok(Some(listener)) if listener.of_concourse => listener,
         _ => return Came::Skipped(format!("no worker's containerd answers at {ADDRESS}")),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::said::Said;
-use super::{ABOUT, CDI_DIRS, RUNTIME_TYPE, Wanted, writable};
+use super::{CDI_DIRS, NAME, RUNTIME_TYPE, Wanted, writable};
 use crate::engines::containerd::drop_in;
 use crate::render::{self, Templates};
 
@@ -50,7 +50,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     }
     if said.main_version.is_none() && main.said.as_ref().is_ok_and(|said| said.get("plugins").is_some()) {
         desired.note(
-            ABOUT,
+            NAME,
             format!(
                 "{} has no version: containerd 2.1 takes it for version 1 and ignores what it says of CRI; `containerd \
                  config migrate` brings it up to date",
@@ -60,7 +60,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     }
     for (later, setting) in overridden(wanted, said) {
         desired.problem(
-            ABOUT,
+            NAME,
             format!(
                 "{} is loaded after {} and says {setting}, which wins: take that out there",
                 later.display(),

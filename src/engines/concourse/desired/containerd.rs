@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Serialize;
 use toml_edit::{DocumentMut, Item};
 
-use crate::engines::concourse::{CONFIG_VARIABLE, Worker};
+use super::super::{CONFIG_VARIABLE, Worker};
 use crate::render::{self, Templates};
 use crate::version::Version;
 
@@ -22,10 +22,10 @@ const WITH_VERSION_4: Version = Version { major: 2, minor: 3, patch: 0 };
 const WITH_CONTAINERD: Version = Version { major: 8, minor: 0, patch: 0 };
 
 /// What Concourse gives its containerd (worker/workercmd/containerd.go) in 7.14 to 8.1.
-const DEFAULT_3: &str = include_str!("../../../templates/concourse/default-3.toml");
+const DEFAULT_3: &str = include_str!("../../../../templates/concourse/default-3.toml");
 /// And from 8.2: what concourse/concourse#9562 says of it, snapshotters, CRI and sandboxes. Without the snapshotters
 /// overlayfs and native: containerd 2.1 does not work without any, and a plugin that is loaded does no harm.
-const DEFAULT_4: &str = include_str!("../../../templates/concourse/default-4.toml");
+const DEFAULT_4: &str = include_str!("../../../../templates/concourse/default-4.toml");
 
 /// What is said where [`DEFAULT_4`] is used.
 pub(super) const INCOMPLETE: &str = "the worker has not yet written its own containerd.toml, so that rocworker's is \

@@ -3,19 +3,12 @@
 
 use reconcile::{Desired, Effect, Named, Running, WayBack};
 
-use super::{containerd, docker};
+use super::containerd::UNIT;
+use super::docker::{self, CommandLine, desired::start_now, desired::start_with};
+use super::{Docker, Engine, InForce};
 use crate::concern::Concern;
 use crate::config::Config;
-use crate::engines::containerd::UNIT;
-use crate::engines::docker::CommandLine;
-use crate::engines::{Docker, InForce};
 use crate::program::{INSTALLED, PACKAGED};
-
-/// Where the system's containerd and one that dockerd starts keep the bundles of what runs.
-const BUNDLES: [&str; 2] = [
-    "/run/containerd/io.containerd.runtime.v2.task",
-    "/run/docker/containerd/daemon/io.containerd.runtime.v2.task",
-];
 
 /// containerd's shim writes its options and the runtime's path there (`WriteOptions` and `WriteRuntime` of
 /// runtime/v2/runc), and calls that path to stop a container, whatever containerd's configuration says by then.
@@ -26,7 +19,7 @@ fn bundles(folder: &str) -> Running {
 
 /// Where whoever runs by the wrapper names it.
 pub(crate) fn running() -> Vec<Running> {
-    BUNDLES.map(bundles).into()
+    super::ALL.iter().filter_map(|engine| engine.bundles()).map(bundles).collect()
 }
 
 /// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
@@ -36,8 +29,8 @@ pub fn way_back(config: &Config, in_force: &InForce, docker: &Docker) -> WayBack
     let mut way_back =
         WayBack { namers: in_force.all.clone(), unread: in_force.unread.clone(), ..WayBack::default() };
     way_back.running.insert(name(Concern::Wrapper), running());
-    way_back.files.insert(name(Concern::Containerd), in_force.containerd.clone());
-    way_back.files.insert(name(Concern::Docker), in_force.docker.clone());
+    let files = in_force.files.iter().map(|(engine, files)| ((*engine).to_owned(), files.clone()));
+    way_back.files.extend(files);
     if let Some(docker) = &docker.installed {
         let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
         way_back.named.extend(default.map(|runtime| Named {
@@ -54,9 +47,9 @@ pub fn way_back(config: &Config, in_force: &InForce, docker: &Docker) -> WayBack
         let remedy = format!("{remedy} (it keeps a default that is only taken out)");
         way_back.remedies.insert(name(Concern::Docker), remedy);
         if docker.ends_with.iter().any(|unit| unit == UNIT) {
-            way_back.starts.insert(UNIT.to_owned(), docker::start_with(config, docker, UNIT));
+            way_back.starts.insert(UNIT.to_owned(), start_with(config, docker, UNIT));
         }
-        way_back.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
+        way_back.starts.insert(docker::UNIT.to_owned(), start_now(config, docker));
     }
     way_back
 }
@@ -109,7 +102,7 @@ pub(super) fn with_docker(mut part: Desired, now: &WayBack) -> Desired {
     let waits = |effect: &Effect| matches!(effect, Effect::NextStart { .. });
     if part.actions.iter().any(|action| action.effects.iter().any(waits)) {
         part.note(
-            containerd::ABOUT,
+            super::containerd::System.name(),
             format!(
                 "{} ends whenever {UNIT} does (its Requires=, BindsTo= or PartOf=), and may stop its containers: {UNIT} \
                  is not restarted unless restart is now, or dockerd says that they outlive it; systemctl restart \

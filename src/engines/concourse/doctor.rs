@@ -2,55 +2,50 @@
 
 use std::path::Path;
 
-use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
+use super::desired::{SHIM_FOLDER, actions, managed};
+use super::{Concourse, ENV_FILE, NAME, UNIT};
 use crate::check::{About, Check};
-use crate::engines::concourse::{Concourse, ENV_FILE, UNIT};
+use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
 use crate::selection::select;
 use crate::version::Versions;
-use crate::worker::concourse::{SHIM_FOLDER, actions, managed};
 
-const ENGINE: &str = "concourse";
-
-pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-    if let Some(left) = left_alone(ENGINE, ground.config.concourse.configure) {
-        return vec![left];
-    }
-    let about = || About::one(NAME, ENGINE);
-    let concourse = Concourse::read(ground.root, versions);
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+    let about = || About::one(CHECKS, NAME);
+    let concourse = Concourse::read(examined.root, versions);
     if concourse.worker.is_none() && concourse.unknown.is_none() {
         return vec![about().skipped(format!("no worker: there is no {UNIT}"))];
     }
-    if concourse.worker.is_some() && managed(ground.config, &concourse).is_none() {
+    if concourse.worker.is_some() && managed(examined.config, &concourse).is_none() {
         return vec![about().skipped("the Concourse charm has set it up by itself, and it is left alone")];
     }
-    let wrapper = match ground.wrapper(ENGINE) {
+    let wrapper = match examined.wrapper(NAME) {
         Ok(wrapper) => wrapper,
         Err(checks) => return checks,
     };
-    let Ok(selection) = select(ground.config, ground.facts) else {
+    let Ok(selection) = select(examined.config, examined.facts) else {
         return vec![about().skipped("the configuration names a GPU that is not there")];
     };
     let shim = Path::new(SHIM_FOLDER);
     let desired =
-        actions(ground.config, &selection, &concourse, &ground.templates, Some(wrapper), shim).of(ENGINE);
-    let mut checks = ground.files(ENGINE, &desired);
+        actions(examined.config, &selection, &concourse, &examined.templates, Some(wrapper), shim).of(NAME);
+    let mut checks = examined.files(NAME, &desired);
     let has_environment = desired.actions.iter().any(|action| action.path == Path::new(ENV_FILE));
     if checks.is_empty() && has_environment {
         checks.push(about().ok(format!("{ENV_FILE} says what was meant, and comes last by {UNIT}'s files")));
     }
-    checks.extend(ground.owed(ENGINE, UNIT));
+    checks.extend(examined.owed(NAME, UNIT));
     if has_environment {
-        checks.push(by_systemd(ground));
+        checks.push(by_systemd(examined));
     }
     checks
 }
 
 /// What systemd says that it will read: its last reload counts, not the files.
-fn by_systemd(ground: &Ground<'_>) -> Check {
-    let about = About::one(NAME, ENGINE);
+fn by_systemd(examined: &Examined<'_>) -> Check {
+    let about = About::one(CHECKS, NAME);
     // What sd_booted(3) asks.
-    let booted = ground.root.exists("/run/systemd/system");
-    let Some(programs) = ground.programs.filter(|_| booted) else {
+    let booted = examined.root.exists("/run/systemd/system");
+    let Some(programs) = examined.programs.filter(|_| booted) else {
         return about.skipped("systemd does not run here: what it would read is not asked");
     };
     let argv = ["systemctl", "show", "--property=EnvironmentFiles", UNIT];

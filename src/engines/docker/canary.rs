@@ -4,23 +4,14 @@ use root::Attributes;
 use serde_json::Value;
 use tar::{Builder, EntryType, Header};
 
-use super::Bird;
-use super::came::{Answered, Came};
-use super::names::PREFIX;
-use super::nest::{ANSWER, Mount, PROGRAM};
-use super::question::{Granted, Question};
-use super::way::Way;
-use crate::config::Configure;
+use super::desired::CDI;
+use crate::canary::{ANSWER, Answered, Bird, Came, Granted, Mount, POLICY, PREFIX, PROGRAM, Question, Way};
 use crate::version::Version;
-use crate::worker::docker::CDI;
 
 /// Ours alone; each canary's has a tag of its own.
 const IMAGE: &str = "rocworker-canary";
 
 pub(super) fn try_it(bird: &Bird<'_>) -> Came {
-    if bird.config.docker.configure == Configure::Never {
-        return Came::Skipped("the configuration leaves it alone (docker.configure: never)".to_owned());
-    }
     if bird.programs.find("docker").is_none() {
         return Came::Skipped("not installed".to_owned());
     }
@@ -55,7 +46,7 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
 fn remedy() -> String {
     format!(
         "rocworker status says what differs, and rocworker apply puts it right; {} has to offer that GPU and no other",
-        super::POLICY
+        POLICY
     )
 }
 

@@ -7,16 +7,12 @@ use reconcile::edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
+use super::{CommandLine, Docker, Installed, NAME, UNIT};
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
-use crate::concern::Concern;
 use crate::config::{Config, Configure, Restart, Sharing};
-use crate::engines::docker::{CommandLine, Docker, Installed};
 use crate::program::is_ours;
 use crate::selection::is_off;
 use crate::version::Version;
-
-const ABOUT: &str = "docker";
-pub(super) const UNIT: &str = "docker.service";
 
 const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
     it is not restarted unless restart is now; systemctl restart docker does it";
@@ -38,7 +34,7 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     }
     if docker.is_snap {
         desired.note(
-            ABOUT,
+            NAME,
             "docker is there as a snap, whose files are snapd's: it is left alone, and reads /etc/cdi only as far as \
              its confinement lets it",
         );
@@ -46,14 +42,14 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     let Some(installed) = &docker.installed else { return desired };
     match &installed.text {
         Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
-        Err(reason) => desired.problem(ABOUT, reason),
+        Err(reason) => desired.problem(NAME, reason),
     }
-    desired.of_or_undecided(Concern::Docker)
+    desired.of_or_undecided(NAME)
 }
 
 fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {
     for note in &docker.notes {
-        desired.note(ABOUT, note.as_str());
+        desired.note(NAME, note.as_str());
     }
     let file = docker.config.display();
     let known = text.trim_start_matches('\u{feff}').trim();
@@ -62,7 +58,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         // Not to be read, and yet not refused by what would edit it: what somebody decided in it must not be passed over.
         Err(error) if !known.is_empty() && is_editable(text) => {
             desired.problem(
-                ABOUT,
+                NAME,
                 format!("{file}: {error}; docker is left as it is: correct that, then apply again"),
             );
             return;
@@ -71,14 +67,14 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         Err(_) => Value::Null,
     };
     let runtime = runtime(config, &known, wrapper).unwrap_or_else(|problem| {
-        desired.problem(ABOUT, format!("{file}: {problem}"));
+        desired.problem(NAME, format!("{file}: {problem}"));
         None
     });
     let cdi = match &docker.version {
         Ok(version) => cdi(config, docker, *version, &known),
         Err(reason) => {
             desired.problem(
-                ABOUT,
+                NAME,
                 format!("which docker this is cannot be told, and CDI is left as it is: {reason}"),
             );
             // What is there as we would set it may be ours, and is not taken out for that.
@@ -87,14 +83,14 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         }
     };
     let cdi = cdi.unwrap_or_else(|problem| {
-        desired.problem(ABOUT, problem);
+        desired.problem(NAME, problem);
         Vec::new()
     });
     if docker.version.as_ref().is_ok_and(|version| *version < CDI) {
         let version = docker.version.as_ref().map_or_else(String::clone, ToString::to_string);
         let name = &config.docker.runtime;
         desired.note(
-            ABOUT,
+            NAME,
             format!(
                 "docker {version} knows no CDI (it came with {CDI}): containers get GPUs by --runtime {name} and \
                  AMD_VISIBLE_DEVICES alone"
@@ -102,7 +98,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         );
     }
     if config.wrapper.sharing == Sharing::Exclusive && config.wrapper.idle_grace_s.is_some() {
-        desired.note(ABOUT, NEVER_IDLE);
+        desired.note(NAME, NEVER_IDLE);
     }
     let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
     let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
@@ -111,13 +107,13 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     }
     let edit = Edit::new(Format::Json, keys);
     if let Err(fault) = edit.apply(text) {
-        return desired.problem(ABOUT, format!("{file}: {fault}: docker is left as it is"));
+        return desired.problem(NAME, format!("{file}: {fault}: docker is left as it is"));
     }
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
         if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
-            desired.note(ABOUT, WAITS);
+            desired.note(NAME, WAITS);
         }
         let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
         // CDI that came earlier leaves with the rest.
@@ -125,7 +121,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         action.effects = effects(is_cdi_new);
     } else {
         desired.note(
-            ABOUT,
+            NAME,
             format!(
                 "there is no {UNIT} to reload: whoever starts dockerd has to send it SIGHUP after a change of {file}"
             ),
@@ -135,7 +131,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
 }
 
 /// What it takes for docker to begin anew, by what its file says now.
-pub(super) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
+pub(in crate::engines) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
     let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
     let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
     // Of a file that cannot be read nobody knows that containers outlive dockerd.
@@ -154,7 +150,7 @@ fn start(config: &Config, known: &Value) -> Vec<Effect> {
 }
 
 /// What it takes for another unit to begin anew with which docker.service does.
-pub(super) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
+pub(in crate::engines) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
     let of_other = |effect| match effect {
         Effect::Restart { drain, .. } => Some(Effect::Restart { unit: unit.to_owned(), drain }),
         Effect::NextStart { ask, .. } => Some(Effect::NextStart { unit: unit.to_owned(), ask }),

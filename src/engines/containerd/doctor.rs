@@ -5,13 +5,11 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item};
 
-use super::{APPLY, Ground, NAME, PATIENCE, left_alone};
+use super::desired::actions;
+use super::{NAME, UNIT};
 use crate::check::{About, Check};
+use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
 use crate::engines::{Containerd, Version, Versions};
-use crate::worker::containerd::actions;
-
-const ENGINE: &str = "containerd";
-const UNIT: &str = "containerd.service";
 
 /// Where the runtimes of Kubernetes' interface are, by the version of the configuration: 3 and 4, 2, 1.
 const SECTIONS: [&str; 3] = ["io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri"];
@@ -22,20 +20,17 @@ const CDI: Version = Version { major: 1, minor: 7, patch: 0 };
 /// The folders that it reads specs from unless it is told others.
 const SPEC_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
-pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-    if let Some(left) = left_alone(ENGINE, ground.config.containerd.configure) {
-        return vec![left];
-    }
-    let about = || About::one(NAME, ENGINE);
-    let Some(containerd) = Containerd::read(ground.root, ground.config, versions) else {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+    let about = || About::one(CHECKS, NAME);
+    let Some(containerd) = Containerd::read(examined.root, examined.config, versions) else {
         return vec![about().skipped("not installed")];
     };
-    let wrapper = match ground.wrapper(ENGINE) {
+    let wrapper = match examined.wrapper(NAME) {
         Ok(wrapper) => wrapper,
         Err(checks) => return checks,
     };
-    let desired = actions(ground.config, &containerd, &ground.templates, wrapper);
-    let mut checks = ground.files(ENGINE, &desired);
+    let desired = actions(examined.config, &containerd, &examined.templates, wrapper);
+    let mut checks = examined.files(NAME, &desired);
     if checks.is_empty() {
         checks.extend(
             desired
@@ -44,15 +39,15 @@ pub(super) fn check(ground: &Ground<'_>, versions: &mut Versions<'_>) -> Vec<Che
                 .map(|action| about().ok(format!("{} says what was meant", action.path.display()))),
         );
     }
-    checks.extend(ground.owed(ENGINE, UNIT));
-    checks.extend(effective(ground, &containerd, wrapper));
+    checks.extend(examined.owed(NAME, UNIT));
+    checks.extend(effective(examined, &containerd, wrapper));
     checks
 }
 
 /// What containerd says that it would run with.
-fn effective(ground: &Ground<'_>, containerd: &Containerd, wrapper: &Path) -> Vec<Check> {
-    let about = || About::one(NAME, ENGINE);
-    let Some(programs) = ground.programs else {
+fn effective(examined: &Examined<'_>, containerd: &Containerd, wrapper: &Path) -> Vec<Check> {
+    let about = || About::one(CHECKS, NAME);
+    let Some(programs) = examined.programs else {
         return vec![about().skipped("reads a Root: what is in effect only containerd itself tells")];
     };
     let version = match &containerd.version {
@@ -60,10 +55,10 @@ fn effective(ground: &Ground<'_>, containerd: &Containerd, wrapper: &Path) -> Ve
         Err(why) => return vec![about().failed(why.clone(), "see whether containerd can be run")],
     };
     let program = containerd.program.display().to_string();
-    let main = containerd.main().map_or(&ground.config.containerd.config, |file| &file.path);
+    let main = containerd.main().map_or(&examined.config.containerd.config, |file| &file.path);
     let text = main.display().to_string();
     // Without the file 1.x dumps nothing, and runs with its defaults.
-    let argv = if ground.root.exists(main) {
+    let argv = if examined.root.exists(main) {
         vec![&*program, "--config", &text, "config", "dump"]
     } else {
         vec![&*program, "config", "default"]
@@ -82,7 +77,7 @@ fn effective(ground: &Ground<'_>, containerd: &Containerd, wrapper: &Path) -> Ve
             "its CRI plugin is switched off (disabled_plugins), as Docker's packages have it: no runtime is set",
         )];
     };
-    vec![runtime(ground, wrapper, section), cdi(ground, section, version)]
+    vec![runtime(examined, wrapper, section), cdi(examined, section, version)]
 }
 
 fn is_disabled(dump: &DocumentMut) -> bool {
@@ -97,9 +92,9 @@ fn at<'a>(item: &'a Item, path: &[&str]) -> Option<&'a Item> {
     path.iter().try_fold(item, |item, key| item.get(key))
 }
 
-fn runtime(ground: &Ground<'_>, wrapper: &Path, section: &Item) -> Check {
-    let about = About::one(NAME, ENGINE);
-    let name = &ground.config.containerd.runtime;
+fn runtime(examined: &Examined<'_>, wrapper: &Path, section: &Item) -> Check {
+    let about = About::one(CHECKS, NAME);
+    let name = &examined.config.containerd.runtime;
     let runtime = at(section, &["containerd", "runtimes", name]);
     let Some(runtime) = runtime else {
         return about.failed(format!("in effect it has no runtime {name}"), APPLY);
@@ -115,15 +110,15 @@ fn runtime(ground: &Ground<'_>, wrapper: &Path, section: &Item) -> Check {
     }
 }
 
-fn cdi(ground: &Ground<'_>, section: &Item, version: Version) -> Check {
-    let about = About::one(NAME, ENGINE);
+fn cdi(examined: &Examined<'_>, section: &Item, version: Version) -> Check {
+    let about = About::one(CHECKS, NAME);
     if version < CDI {
         return about.skipped(format!("containerd {version} knows no CDI (it came with 1.7)"));
     }
     if section.get("enable_cdi").and_then(Item::as_bool) != Some(true) {
         return about.failed("in effect CDI is off (enable_cdi)", APPLY);
     }
-    let folder = ground.config.cdi.path.parent().unwrap_or(Path::new("/"));
+    let folder = examined.config.cdi.path.parent().unwrap_or(Path::new("/"));
     let named = section.get("cdi_spec_dirs").and_then(Item::as_array);
     let reads = named.map_or_else(
         || SPEC_FOLDERS.iter().any(|it| Path::new(it) == folder),

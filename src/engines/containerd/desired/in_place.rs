@@ -5,7 +5,7 @@ use reconcile::{Action, Desired, Edit, Stage};
 use serde_json::{Value, json};
 
 use super::said::{CRI_2, CRI_3, Said};
-use super::{ABOUT, CDI_DIRS, RUNTIME_TYPE, Wanted, writable};
+use super::{CDI_DIRS, NAME, RUNTIME_TYPE, Wanted, writable};
 
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
     let host = wanted.containerd.files.get(said.host).ok_or("it has no main file")?;
@@ -13,7 +13,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     let has_cdi = wanted.version.minor >= 7;
     if !has_cdi {
         desired.note(
-            ABOUT,
+            NAME,
             format!(
                 "containerd {} has no CDI: a pod gets GPUs from a device plugin, not through runtime {}; ctr gets them with \
                  --runc-binary {} and AMD_VISIBLE_DEVICES",
