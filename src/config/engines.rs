@@ -8,6 +8,7 @@ use super::{Error, Source, path};
 
 /// Where engines look for their main file when they are not told.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
 
 /// Whether an engine is configured.
@@ -20,7 +21,7 @@ pub enum Configure {
     Never,
 }
 
-/// The system's containerd, or docker.
+/// The system's containerd, docker, or CRI-O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     pub configure: Configure,

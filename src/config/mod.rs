@@ -25,7 +25,7 @@ pub use boot::Boot;
 pub use clusterbloom::ClusterBloom;
 pub use daemon::Daemon;
 pub use driver::Driver;
-pub use engines::{CONTAINERD_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
+pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
@@ -53,6 +53,7 @@ pub struct Config {
     pub wrapper: Wrapper,
     pub containerd: Engine,
     pub docker: Engine,
+    pub crio: Engine,
     pub concourse: Concourse,
     pub driver: Driver,
     pub restart: Restart,

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use reconcile::Finding;
 use root::{Kind, Root};
 
-use super::containerd::{self, Containerd};
-use super::docker::{self, CommandLine, DefaultRuntime, Docker};
+use super::crio;
+use super::docker::DefaultRuntime;
 use super::unit::{Unit, named};
-use super::{ALL, Engine};
-use crate::config::DOCKER_CONFIG;
+use super::{ALL, Containerd, Docker};
 
 /// Files of engines that count now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,21 +30,15 @@ impl InForce {
     #[must_use]
     pub fn read(root: &Root, containerd: Option<&Containerd>, docker: &Docker) -> Self {
         let mut found = Self::default();
-        let of_containerd = containerd.iter().flat_map(|it| it.files.iter().map(|file| file.path.clone()));
-        // The configuration may name another than its unit does.
-        let by_unit = containerd.iter().flat_map(|_| containerd::loaded_by_unit(root));
-        found.files.insert(containerd::System.name(), of_containerd.chain(by_unit).collect());
-        let of_docker = docker.installed.iter().flat_map(|docker| {
-            let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
-            [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
-        });
-        found.files.insert(docker::Daemon.name(), of_docker.collect());
         for engine in ALL {
+            found.files.insert(engine.name(), engine.in_force(root, containerd, docker));
             let Some((files, folders)) = engine.names_programs_in() else { continue };
             engine.unit().into_iter().for_each(|unit| found.add_unit(root, unit));
             found.all.extend(files.iter().map(PathBuf::from));
             folders.iter().for_each(|folder| found.add_folder(root, Path::new(folder)));
         }
+        // Our drop-in goes before the wrapper does.
+        found.all.retain(|path| !crio::is_drop_in(path));
         found.all.extend(found.files.values().flatten().cloned());
         for files in found.files.values_mut().chain([&mut found.all]) {
             files.sort();

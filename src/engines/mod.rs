@@ -3,6 +3,7 @@
 
 pub mod concourse;
 pub mod containerd;
+pub mod crio;
 pub mod docker;
 pub mod env_file;
 mod examined;
@@ -27,14 +28,15 @@ use crate::selection::Selection;
 pub use crate::version::{Known, Told, Version, Versions};
 pub use concourse::Concourse;
 pub use containerd::Containerd;
+pub use crio::Crio;
 pub use docker::Docker;
 pub(crate) use examined::{CHECKS, Examined};
 pub use in_force::InForce;
 pub(crate) use reported::{Command, Format, Keys, Reported, keys};
 
 /// Every engine, in the order in which they are asked.
-pub(crate) const ALL: [&dyn Engine; 4] =
-    [&podman::Podman, &containerd::System, &docker::Daemon, &concourse::OfConcourse];
+pub(crate) const ALL: [&dyn Engine; 5] =
+    [&podman::Podman, &containerd::System, &docker::Daemon, &concourse::OfConcourse, &crio::CriO];
 
 /// What the rest of rocworker asks of an engine.
 pub(crate) trait Engine: Sync {
@@ -70,6 +72,11 @@ pub(crate) trait Engine: Sync {
     /// its unit.
     fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
         None
+    }
+
+    /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
+    fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
@@ -123,6 +130,8 @@ pub struct Engines {
     pub containerd: Option<Containerd>,
     pub docker: Docker,
     pub concourse: Concourse,
+    /// As containerd.
+    pub crio: Option<Crio>,
     /// What of their configuration counts now.
     pub in_force: InForce,
 }
@@ -135,7 +144,8 @@ impl Engines {
             Containerd::read(root, config, versions).or_else(|| Containerd::unasked(root, config));
         let docker = Docker::read(root, &config.docker.config, versions);
         let in_force = InForce::read(root, containerd.as_ref(), &docker);
-        Self { containerd, docker, concourse: Concourse::read(root, versions), in_force }
+        let concourse = Concourse::read(root, versions);
+        Self { containerd, docker, concourse, crio: Crio::read(root, config, versions), in_force }
     }
 }
 

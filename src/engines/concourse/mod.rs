@@ -8,6 +8,7 @@ pub mod desired;
 mod doctor;
 mod environment;
 pub mod lost_tags;
+mod report;
 pub mod tags;
 
 use std::collections::BTreeMap;
@@ -16,10 +17,10 @@ use std::path::{Component, Path, PathBuf};
 use reconcile::Desired;
 use root::{Kind, Root};
 
-use super::containerd::{CONFIG_KEYS, try_concourses};
+use super::containerd::try_concourses;
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
-use super::{Command, Engine, Examined, Format, Reported, Watched, Wish};
+use super::{Command, Engine, Examined, Reported, Watched, Wish};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{Config, Configure};
@@ -104,18 +105,11 @@ impl Engine for OfConcourse {
     }
 
     fn reported(&self) -> &'static [Reported] {
-        const REPORTED: &[Reported] = &[
-            Reported::file(DEFAULTS, Format::Env),
-            Reported::file("/var/lib/concourse/containerd-gpu.toml", Format::Toml(&CONFIG_KEYS)),
-            Reported::file("/var/lib/concourse-worker/worker-config.env", Format::Env),
-        ];
-        REPORTED
+        report::REPORTED
     }
 
     fn command(&self) -> Option<Command> {
-        const OPTIONS: &[&str] =
-            &["work-dir", "runtime", "tag", "containerd-config", "containerd-bin", "baggageclaim-driver"];
-        Some((NAME, OPTIONS, &["worker", "web", "quickstart", "land-worker", "retire-worker"]))
+        Some(report::COMMAND)
     }
 }
 

@@ -18,7 +18,7 @@ use root::Root;
 
 use super::unit::Unit;
 use super::way_back::{way_back, with_docker};
-use super::{Command, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use super::{Command, Docker, Engine, Examined, Reported, Watched, Wish, default_runtime};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
@@ -78,6 +78,13 @@ impl Engine for System {
             })
         };
         part.used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+    }
+
+    fn in_force(&self, root: &Root, containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
+        let Some(containerd) = containerd else { return Vec::new() };
+        let files = containerd.files.iter().map(|file| file.path.clone());
+        // The configuration may name another than its unit does.
+        files.chain(loaded_by_unit(root)).collect()
     }
 
     fn bundles(&self) -> Option<&'static str> {
@@ -216,7 +223,7 @@ impl Containerd {
 }
 
 /// The files that containerd loads where its unit names the main one.
-pub(super) fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
+fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
     let unit = Unit::read(root, UNIT, None).ok().flatten();
     let named = unit.and_then(|unit| Start::of(&unit.exec_start)?.config).filter(|named| named.is_absolute());
     let files = named.map(|main| files::read(root, &main, &drop_in(&main)).0).unwrap_or_default();

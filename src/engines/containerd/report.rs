@@ -9,8 +9,8 @@ pub(super) const REPORTED: &[Reported] = &[
     Reported::folder("/etc/containerd/conf.d", "toml", Format::Toml(&KEYS)),
 ];
 
-pub(super) const COMMAND: Command =
-    ("containerd", &["config", "c", "log-level", "l", "address", "a", "root", "state"], &[]);
+pub(super) const COMMAND: Command = ("containerd", OPTIONS, &[]);
+const OPTIONS: &[&str] = &["config", "c", "log-level", "l", "address", "a", "root", "state"];
 
 const RUNTIME: &[&str] = &[
     "runtime_type",

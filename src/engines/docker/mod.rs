@@ -16,7 +16,7 @@ use reconcile::edit::Format;
 use root::{Kind, Root};
 
 use super::unit::Unit;
-use super::{Command, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use super::{Command, Containerd, Engine, Examined, Reported, Watched, Wish, default_runtime};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, Config, DOCKER_CONFIG};
@@ -70,6 +70,14 @@ impl Engine for Daemon {
         };
         let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
         desired::actions(wish.config, docker, wrapper).used_by(&uses)
+    }
+
+    fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, docker: &Docker) -> Vec<PathBuf> {
+        let of_docker = |docker: &Installed| {
+            let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
+            [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
+        };
+        docker.installed.iter().flat_map(of_docker).collect()
     }
 
     /// Those of the containerd that dockerd starts.

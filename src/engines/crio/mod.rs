@@ -1,0 +1,231 @@
+//! CRI-O: its program and version, its files as it would load them, its unit.
+
+pub mod desired;
+mod doctor;
+mod files;
+mod report;
+mod start;
+
+use std::path::{Path, PathBuf};
+
+use reconcile::Desired;
+use reconcile::edit::Format;
+use root::Root;
+
+use super::unit::Unit;
+use super::{Command, Containerd, Docker, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{self, CRIO_CONFIG, Config, Configure};
+use crate::version::{Version, Versions};
+use start::Start;
+
+pub use files::File;
+
+/// In receipts, notes and checks.
+const NAME: &str = "crio";
+
+pub const UNIT: &str = "crio.service";
+
+/// Where it looks for drop-ins when it is not told.
+const FOLDER: &str = "/etc/crio/crio.conf.d";
+/// Ours among them. Its name comes after most.
+const DROP_IN: &str = "99-rocworker.conf";
+
+/// Where packages put programs, in the order of a service's PATH.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// CRI-O's own, of pkgs.k8s.io and later of download.opensuse.org.
+const PACKAGES: [&str; 1] = ["cri-o"];
+
+/// CRI-O, as [`Engine`] asks of it.
+pub(super) struct CriO;
+
+impl Engine for CriO {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn unit(&self) -> Option<&'static str> {
+        Some(UNIT)
+    }
+
+    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
+        Some(&config.crio)
+    }
+
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let (Some(crio), Some(wrapper)) = (&wish.engines.crio, wish.wrapper) else {
+            return Desired::default();
+        };
+        let default = |file: &File| {
+            let key = ["crio", "runtime", "default_runtime"];
+            default_runtime(&file.path, Format::Toml, &key, &wish.config.crio.runtime)
+        };
+        let uses: Vec<_> = crio.files.iter().map(default).collect();
+        desired::actions(wish.config, crio, wish.templates, wrapper).used_by(&uses)
+    }
+
+    /// CRI-O's packages bring a runc that is not on PATH.
+    fn real_runc(&self, wish: &Wish<'_>) -> Option<PathBuf> {
+        let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.configure != Configure::Never)?;
+        crio.own_runc.clone().filter(|_| !crio.has_runc)
+    }
+
+    /// crio.conf.d(5)
+    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
+        Some((&[CRIO_CONFIG], &[FOLDER]))
+    }
+
+    fn in_force(&self, root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
+        loaded_by_unit(root)
+    }
+
+    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
+        let Some(crio) = Crio::find(root, config, |_| Err(String::new())) else { return Vec::new() };
+        let files = [crio.program, crio.main].map(Watched::File);
+        files.into_iter().chain([Watched::Folder(crio.folder)]).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        if bird.programs.find(NAME).is_none() {
+            return Came::Skipped("not installed".to_owned());
+        }
+        let why = "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU";
+        Came::Skipped(why.to_owned())
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn reported(&self) -> &'static [Reported] {
+        report::REPORTED
+    }
+
+    fn command(&self) -> Option<Command> {
+        Some(report::COMMAND)
+    }
+}
+
+/// What is true of CRI-O.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crio {
+    pub program: PathBuf,
+    /// Or why it cannot be told.
+    pub version: Result<Version, String>,
+    pub main: PathBuf,
+    /// Where its drop-ins are.
+    pub folder: PathBuf,
+    /// What it loads, in order. Our drop-in is not among them.
+    pub files: Vec<File>,
+    /// How many of them are loaded before our drop-in; what the others say wins over it.
+    pub before_ours: usize,
+    /// Whether systemd starts it, as crio.service.
+    pub unit: bool,
+    /// What could not be read of its unit, each as a sentence.
+    pub unread: Vec<String>,
+    /// What a person should know of how it is started.
+    pub notes: Vec<String>,
+    /// Whether the wrapper finds a runc on PATH.
+    pub has_runc: bool,
+    /// The program of its runtime runc, where the configuration names one that is there.
+    pub own_runc: Option<PathBuf>,
+}
+
+impl Crio {
+    /// `None` where it is not installed. One that is not to be configured is not asked for its version.
+    #[must_use]
+    pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
+        Self::find(root, config, |program| match config.crio.configure {
+            Configure::Never => Err(format!("{} was not asked", program.display())),
+            Configure::Auto => versions.of(program, &PACKAGES),
+        })
+    }
+
+    fn find(
+        root: &Root,
+        config: &Config,
+        version: impl FnOnce(&Path) -> Result<Version, String>,
+    ) -> Option<Self> {
+        let (unit, unread) = unit(root);
+        let Start { program, main, folder } = unit.as_ref().map(|it| Start::of(root, it)).unwrap_or_default();
+        let on_path =
+            |name: &str| FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|p| root.exists(p));
+        let program = program.filter(|program| root.exists(program)).or_else(|| on_path(NAME))?;
+
+        let mut notes = Vec::new();
+        let configured = &config.crio.config;
+        if let Some(named) =
+            main.as_ref().filter(|named| *named != configured && *configured != Path::new(CRIO_CONFIG))
+        {
+            notes.push(format!(
+                "{UNIT} starts CRI-O with {}, which counts, and not {}: see crio.config",
+                named.display(),
+                configured.display()
+            ));
+        }
+        let (main, folder) =
+            (main.unwrap_or_else(|| configured.clone()), folder.unwrap_or_else(|| FOLDER.into()));
+        let mut paths = files::paths(root, &main, &folder);
+        let ours = folder.join(DROP_IN);
+        let later = |path: &PathBuf| *path != main && *path > ours;
+        paths.retain(|path| *path != ours);
+        let before_ours = paths.iter().position(later).unwrap_or(paths.len());
+        let files: Vec<File> = paths.into_iter().map(|path| File::read(root, path)).collect();
+        let own_runc = files.iter().rev().find_map(|file| {
+            let runc = file.said.as_ref().ok()?.pointer("/crio/runtime/runtimes/runc/runtime_path")?;
+            Some(PathBuf::from(runc.as_str()?)).filter(|path| path.is_absolute() && root.exists(path))
+        });
+        Some(Self {
+            version: version(&program),
+            program,
+            main,
+            folder,
+            files,
+            before_ours,
+            unit: unit.is_some(),
+            unread,
+            notes,
+            has_runc: on_path("runc").is_some(),
+            own_runc,
+        })
+    }
+
+    /// Where our drop-in stands.
+    #[must_use]
+    pub fn drop_in(&self) -> PathBuf {
+        self.folder.join(DROP_IN)
+    }
+}
+
+/// Its unit, and what could not be read of it, each as a sentence.
+fn unit(root: &Root) -> (Option<Unit>, Vec<String>) {
+    match Unit::read(root, UNIT, None) {
+        Ok(unit) => {
+            let unread = unit.as_ref().map(|unit| unit.unread.clone()).unwrap_or_default();
+            (unit, unread)
+        }
+        // It starts nothing, and is as none.
+        Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
+        Err(reason) => (None, vec![reason]),
+    }
+}
+
+/// Whether this is ours, where CRI-O looks when it is not told.
+pub(super) fn is_drop_in(path: &Path) -> bool {
+    path == Path::new(FOLDER).join(DROP_IN)
+}
+
+/// The files that CRI-O loads by its unit, whatever the configuration says. Ours is not among them.
+fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
+    let Start { main, folder, .. } = unit(root).0.map(|unit| Start::of(root, &unit)).unwrap_or_default();
+    let folder = folder.unwrap_or_else(|| FOLDER.into());
+    let mut paths = files::paths(root, &main.unwrap_or_else(|| CRIO_CONFIG.into()), &folder);
+    paths.retain(|path| *path != folder.join(DROP_IN));
+    paths
+}
