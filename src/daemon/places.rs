@@ -71,7 +71,9 @@ fn ours(receipt: &Receipt, found: &mut Interests) {
 fn engines(root: &Root, config: &Config, found: &mut Interests) {
     let of_machine = |it: &str| it.starts_with("/etc") || it.starts_with("/run");
     for engine in ALL {
-        for (unit, folder) in engine.unit().iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it))) {
+        for (unit, folder) in
+            engine.about().unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it)))
+        {
             if of_machine(folder) {
                 found.add(&Path::new(folder).join(unit));
                 found.add_folder(&Path::new(folder).join(format!("{unit}.d")));

@@ -30,7 +30,9 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
     let examined =
         Examined { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
     let of_engine = |engine: &&dyn engines::Engine| match engine.configure(config) {
-        Configure::Never => vec![About::one(CHECKS, engine.name()).skipped(left_alone(engine.name()))],
+        Configure::Never => {
+            vec![About::one(CHECKS, engine.about().name).skipped(left_alone(engine.about().name))]
+        }
         Configure::Auto => engine.doctor(&examined, &mut versions),
     };
     engines::ALL.iter().flat_map(of_engine).collect()

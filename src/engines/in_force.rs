@@ -31,9 +31,10 @@ impl InForce {
     pub fn read(root: &Root, containerd: Option<&Containerd>, docker: &Docker) -> Self {
         let mut found = Self::default();
         for engine in ALL {
-            found.files.insert(engine.name(), engine.in_force(root, containerd, docker));
-            let Some((files, folders)) = engine.names_programs_in() else { continue };
-            engine.unit().into_iter().for_each(|unit| found.add_unit(root, unit));
+            let about = engine.about();
+            found.files.insert(about.name, engine.in_force(root, containerd, docker));
+            let Some((files, folders)) = about.names_programs_in else { continue };
+            about.unit.into_iter().for_each(|unit| found.add_unit(root, unit));
             found.all.extend(files.iter().map(PathBuf::from));
             folders.iter().for_each(|folder| found.add_folder(root, Path::new(folder)));
         }

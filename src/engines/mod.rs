@@ -38,15 +38,28 @@ pub(crate) use reported::{Command, Format, Keys, Reported, keys};
 pub(crate) const ALL: [&dyn Engine; 5] =
     [&podman::Podman, &containerd::System, &docker::Daemon, &concourse::OfConcourse, &crio::CriO];
 
+/// What is so of an engine on every machine.
+pub(crate) struct About {
+    /// In receipts, notes and checks, and its key of the configuration.
+    pub(crate) name: &'static str,
+    /// The unit of systemd that starts it. The daemon watches it, and a report has it.
+    pub(crate) unit: Option<&'static str>,
+    /// The program that tells a report its version.
+    pub(crate) program: Option<&'static str>,
+    /// Where a runtime's program may be named for it, in any case: files, and folders of files. `None`: nowhere, nor by
+    /// its unit.
+    pub(crate) names_programs_in: Option<(&'static [&'static str], &'static [&'static str])>,
+    /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
+    pub(crate) bundles: Option<&'static str>,
+    /// What a report takes of its configuration, beside its unit.
+    pub(crate) reported: &'static [Reported],
+    /// What a report may tell of the command line that starts it.
+    pub(crate) command: Option<Command>,
+}
+
 /// What the rest of rocworker asks of an engine.
 pub(crate) trait Engine: Sync {
-    /// Its name in receipts, notes and checks, and its key of the configuration.
-    fn name(&self) -> &'static str;
-
-    /// The unit of systemd that starts it. The daemon watches it, and a report has it.
-    fn unit(&self) -> Option<&'static str> {
-        None
-    }
+    fn about(&self) -> &'static About;
 
     /// Its configuration, where it knows the wrapper by a runtime's name.
     fn settings<'c>(&self, _config: &'c Config) -> Option<&'c crate::config::Engine> {
@@ -68,20 +81,9 @@ pub(crate) trait Engine: Sync {
         None
     }
 
-    /// Where a runtime's program may be named for it, in any case: files, and folders of files. `None`: nowhere, nor by
-    /// its unit.
-    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
-        None
-    }
-
     /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
     fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
-    fn bundles(&self) -> Option<&'static str> {
-        None
     }
 
     /// What the daemon watches beside its unit: what it reads, and its programs.
@@ -96,21 +98,6 @@ pub(crate) trait Engine: Sync {
 
     /// Starts a container through it, unless it is not to be configured.
     fn canary(&self, bird: &Bird<'_>) -> Came;
-
-    /// The program that tells its version.
-    fn program(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// What a report takes of its configuration, beside its unit.
-    fn reported(&self) -> &'static [Reported] {
-        &[]
-    }
-
-    /// What a report may tell of the command line that starts it.
-    fn command(&self) -> Option<Command> {
-        None
-    }
 }
 
 /// What decides what should be so of an engine.
@@ -161,10 +148,10 @@ pub(crate) fn left_alone(engine: &str) -> String {
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let of_engine = |engine: &'static dyn Engine| {
         let try_it = move |bird: &Bird<'_>| match engine.configure(bird.config) {
-            Configure::Never => Came::Skipped(left_alone(engine.name())),
+            Configure::Never => Came::Skipped(left_alone(engine.about().name)),
             Configure::Auto => engine.canary(bird),
         };
-        (engine.name(), try_it)
+        (engine.about().name, try_it)
     };
     canary::examine(canary, ALL.into_iter().map(of_engine))
 }

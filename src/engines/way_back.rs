@@ -5,7 +5,7 @@ use reconcile::{Desired, Effect, Named, Running, WayBack};
 
 use super::containerd::UNIT;
 use super::docker::{self, CommandLine, desired::start_now, desired::start_with};
-use super::{Docker, Engine, InForce};
+use super::{Docker, InForce};
 use crate::concern::Concern;
 use crate::config::Config;
 use crate::program::{INSTALLED, PACKAGED};
@@ -19,7 +19,7 @@ fn bundles(folder: &str) -> Running {
 
 /// Where whoever runs by the wrapper names it.
 pub(crate) fn running() -> Vec<Running> {
-    super::ALL.iter().filter_map(|engine| engine.bundles()).map(bundles).collect()
+    super::ALL.iter().filter_map(|engine| engine.about().bundles).map(bundles).collect()
 }
 
 /// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
@@ -102,7 +102,7 @@ pub(super) fn with_docker(mut part: Desired, now: &WayBack) -> Desired {
     let waits = |effect: &Effect| matches!(effect, Effect::NextStart { .. });
     if part.actions.iter().any(|action| action.effects.iter().any(waits)) {
         part.note(
-            super::containerd::System.name(),
+            super::containerd::NAME,
             format!(
                 "{} ends whenever {UNIT} does (its Requires=, BindsTo= or PartOf=), and may stop its containers: {UNIT} \
                  is not restarted unless restart is now, or dockerd says that they outlive it; systemctl restart \

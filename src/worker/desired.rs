@@ -96,7 +96,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
             [Concern::Wrapper, Concern::Policy].into_iter().for_each(|concern| desired.leave(concern));
-            engines::ALL.iter().for_each(|engine| desired.leave(engine.name()));
+            engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
         }
     }
     let (templates, program) = (&premises.templates, &premises.own_program);

@@ -20,7 +20,7 @@ use root::{Kind, Root};
 use super::containerd::try_concourses;
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
-use super::{Command, Engine, Examined, Reported, Watched, Wish};
+use super::{About, Engine, Examined, Watched, Wish};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{Config, Configure};
@@ -57,13 +57,19 @@ const DEFAULTS: &str = "/etc/default/concourse";
 /// The worker, as [`Engine`] asks of it.
 pub(super) struct OfConcourse;
 
-impl Engine for OfConcourse {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: None,
+    names_programs_in: None,
+    bundles: None,
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
 
-    fn unit(&self) -> Option<&'static str> {
-        Some(UNIT)
+impl Engine for OfConcourse {
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn configure(&self, config: &Config) -> Configure {
@@ -102,14 +108,6 @@ impl Engine for OfConcourse {
 
     fn canary(&self, bird: &Bird<'_>) -> Came {
         try_concourses(bird)
-    }
-
-    fn reported(&self) -> &'static [Reported] {
-        report::REPORTED
-    }
-
-    fn command(&self) -> Option<Command> {
-        Some(report::COMMAND)
     }
 }
 

@@ -18,7 +18,7 @@ use root::Root;
 
 use super::unit::Unit;
 use super::way_back::{way_back, with_docker};
-use super::{Command, Docker, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
@@ -30,7 +30,7 @@ pub use files::{File, Text};
 pub(crate) use report::KEYS as CONFIG_KEYS;
 
 /// In receipts, notes and checks.
-const NAME: &str = "containerd";
+pub(super) const NAME: &str = "containerd";
 
 /// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
@@ -47,21 +47,23 @@ const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
 /// The system's, as [`Engine`] asks of it.
 pub(super) struct System;
 
-impl Engine for System {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: Some(NAME),
+    names_programs_in: Some((&[], &[])),
+    bundles: Some("/run/containerd/io.containerd.runtime.v2.task"),
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
 
-    fn unit(&self) -> Option<&'static str> {
-        Some(UNIT)
+impl Engine for System {
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
         Some(&config.containerd)
-    }
-
-    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
-        Some((&[], &[]))
     }
 
     fn desired(&self, wish: &Wish<'_>) -> Desired {
@@ -87,10 +89,6 @@ impl Engine for System {
         files.chain(loaded_by_unit(root)).collect()
     }
 
-    fn bundles(&self) -> Option<&'static str> {
-        Some("/run/containerd/io.containerd.runtime.v2.task")
-    }
-
     fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
         let Some(containerd) = Containerd::unasked(root, config) else { return Vec::new() };
         let drop_ins = containerd.main().and_then(|main| Some(main.path.parent()?.join("conf.d")));
@@ -104,18 +102,6 @@ impl Engine for System {
 
     fn canary(&self, bird: &Bird<'_>) -> Came {
         canary::try_it(bird)
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-
-    fn reported(&self) -> &'static [Reported] {
-        report::REPORTED
-    }
-
-    fn command(&self) -> Option<Command> {
-        Some(report::COMMAND)
     }
 }
 

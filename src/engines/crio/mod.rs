@@ -13,7 +13,7 @@ use reconcile::edit::Format;
 use root::Root;
 
 use super::unit::Unit;
-use super::{Command, Containerd, Docker, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use super::{About, Containerd, Docker, Engine, Examined, Watched, Wish, default_runtime};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, CRIO_CONFIG, Config, Configure};
@@ -41,13 +41,20 @@ const PACKAGES: [&str; 1] = ["cri-o"];
 /// CRI-O, as [`Engine`] asks of it.
 pub(super) struct CriO;
 
-impl Engine for CriO {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: Some(NAME),
+    // crio.conf.d(5)
+    names_programs_in: Some((&[CRIO_CONFIG], &[FOLDER])),
+    bundles: None,
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
 
-    fn unit(&self) -> Option<&'static str> {
-        Some(UNIT)
+impl Engine for CriO {
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
@@ -72,11 +79,6 @@ impl Engine for CriO {
         crio.own_runc.clone().filter(|_| !crio.has_runc)
     }
 
-    /// crio.conf.d(5)
-    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
-        Some((&[CRIO_CONFIG], &[FOLDER]))
-    }
-
     fn in_force(&self, root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
         loaded_by_unit(root)
     }
@@ -97,18 +99,6 @@ impl Engine for CriO {
         }
         let why = "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU";
         Came::Skipped(why.to_owned())
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-
-    fn reported(&self) -> &'static [Reported] {
-        report::REPORTED
-    }
-
-    fn command(&self) -> Option<Command> {
-        Some(report::COMMAND)
     }
 }
 

@@ -16,7 +16,7 @@ use reconcile::edit::Format;
 use root::{Kind, Root};
 
 use super::unit::Unit;
-use super::{Command, Containerd, Engine, Examined, Reported, Watched, Wish, default_runtime};
+use super::{About, Containerd, Engine, Examined, Watched, Wish, default_runtime};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, Config, DOCKER_CONFIG};
@@ -45,21 +45,24 @@ const LIMIT: usize = 1 << 20;
 /// docker, as [`Engine`] asks of it.
 pub(super) struct Daemon;
 
-impl Engine for Daemon {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: Some(NAME),
+    names_programs_in: Some((&[], &[])),
+    // Those of the containerd that dockerd starts.
+    bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
 
-    fn unit(&self) -> Option<&'static str> {
-        Some(UNIT)
+impl Engine for Daemon {
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
         Some(&config.docker)
-    }
-
-    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
-        Some((&[], &[]))
     }
 
     fn desired(&self, wish: &Wish<'_>) -> Desired {
@@ -80,11 +83,6 @@ impl Engine for Daemon {
         docker.installed.iter().flat_map(of_docker).collect()
     }
 
-    /// Those of the containerd that dockerd starts.
-    fn bundles(&self) -> Option<&'static str> {
-        Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task")
-    }
-
     fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
         let mut versions = Versions::new(root, None, BTreeMap::new());
         let docker = Docker::read(root, &config.docker.config, &mut versions).installed;
@@ -97,18 +95,6 @@ impl Engine for Daemon {
 
     fn canary(&self, bird: &Bird<'_>) -> Came {
         canary::try_it(bird)
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-
-    fn reported(&self) -> &'static [Reported] {
-        report::REPORTED
-    }
-
-    fn command(&self) -> Option<Command> {
-        Some(report::COMMAND)
     }
 }
 

@@ -2,27 +2,31 @@
 
 mod canary;
 
-use super::Engine;
+use super::{About, Engine};
 use crate::canary::{Bird, Came};
 
 pub(super) struct Podman;
 
-impl Engine for Podman {
-    fn name(&self) -> &'static str {
-        "podman"
-    }
+const ABOUT: About = About {
+    name: "podman",
+    unit: None,
+    program: Some("podman"),
+    // containers.conf(5)
+    names_programs_in: Some((
+        &["/etc/containers/containers.conf", "/usr/share/containers/containers.conf"],
+        &["/etc/containers/containers.conf.d"],
+    )),
+    bundles: None,
+    reported: &[],
+    command: None,
+};
 
-    /// containers.conf(5)
-    fn names_programs_in(&self) -> Option<(&'static [&'static str], &'static [&'static str])> {
-        let files = &["/etc/containers/containers.conf", "/usr/share/containers/containers.conf"];
-        Some((files, &["/etc/containers/containers.conf.d"]))
+impl Engine for Podman {
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn canary(&self, bird: &Bird<'_>) -> Came {
         canary::try_it(bird)
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some("podman")
     }
 }
