@@ -31,7 +31,8 @@ use crate::check::{About, Check};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::program::Program;
-pub(crate) use came::{Answered, Came};
+use came::Answered;
+pub(crate) use came::Came;
 pub(crate) use names::{NAMESPACE, PREFIX};
 pub(crate) use nest::{ANSWER, Mount, Nest, PROGRAM};
 pub(crate) use question::{Granted, Question};
@@ -162,6 +163,21 @@ impl Bird<'_> {
             Err(error) => return Err(error.to_string()),
         };
         Policy::parse(&text).map(Some).map_err(|error| format!("{POLICY}: {error}"))
+    }
+
+    /// What the container answered, once it ran. `left`: what of it could not be removed. `log`: whose log tells more.
+    pub(crate) fn came(
+        &self,
+        question: Question,
+        way: String,
+        remedy: String,
+        left: Option<String>,
+        log: &str,
+    ) -> Came {
+        match self.nest.answer() {
+            Ok(answer) => Came::Answered(Box::new(Answered { question, answer, way, remedy, left })),
+            Err(why) => Came::failed(why, format!("try again, and look into {log}'s log where it stays so")),
+        }
     }
 
     /// What a command came to, without its arguments, which are many and ours.

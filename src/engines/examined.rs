@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use reconcile::command::Programs;
-use reconcile::{Desired, Effect, Plan, Receipt};
+use reconcile::{Action, Desired, Effect, Plan, Receipt};
 use root::Root;
 
 use crate::check::{About, Check};
@@ -67,6 +67,18 @@ impl Examined<'_> {
         for finding in plan.contested.iter().chain(&plan.blocked).filter(|finding| is_its(&finding.path)) {
             checks.push(about().failed(finding.text.clone(), "rocworker status says more"));
         }
+        checks
+    }
+
+    /// The same, each file that is as it was meant, and what is owed.
+    pub(super) fn as_meant(&self, engine: &str, unit: &str, desired: &Desired) -> Vec<Check> {
+        let mut checks = self.files(engine, desired);
+        if checks.is_empty() {
+            let meant = |action: &Action| format!("{} says what was meant", action.path.display());
+            let about = || About::one(CHECKS, engine);
+            checks.extend(desired.actions.iter().map(|action| about().ok(meant(action))));
+        }
+        checks.extend(self.owed(engine, unit));
         checks
     }
 

@@ -162,6 +162,13 @@ pub(crate) enum Watched {
     Folder(PathBuf),
 }
 
+/// Where packages put programs, in the order of a service's PATH.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+fn on_path(root: &Root, name: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.exists(path))
+}
+
 /// What a default names that would name nothing if our runtime went: an engine with such a default does not start.
 /// `key`: where a file says it.
 fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> Use {

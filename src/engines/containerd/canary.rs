@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::listener::Listener;
-use crate::canary::{ANSWER, Answered, Bird, Came, Mount, NAMESPACE, POLICY, PROGRAM, Question, Way};
+use crate::canary::{ANSWER, Bird, Came, Mount, NAMESPACE, POLICY, PROGRAM, Question, Way};
 use crate::version::Version;
 
 /// Where both listen unless told otherwise.
@@ -92,16 +92,7 @@ impl Daemon {
         if let Err(error) = ran {
             return Came::failed(bird.told(&error), self.remedy.clone());
         }
-        match bird.nest.answer() {
-            Ok(answer) => Came::Answered(Box::new(Answered {
-                question,
-                answer,
-                way: way.told,
-                remedy: self.remedy.clone(),
-                left,
-            })),
-            Err(why) => Came::failed(why, "try again, and look into containerd's log where it stays so"),
-        }
+        bird.came(question, way.told, self.remedy.clone(), left, "containerd")
     }
 
     /// Whether its `ctr` knows CDI.

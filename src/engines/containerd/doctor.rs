@@ -30,16 +30,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec
         Err(checks) => return checks,
     };
     let desired = actions(examined.config, &containerd, &examined.templates, wrapper);
-    let mut checks = examined.files(NAME, &desired);
-    if checks.is_empty() {
-        checks.extend(
-            desired
-                .actions
-                .iter()
-                .map(|action| about().ok(format!("{} says what was meant", action.path.display()))),
-        );
-    }
-    checks.extend(examined.owed(NAME, UNIT));
+    let mut checks = examined.as_meant(NAME, UNIT, &desired);
     checks.extend(effective(examined, &containerd, wrapper));
     checks
 }

@@ -18,7 +18,7 @@ use root::Root;
 
 use super::unit::Unit;
 use super::way_back::{way_back, with_docker};
-use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime};
+use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
@@ -37,9 +37,6 @@ pub const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
-
-/// Where packages and containerd's own archive put the program, in the order of a service's PATH.
-const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The Debian packages that carry it: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
@@ -148,19 +145,11 @@ impl Containerd {
         config: &Config,
         version: impl FnOnce(&Path) -> Result<Version, String>,
     ) -> Option<Self> {
-        let (unit, mut unread) = match Unit::read(root, UNIT, None) {
-            Ok(unit) => (unit, Vec::new()),
-            // It starts nothing, and is as none.
-            Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
-            Err(reason) => (None, vec![reason]),
-        };
-        unread.extend(unit.iter().flat_map(|unit| unit.unread.iter().cloned()));
+        let (unit, unread) = Unit::of_engine(root, UNIT);
         let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
         let started = started.as_ref();
         let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
-        let by_folder =
-            || FOLDERS.iter().map(|folder| Path::new(folder).join("containerd")).find(|p| root.exists(p));
-        let program = by_unit.or_else(by_folder)?;
+        let program = by_unit.or_else(|| on_path(root, NAME))?;
 
         let mut notes = Vec::new();
         let mut main = config.containerd.config.clone();

@@ -23,12 +23,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec
         Err(checks) => return checks,
     };
     let desired = actions(examined.config, &crio, &examined.templates, wrapper);
-    let mut checks = examined.files(NAME, &desired);
-    if checks.is_empty() {
-        let meant = |action: &reconcile::Action| format!("{} says what was meant", action.path.display());
-        checks.extend(desired.actions.iter().map(|action| about().ok(meant(action))));
-    }
-    checks.extend(examined.owed(NAME, UNIT));
+    let mut checks = examined.as_meant(NAME, UNIT, &desired);
     checks.extend(running(examined, &crio, wrapper));
     checks
 }

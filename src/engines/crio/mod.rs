@@ -13,7 +13,7 @@ use reconcile::edit::Format;
 use root::Root;
 
 use super::unit::Unit;
-use super::{About, Containerd, Docker, Engine, Examined, Watched, Wish, default_runtime};
+use super::{About, Containerd, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
 use crate::config::{self, CRIO_CONFIG, Config, Configure};
@@ -31,9 +31,6 @@ pub const UNIT: &str = "crio.service";
 const FOLDER: &str = "/etc/crio/crio.conf.d";
 /// Ours among them. Its name comes after most.
 const DROP_IN: &str = "99-rocworker.conf";
-
-/// Where packages put programs, in the order of a service's PATH.
-const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// CRI-O's own, of pkgs.k8s.io and later of download.opensuse.org.
 const PACKAGES: [&str; 1] = ["cri-o"];
@@ -142,11 +139,9 @@ impl Crio {
         config: &Config,
         version: impl FnOnce(&Path) -> Result<Version, String>,
     ) -> Option<Self> {
-        let (unit, unread) = unit(root);
+        let (unit, unread) = Unit::of_engine(root, UNIT);
         let Start { program, main, folder } = unit.as_ref().map(|it| Start::of(root, it)).unwrap_or_default();
-        let on_path =
-            |name: &str| FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|p| root.exists(p));
-        let program = program.filter(|program| root.exists(program)).or_else(|| on_path(NAME))?;
+        let program = program.filter(|program| root.exists(program)).or_else(|| on_path(root, NAME))?;
 
         let mut notes = Vec::new();
         let configured = &config.crio.config;
@@ -181,7 +176,7 @@ impl Crio {
             unit: unit.is_some(),
             unread,
             notes,
-            has_runc: on_path("runc").is_some(),
+            has_runc: on_path(root, "runc").is_some(),
             own_runc,
         })
     }
@@ -193,19 +188,6 @@ impl Crio {
     }
 }
 
-/// Its unit, and what could not be read of it, each as a sentence.
-fn unit(root: &Root) -> (Option<Unit>, Vec<String>) {
-    match Unit::read(root, UNIT, None) {
-        Ok(unit) => {
-            let unread = unit.as_ref().map(|unit| unit.unread.clone()).unwrap_or_default();
-            (unit, unread)
-        }
-        // It starts nothing, and is as none.
-        Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
-        Err(reason) => (None, vec![reason]),
-    }
-}
-
 /// Whether this is ours, where CRI-O looks when it is not told.
 pub(super) fn is_drop_in(path: &Path) -> bool {
     path == Path::new(FOLDER).join(DROP_IN)
@@ -213,7 +195,8 @@ pub(super) fn is_drop_in(path: &Path) -> bool {
 
 /// The files that CRI-O loads by its unit, whatever the configuration says. Ours is not among them.
 fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
-    let Start { main, folder, .. } = unit(root).0.map(|unit| Start::of(root, &unit)).unwrap_or_default();
+    let Start { main, folder, .. } =
+        Unit::of_engine(root, UNIT).0.map(|it| Start::of(root, &it)).unwrap_or_default();
     let folder = folder.unwrap_or_else(|| FOLDER.into());
     let mut paths = files::paths(root, &main.unwrap_or_else(|| CRIO_CONFIG.into()), &folder);
     paths.retain(|path| *path != folder.join(DROP_IN));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tar::{Builder, EntryType, Header};
 
 use super::desired::CDI;
-use crate::canary::{ANSWER, Answered, Bird, Came, Granted, Mount, POLICY, PREFIX, PROGRAM, Question, Way};
+use crate::canary::{ANSWER, Bird, Came, Granted, Mount, POLICY, PREFIX, PROGRAM, Question, Way};
 use crate::version::Version;
 
 /// Ours alone; each canary's has a tag of its own.
@@ -34,12 +34,7 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
     if let Err(why) = ran {
         return Came::failed(why, remedy());
     }
-    match bird.nest.answer() {
-        Ok(answer) => {
-            Came::Answered(Box::new(Answered { question, answer, way: told, remedy: remedy(), left }))
-        }
-        Err(why) => Came::failed(why, "try again, and look into dockerd's log where it stays so"),
-    }
+    bird.came(question, told, remedy(), left, "dockerd")
 }
 
 /// What to do when no container comes of it, or one with other nodes.

@@ -1,6 +1,6 @@
 //! A container by the CDI name of a GPU.
 
-use crate::canary::{ANSWER, Answered, Bird, Came, Granted, Mount, PREFIX, PROGRAM, Question, Way};
+use crate::canary::{ANSWER, Bird, Came, Granted, Mount, PREFIX, PROGRAM, Question, Way};
 
 /// podman's own limits are above what it may set on a machine that lacks CAP_SYS_RESOURCE, as containers do, and the
 /// start then fails. These are above what the probe needs.
@@ -36,19 +36,10 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
             "run podman run --rm --device amd.com/gpu=all by hand, and see what it says",
         );
     }
-    match bird.nest.answer() {
-        Ok(answer) => Came::Answered(Box::new(Answered {
-            way: Way::by_cdi(&question).told,
-            remedy: format!(
-                "rocworker cdi validate, and rocworker apply where it finds something: podman gives what {} says",
-                bird.config.cdi.path.display()
-            ),
-            question,
-            answer,
-            left,
-        })),
-        Err(why) => Came::failed(why, "try again, and look into podman's log where it stays so"),
-    }
+    let way = Way::by_cdi(&question).told;
+    let spec = bird.config.cdi.path.display();
+    let remedy = "rocworker cdi validate, and rocworker apply where it finds something: podman gives what";
+    bird.came(question, way, format!("{remedy} {spec} says"), left, "podman")
 }
 
 fn volume(mount: &Mount) -> String {
