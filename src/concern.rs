@@ -13,7 +13,6 @@ pub enum Concern {
     Wrapper,
     /// Apart from the program: it stays as it is where nobody can tell whether this is a worker.
     Policy,
-    Containerd,
     Docker,
     Concourse,
 }
@@ -28,7 +27,6 @@ impl AsRef<str> for Concern {
             Self::Packages => "packages",
             Self::Wrapper => "wrapper",
             Self::Policy => "policy",
-            Self::Containerd => "containerd",
             Self::Docker => "docker",
             Self::Concourse => "concourse",
         }
