@@ -16,7 +16,7 @@ pub mod way_back;
 
 use std::path::{Path, PathBuf};
 
-use reconcile::edit::Format as Syntax;
+use edit::Format as Syntax;
 use reconcile::{Desired, Use};
 use root::Root;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use reconcile::edit::Format;
+use edit::Format;
 use reconcile::{Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::crio::desired::actions;

@@ -12,8 +12,8 @@ mod start;
 
 use std::path::{Path, PathBuf};
 
+use edit::Format;
 use reconcile::Desired;
-use reconcile::edit::Format;
 use root::Root;
 
 use super::unit::Unit;

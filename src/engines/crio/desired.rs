@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use reconcile::edit::Format;
+use edit::Format;
 use reconcile::{Action, Desired, Effect, Stage};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reconcile::edit::Format;
+use edit::Format;
 use serde_json::Value;
 
 use super::desired::actions;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reconcile::edit::Format;
+use edit::Format;
 use root::{Kind, Root};
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ mod running;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use edit::Format;
 use reconcile::Desired;
-use reconcile::edit::Format;
 use root::{Kind, Root};
 
 use super::unit::Unit;
