@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::host::Around;
-use crate::worker::selection::{is_off, select};
+use crate::selection::{is_off, select};
 
 /// Where udevd listens, while it runs.
 const UDEVD: &str = "/run/udev/control";

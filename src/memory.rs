@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::chosen::Chosen;
 use crate::config::{self, Config};
 use crate::driver::Attempt;
-use crate::engines::{Known, Version};
 use crate::render::Sums;
+use crate::version::{Known, Version};
 
 /// Where it stands.
 pub const PATH: &str = "/var/lib/rocworker/memory.json";

@@ -7,18 +7,18 @@ use reconcile::{Receipt, Store};
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
+use crate::concern::Concern;
 use crate::config::{Config, Configure};
-use crate::engines::{Concourse, Containerd, Docker, InForce, Known, Versions};
+use crate::driver::Ground;
+use crate::engines::Engines;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
-use crate::worker::concern::Concern;
-use crate::worker::driver::Ground;
-use crate::worker::packages::wants_packages;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
+use crate::version::{Known, Versions};
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
@@ -34,12 +34,7 @@ pub struct Premises {
     /// Whether a spec may be written over what stands at the configured place.
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
-    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
-    pub containerd: Option<Containerd>,
-    pub docker: Docker,
-    pub concourse: Concourse,
-    /// What of the engines' configuration counts now.
-    pub in_force: InForce,
+    pub engines: Engines,
     /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
@@ -63,18 +58,15 @@ impl Premises {
         receipt: &Receipt,
         mut versions: Versions<'_>,
     ) -> Self {
-        let containerd =
-            Containerd::read(root, config, &mut versions).or_else(|| Containerd::unasked(root, config));
+        let mut engines = Engines::read(root, config, &mut versions);
         let store = Store::new(root);
-        let containerd =
-            containerd.map(|it| it.without_ours(|path, text| store.without_ours(receipt, path, text)));
-        let docker = Docker::read(root, &config.docker.config, &mut versions);
-        let mut in_force = InForce::read(root, containerd.as_ref(), &docker);
+        engines.containerd = engines
+            .containerd
+            .map(|it| it.without_ours(|path, text| store.without_ours(receipt, path, text)));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
-            in_force = in_force.asking(root, &docker);
+            engines.in_force = engines.in_force.asking(root, &engines.docker);
         }
-        let concourse = Concourse::read(root, &mut versions);
         Self {
             facts,
             has_pci: root.exists("/sys/bus/pci/devices"),
@@ -83,12 +75,9 @@ impl Premises {
             wrapper: Program::find(root, beside).and_then(|program| program.that_runs(&mut versions, beside)),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
-            containerd,
-            docker,
-            concourse,
-            in_force,
+            engines,
             driver: None,
-            packages: wants_packages(config).then(|| Packages::read(root)),
+            packages: config.wants_packages().then(|| Packages::read(root)),
             versions: versions.known().clone(),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reconcile::{Digest, Ours, State, Store};
 use root::{Kind, Root};
 
-use crate::engines::Versions;
+use crate::version::Versions;
 
 /// Where the package puts it. It is then used as it stands there.
 pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";

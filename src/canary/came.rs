@@ -4,10 +4,10 @@ use super::NAME;
 use super::answer::Answer;
 use super::question::Question;
 use super::verdict;
-use crate::doctor::{About, Check};
+use crate::check::{About, Check};
 
 /// What came of trying an engine.
-pub(super) enum Came {
+pub(crate) enum Came {
     /// It is not here, or not ours to try.
     Skipped(String),
     /// No container came of it.
@@ -16,23 +16,23 @@ pub(super) enum Came {
     Answered(Box<Answered>),
 }
 
-pub(super) struct Answered {
-    pub(super) question: Question,
-    pub(super) answer: Answer,
+pub(crate) struct Answered {
+    pub(crate) question: Question,
+    pub(crate) answer: Answer,
     /// How the GPU was asked for.
-    pub(super) way: String,
+    pub(crate) way: String,
     /// What to do when the container has not what it asked for, or more.
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
     /// What of it could not be removed.
-    pub(super) left: Option<String>,
+    pub(crate) left: Option<String>,
 }
 
 impl Came {
-    pub(super) fn failed(evidence: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn failed(evidence: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Failed { evidence: evidence.into(), remedy: remedy.into() }
     }
 
-    pub(super) fn checks(self, engine: &str) -> Vec<Check> {
+    pub(crate) fn checks(self, engine: &str) -> Vec<Check> {
         let about = || About::one(NAME, engine);
         match self {
             Self::Skipped(why) => vec![about().skipped(why)],

@@ -6,13 +6,9 @@
 
 pub(crate) mod answer;
 mod came;
-mod containerd;
-mod docker;
 pub(crate) mod kfd;
-mod listener;
 mod names;
 mod nest;
-mod podman;
 pub mod probe;
 mod question;
 mod turn;
@@ -31,31 +27,24 @@ use root::Root;
 
 pub use answer::Answer;
 
+use crate::check::{About, Check};
 use crate::config::Config;
-use crate::doctor::{About, Check};
 use crate::facts::Facts;
 use crate::program::Program;
-use came::Came;
-use nest::Nest;
-use question::Question;
+use came::Answered;
+pub(crate) use came::Came;
+pub(crate) use names::{NAMESPACE, PREFIX};
+pub(crate) use nest::{ANSWER, Mount, Nest, PROGRAM};
+pub(crate) use question::{Granted, Question};
 use turn::Turn;
+pub(crate) use way::Way;
 
 /// The concern that the checks belong to.
 pub const NAME: &str = "canary";
 
 /// What the wrapper may do.
-const POLICY: &str = "/etc/rocworker/wrapper.json";
+pub(crate) const POLICY: &str = "/etc/rocworker/wrapper.json";
 const POLICY_LIMIT: usize = 1 << 20;
-
-/// The engines, in the order in which they are tried.
-const ENGINES: [(&str, Try); 4] = [
-    ("podman", podman::try_it),
-    ("containerd", containerd::try_it),
-    ("docker", docker::try_it),
-    ("concourse", containerd::try_concourses),
-];
-
-type Try = fn(&Bird<'_>) -> Came;
 
 /// How long an engine may take.
 #[derive(Debug, Clone, Copy)]
@@ -78,31 +67,45 @@ impl Default for Limits {
 pub struct Interrupted;
 
 /// What is asked of every engine, and what with.
-struct Bird<'a> {
-    root: &'a Root,
-    config: &'a Config,
+pub(crate) struct Bird<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) config: &'a Config,
     /// What ends early once somebody wants it to.
-    programs: Programs,
+    pub(crate) programs: Programs,
     /// What removes, and is not to be interrupted.
-    keepers: &'a Programs,
-    facts: &'a Facts,
-    limits: Limits,
-    nest: Nest<'a>,
+    pub(crate) keepers: &'a Programs,
+    pub(crate) facts: &'a Facts,
+    pub(crate) limits: Limits,
+    pub(crate) nest: Nest<'a>,
+    leased: Leased,
 }
 
-/// Starts a container through each engine. `programs`: `None` beneath another Root than `/`. `interrupt`: becomes true
-/// when it is to end.
+/// Names of the render nodes that somebody has by a lease.
+pub type Leased = fn(&Root) -> Result<Vec<String>, String>;
+
+/// What a canary is made of.
+#[derive(Debug)]
+pub struct Canary<'a> {
+    pub root: &'a Root,
+    pub config: &'a Config,
+    pub facts: &'a Facts,
+    /// `None` beneath another Root than `/`.
+    pub programs: Option<&'a Programs>,
+    pub limits: Limits,
+    pub leased: Leased,
+    /// Becomes true when it is to end.
+    pub interrupt: &'a Arc<AtomicBool>,
+}
+
+/// Starts a container through each engine, as it is tried.
 ///
 /// # Errors
 /// When it was interrupted.
-pub fn examine(
-    root: &Root,
-    config: &Config,
-    facts: &Facts,
-    programs: Option<&Programs>,
-    limits: Limits,
-    interrupt: &Arc<AtomicBool>,
+pub(crate) fn examine(
+    canary: &Canary<'_>,
+    engines: impl Iterator<Item = (&'static str, impl Fn(&Bird<'_>) -> Came)>,
 ) -> Result<Vec<Check>, Interrupted> {
+    let Canary { root, config, facts, programs, limits, leased, interrupt } = *canary;
     let keepers = match ready(config, facts, programs) {
         Ok(programs) => programs,
         Err(why) => return Ok(vec![About::all(NAME).skipped(why)]),
@@ -112,7 +115,7 @@ pub fn examine(
         Err(why) => return Ok(vec![About::all(NAME).warning(why, "put that right, then try again")]),
     };
     let mut checks = Vec::new();
-    for (engine, try_it) in ENGINES {
+    for (engine, try_it) in engines {
         let nest = match turn.nest() {
             Ok(nest) => nest,
             Err(why) => {
@@ -121,7 +124,7 @@ pub fn examine(
             }
         };
         let programs = keepers.interrupted_by(Arc::clone(interrupt));
-        let bird = Bird { root, config, programs, keepers, facts, limits, nest };
+        let bird = Bird { root, config, programs, keepers, facts, limits, nest, leased };
         checks.extend(try_it(&bird).checks(engine));
         if interrupt.load(Ordering::Relaxed) {
             return Err(Interrupted);
@@ -148,7 +151,7 @@ fn ready<'a>(config: &Config, facts: &Facts, programs: Option<&'a Programs>) -> 
 
 impl Bird<'_> {
     /// The wrapper's program as engines are told of it.
-    fn wrapper(&self) -> Result<PathBuf, String> {
+    pub(crate) fn wrapper(&self) -> Result<PathBuf, String> {
         Program::find(self.root, None).map(|program| program.path)
     }
 
@@ -162,8 +165,23 @@ impl Bird<'_> {
         Policy::parse(&text).map(Some).map_err(|error| format!("{POLICY}: {error}"))
     }
 
+    /// What the container answered, once it ran. `left`: what of it could not be removed. `log`: whose log tells more.
+    pub(crate) fn came(
+        &self,
+        question: Question,
+        way: String,
+        remedy: String,
+        left: Option<String>,
+        log: &str,
+    ) -> Came {
+        match self.nest.answer() {
+            Ok(answer) => Came::Answered(Box::new(Answered { question, answer, way, remedy, left })),
+            Err(why) => Came::failed(why, format!("try again, and look into {log}'s log where it stays so")),
+        }
+    }
+
     /// What a command came to, without its arguments, which are many and ours.
-    fn told(&self, error: &Error) -> String {
+    pub(crate) fn told(&self, error: &Error) -> String {
         let program = |argv: &str| argv.split(' ').next().unwrap_or_default().to_owned();
         match error {
             Error::Failed { argv, status, said } => format!("{} ended with {status}{said}", program(argv)),

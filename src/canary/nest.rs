@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::names::PREFIX;
 
 /// Nothing that outlives the machine's run.
-pub(super) const FOLDER: &str = "/run/rocworker";
+pub(crate) const FOLDER: &str = "/run/rocworker";
 
 /// An answer is one short line.
 const LIMIT: usize = 64 << 10;
@@ -19,21 +19,21 @@ const LIMIT: usize = 64 << 10;
 const BESIDE_USR: [&str; 5] = ["bin", "lib", "lib32", "lib64", "sbin"];
 
 /// Where the program stands inside.
-pub(super) const PROGRAM: &str = "/rocworker";
+pub(crate) const PROGRAM: &str = "/rocworker";
 /// Where it puts its answer.
-pub(super) const ANSWER: &str = "/answer/answer.json";
+pub(crate) const ANSWER: &str = "/answer/answer.json";
 
 /// A folder of this machine inside the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) writable: bool,
+pub(crate) struct Mount {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) writable: bool,
 }
 
 /// The folder, as long as this value lives.
 #[derive(Debug)]
-pub(super) struct Nest<'a> {
+pub(crate) struct Nest<'a> {
     folder: PathBuf,
     name: String,
     mounts: Vec<Mount>,
@@ -43,7 +43,7 @@ pub(super) struct Nest<'a> {
 
 impl<'a> Nest<'a> {
     /// Makes it.
-    pub(super) fn build(root: &'a Root) -> Result<Self, String> {
+    pub(crate) fn build(root: &'a Root) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
@@ -99,25 +99,25 @@ impl<'a> Nest<'a> {
     }
 
     /// A name for what engines make for it: no earlier canary has had it.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn rootfs(&self) -> PathBuf {
+    pub(crate) fn rootfs(&self) -> PathBuf {
         self.folder.join("root")
     }
 
     /// A file beside the root file system.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    pub(super) fn mounts(&self) -> &[Mount] {
+    pub(crate) fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
 
     /// Takes what a container answered; none is left for the next one.
-    pub(super) fn answer(&self) -> Result<Answer, String> {
+    pub(crate) fn answer(&self) -> Result<Answer, String> {
         let file = self.folder.join("answer/answer.json");
         let text = self.root.read(&file, LIMIT).map_err(|error| {
             if error.is_not_found() { "the container left no answer".to_owned() } else { error.to_string() }
@@ -127,7 +127,7 @@ impl<'a> Nest<'a> {
     }
 
     /// Removes it.
-    pub(super) fn remove(mut self) -> Result<(), String> {
+    pub(crate) fn remove(mut self) -> Result<(), String> {
         self.clear()
     }
 
@@ -145,7 +145,7 @@ impl Drop for Nest<'_> {
 
 /// Removes a nest with all that engines made in it, unless something is mounted there: what would be removed then is
 /// not ours.
-pub(super) fn remove(root: &Root, folder: &Path) -> Result<(), String> {
+pub(crate) fn remove(root: &Root, folder: &Path) -> Result<(), String> {
     let mounted = root.read_text("/proc/self/mounts", 16 << 20).map_err(|error| error.to_string())?;
     let is_below = |line: &str| line.split(' ').nth(1).is_some_and(|at| Path::new(at).starts_with(folder));
     if mounted.lines().any(is_below) {

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use amdgpu::Gpu;
 
+use crate::cdi::KIND;
 use crate::config::{Config, NamedBy};
 use crate::facts::Facts;
-use crate::worker::cdi::KIND;
-use crate::worker::selection::{is_off, select};
+use crate::selection::{is_off, select};
 
 /// What a container is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Granted {
+pub(crate) enum Granted {
     /// The GPU that it asks for.
     One,
     /// Every GPU that the configuration offers.
@@ -19,22 +19,22 @@ pub(super) enum Granted {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Question {
+pub(crate) struct Question {
     /// The GPU's name: CDI's behind `amd.com/gpu=`, and one that the wrapper takes.
-    pub(super) name: String,
-    pub(super) kfd: PathBuf,
-    pub(super) render: PathBuf,
+    pub(crate) name: String,
+    pub(crate) kfd: PathBuf,
+    pub(crate) render: PathBuf,
     /// The render node's number on this machine.
-    pub(super) number: (u64, u64),
-    pub(super) stranger: Stranger,
+    pub(crate) number: (u64, u64),
+    pub(crate) stranger: Stranger,
 }
 
 /// A device that the container was not given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stranger {
-    pub(super) number: (u64, u64),
+pub(crate) struct Stranger {
+    pub(crate) number: (u64, u64),
     /// Whose it is, to be read behind its number.
-    pub(super) whose: String,
+    pub(crate) whose: String,
 }
 
 /// DRM's render nodes have the minors 128 to 191 (include/drm/drm_file.h, `DRM_MINOR_RENDER`).
@@ -42,7 +42,7 @@ const RENDER_MINORS: std::ops::RangeInclusive<u64> = 128..=191;
 
 impl Question {
     /// About the first GPU that the configuration offers and nobody has by a lease. `leased`: names of render nodes.
-    pub(super) fn of(
+    pub(crate) fn of(
         config: &Config,
         facts: &Facts,
         granted: Granted,
@@ -80,12 +80,12 @@ impl Question {
     }
 
     /// The GPU as CDI names it.
-    pub(super) fn device(&self) -> String {
+    pub(crate) fn device(&self) -> String {
         format!("{KIND}={}", self.name)
     }
 
     /// The probe's command line, behind the program.
-    pub(super) fn arguments(&self, into: &str) -> Vec<String> {
+    pub(crate) fn arguments(&self, into: &str) -> Vec<String> {
         let (major, minor) = self.stranger.number;
         let path = |path: &PathBuf| path.display().to_string();
         let mut arguments = vec!["probe".to_owned()];

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 
 use super::answer::{Answer, Tried, is_without_driver, named};
 use super::question::Question;
-use crate::doctor::{About, Check};
+use crate::check::{About, Check};
 
 /// Three checks: KFD, the GPU that was asked for, one that was not. `way`: how it was asked for; `remedy`: what to do
 /// when the container has something else.

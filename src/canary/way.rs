@@ -6,19 +6,18 @@ use allocation::request::{Request, VISIBLE_DEVICES};
 use super::Bird;
 use super::came::Came;
 use super::question::{Granted, Question};
-use crate::lease::Held;
 
-pub(super) struct Way {
+pub(crate) struct Way {
     /// What the engine's command line says for it.
-    pub(super) flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// In words.
-    pub(super) told: String,
+    pub(crate) told: String,
 }
 
 impl Way {
     /// Through the wrapper: by its environment, else by what the policy gives everybody, else by CDI, where the engine
     /// knows it: `cdi` says why not.
-    pub(super) fn through_wrapper(
+    pub(crate) fn through_wrapper(
         bird: &Bird<'_>,
         cdi: impl FnOnce() -> Result<(), Came>,
     ) -> Result<(Question, Self), Came> {
@@ -28,12 +27,10 @@ impl Way {
             asked.map_or((false, false), |ask| (matches!(ask, Ask::Explicit(_)), ask == Ask::Default))
         };
         let is_exclusive = policy.as_ref().is_some_and(|policy| policy.sharing == Sharing::Exclusive);
-        let leased = match crate::lease::list(bird.root) {
+        let leased = match (bird.leased)(bird.root) {
             Ok(_) if !is_exclusive => Vec::new(),
-            Ok((held, _)) => {
-                held.into_iter().filter(Held::is_taken).map(|held| held.render).collect::<Vec<_>>()
-            }
-            Err(error) => return Err(Came::failed(error.to_string(), "rocworker lease list")),
+            Ok(leased) => leased,
+            Err(why) => return Err(Came::failed(why, "rocworker lease list")),
         };
         let question =
             |granted| Question::of(bird.config, bird.facts, granted, &leased).map_err(Came::Skipped);
@@ -55,7 +52,7 @@ impl Way {
     }
 
     /// By the CDI spec, which the engine reads itself.
-    pub(super) fn by_cdi(question: &Question) -> Self {
+    pub(crate) fn by_cdi(question: &Question) -> Self {
         let device = question.device();
         let told = format!("asked for by the CDI name {device}");
         Self { flags: vec!["--device".to_owned(), device], told }

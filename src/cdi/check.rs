@@ -5,8 +5,8 @@ use allocation::cdi::{self, DeviceNode};
 use root::{Kind, Root};
 
 use super::siblings::same_kind;
+use super::spec::{KIND, Spec, Wanted};
 use crate::printable::printable;
-use crate::worker::cdi::{KIND, Spec, Wanted};
 
 /// One thing that is wrong with a spec, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

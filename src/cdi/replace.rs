@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+use super::spec::KIND;
 use super::{LIMIT, OnlyKind};
-use crate::worker::cdi::KIND;
 
 /// Why a file that is there is not replaced by a spec.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use allocation::cdi;
 use amdgpu::{Address, Gpu};
 use serde_json::Value;
 
-use crate::worker::cdi::{KIND, nodes};
+use super::spec::{KIND, nodes};
 
 /// What of a spec is true of a machine.
 #[derive(Debug)]

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use allocation::cdi::{self, Edits};
 
+use super::spec::{Node, Spec};
 use crate::render::{self, Templates};
-use crate::worker::cdi::{Node, Spec};
 
 /// What came out of the template is not what should be written.
 #[derive(Debug, thiserror::Error)]

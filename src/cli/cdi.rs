@@ -10,12 +10,11 @@ use super::Outcome;
 use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
-use crate::cdi;
+use crate::cdi::{self, KIND, Wanted, wanted};
 use crate::printable::printable;
+use crate::selection::select;
 use crate::setup::Setup;
-use crate::worker::cdi::{KIND, Wanted, wanted};
 use crate::worker::desired::spec_file;
-use crate::worker::selection::select;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -11,9 +11,10 @@ use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::progress::Shown;
 use super::session::Session;
-use crate::canary::{self, Limits};
+use crate::canary::{Canary, Limits};
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
+use crate::{engines, lease};
 use reconcile::Step;
 use reconcile::command::Programs;
 
@@ -28,14 +29,16 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
         let mut shown = Shown::new(session);
         let text = format!("a container is started through each engine: up to {} s for each", run.as_secs());
         shown.step(&Step { text, percent: None });
-        diagnosis.add(canary::examine(
-            &session.root,
-            &config,
-            &facts,
-            programs.as_ref(),
+        let canary = Canary {
+            root: &session.root,
+            config: &config,
+            facts: &facts,
+            programs: programs.as_ref(),
             limits,
-            &interrupt()?,
-        )?);
+            leased: lease::taken,
+            interrupt: &interrupt()?,
+        };
+        diagnosis.add(engines::canary(&canary)?);
         shown.end()?;
     }
     session.format.print(&diagnosis, || text(&diagnosis))?;

@@ -12,8 +12,8 @@ use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::render::Templates;
+use crate::selection::Selection;
 use crate::setup::{Own, Setup, emptied};
-use crate::worker::selection::Selection;
 
 /// What every command works with: the machine, and how to answer.
 pub(crate) struct Session {

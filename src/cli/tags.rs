@@ -2,7 +2,8 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::session::Session;
-use crate::worker::{selection, tags};
+use crate::engines::concourse::tags;
+use crate::selection;
 
 #[derive(Serialize)]
 struct Answer<'a> {

@@ -9,12 +9,11 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use super::boot::BootDocument;
 use super::daemon::DaemonDocument;
 use super::driver::DriverDocument;
-use super::engines::{ConcourseDocument, EngineDocument};
+use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
 use super::host::{self, Permissions, Restart};
 use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
 use super::wrapper::WrapperDocument;
 use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
-use crate::engines::docker::DEFAULT_CONFIG as DOCKER_CONFIG;
 
 const VERSION: u32 = 1;
 
@@ -36,6 +35,7 @@ pub(super) struct Document {
     wrapper: Option<WrapperDocument>,
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
+    crio: Option<EngineDocument>,
     concourse: Option<ConcourseDocument>,
     driver: Option<DriverDocument>,
     restart: Option<Restart>,
@@ -95,12 +95,10 @@ impl Document {
         let cdi = cdi(self.cdi, &source)?;
         let module_options = host::module_options(self.module_options, &source)?;
         let wrapper = self.wrapper.unwrap_or_default().check(&source)?;
-        let containerd = self.containerd.unwrap_or_default().check(
-            "containerd",
-            "/etc/containerd/config.toml",
-            &source,
-        )?;
+        let containerd =
+            self.containerd.unwrap_or_default().check("containerd", CONTAINERD_CONFIG, &source)?;
         let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
+        let crio = self.crio.unwrap_or_default().check("crio", CRIO_CONFIG, &source)?;
         let clusterbloom = ClusterBloom {
             gpu_node: self.gpu_node,
             base_url: self.rocm_base_url,
@@ -118,6 +116,7 @@ impl Document {
             wrapper,
             containerd,
             docker,
+            crio,
             concourse: self.concourse.unwrap_or_default().check(),
             driver,
             restart: self.restart.unwrap_or_default(),

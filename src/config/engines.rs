@@ -6,6 +6,11 @@ use serde::Deserialize;
 
 use super::{Error, Source, path};
 
+/// Where engines look for their main file when they are not told.
+pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
+pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
+
 /// Whether an engine is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -16,7 +21,7 @@ pub enum Configure {
     Never,
 }
 
-/// The system's containerd, or docker.
+/// The system's containerd, docker, or CRI-O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     pub configure: Configure,

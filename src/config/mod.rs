@@ -25,7 +25,7 @@ pub use boot::Boot;
 pub use clusterbloom::ClusterBloom;
 pub use daemon::Daemon;
 pub use driver::Driver;
-pub use engines::{Concourse, Configure, Engine, Existing};
+pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
@@ -53,6 +53,7 @@ pub struct Config {
     pub wrapper: Wrapper,
     pub containerd: Engine,
     pub docker: Engine,
+    pub crio: Engine,
     pub concourse: Concourse,
     pub driver: Driver,
     pub restart: Restart,
@@ -171,6 +172,15 @@ impl Config {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.source.text
+    }
+
+    /// Whether apt has anything to do with it.
+    #[must_use]
+    pub fn wants_packages(&self) -> bool {
+        let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
+        wanted.iter().any(|it| *it != Wanted::Keep)
+            || self.rocm.install != RocmFrom::Keep
+            || self.driver != Driver::Keep
     }
 
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.

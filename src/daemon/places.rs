@@ -8,16 +8,12 @@ use root::{Identity, Kind, Root};
 use super::interests::Interests;
 use super::{LOCK, SOCKET};
 use crate::config::{self, Config};
-use crate::engines::concourse::{self, Concourse};
-use crate::engines::unit::{FOLDERS, Unit};
-use crate::engines::{Containerd, Docker, Versions, containerd, docker};
+use crate::engines::unit::FOLDERS;
+use crate::engines::{ALL, Watched};
 use crate::{memory, render};
 
 /// Changed by whoever applies or undoes.
 pub const RECEIPT: &str = "receipt.json";
-
-/// Where a person sets what applies to a worker whoever installed it (Concourse's own packages).
-const WORKER_DEFAULTS: &str = "/etc/default/concourse";
 
 /// Folders of templates are no deeper than this.
 const DEPTH: usize = 3;
@@ -26,7 +22,7 @@ const DEPTH: usize = 3;
 #[must_use]
 pub fn places(root: &Root, config: Option<&Config>) -> Interests {
     let mut found = Interests::default();
-    for path in [config::PATH, "/etc/group", WORKER_DEFAULTS, "/dev/kfd"] {
+    for path in [config::PATH, "/etc/group", "/dev/kfd"] {
         found.add(Path::new(path));
     }
     found.add_folder(Path::new("/dev/dri"));
@@ -73,39 +69,21 @@ fn ours(receipt: &Receipt, found: &mut Interests) {
 
 /// What engines read, and the units that start them.
 fn engines(root: &Root, config: &Config, found: &mut Interests) {
-    for unit in [containerd::UNIT, docker::UNIT, concourse::UNIT] {
-        for folder in
-            FOLDERS.iter().map(Path::new).filter(|it| it.starts_with("/etc") || it.starts_with("/run"))
+    let of_machine = |it: &str| it.starts_with("/etc") || it.starts_with("/run");
+    for engine in ALL {
+        for (unit, folder) in
+            engine.about().unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it)))
         {
-            found.add(&folder.join(unit));
-            found.add_folder(&folder.join(format!("{unit}.d")));
+            if of_machine(folder) {
+                found.add(&Path::new(folder).join(unit));
+                found.add_folder(&Path::new(folder).join(format!("{unit}.d")));
+            }
         }
-    }
-    if let Some(containerd) = Containerd::unasked(root, config) {
-        found.add(&containerd.program);
-        for file in &containerd.files {
-            found.add(&file.path);
-        }
-        if let Some(folder) = containerd.files.first().and_then(|file| file.path.parent()) {
-            found.add_folder(&folder.join("conf.d"));
-        }
-    }
-    // None of their programs is run.
-    let mut versions = Versions::new(root, None, std::collections::BTreeMap::new());
-    if let Some(docker) = Docker::read(root, &config.docker.config, &mut versions).installed {
-        found.add(&docker.program);
-        found.add(&docker.config);
-    }
-    let unit = Unit::read(root, concourse::UNIT, Some(Path::new(concourse::DROP_IN)));
-    for file in unit.ok().flatten().iter().flat_map(|unit| &unit.environment_files) {
-        // One with wildcards is looked at by the slow timer.
-        found.add(&file.path);
-    }
-    if let Some(worker) = Concourse::read(root, &mut versions).worker {
-        found.add(&worker.bin.join("concourse"));
-        found.add(&worker.bin.join("containerd"));
-        if let Some((path, _)) = &worker.own_config {
-            found.add(path);
+        for watched in engine.watched(root, config) {
+            match watched {
+                Watched::File(path) => found.add(&path),
+                Watched::Folder(path) => found.add_folder(&path),
+            }
         }
     }
 }

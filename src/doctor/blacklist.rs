@@ -1,7 +1,7 @@
 //! What keeps amdgpu from being loaded: [`crate::driver::Hindrances`].
 
-use super::check::{About, Check};
 use super::machine::Subject;
+use crate::check::{About, Check};
 use crate::driver::{Hindrance, Hindrances};
 
 const NAME: &str = "blacklist";

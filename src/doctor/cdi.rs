@@ -1,10 +1,9 @@
 //! Whether engines are told the truth: the CDI spec against the machine as it is now.
 
-use super::check::{About, Check};
 use super::machine::Subject;
-use crate::cdi;
-use crate::worker::cdi::{Wanted, wanted};
-use crate::worker::selection::select;
+use crate::cdi::{self, Wanted, wanted};
+use crate::check::{About, Check};
+use crate::selection::select;
 
 const NAME: &str = "cdi";
 const REMEDY: &str = "rocworker cdi generate";

@@ -2,8 +2,8 @@
 
 use amdgpu::{Gpu, Problem};
 
-use super::check::{About, Check};
 use super::machine::Subject;
+use crate::check::{About, Check};
 
 const NAME: &str = "driver";
 

@@ -1,8 +1,8 @@
 //! AMD's own driver as dkms builds it: whether it is built for the running kernel, the one that runs, and one that goes
 //! with the machine's ROCm; where the configuration asks for it, whether it can be installed.
 
-use super::check::{About, Check};
 use super::machine::Subject;
+use crate::check::{About, Check};
 use crate::config;
 use crate::driver::dkms::State;
 use crate::driver::{

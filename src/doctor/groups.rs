@@ -2,8 +2,8 @@
 
 use amdgpu::DeviceNode;
 
-use super::check::{About, Check};
 use super::machine::Subject;
+use crate::check::{About, Check};
 use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "groups";

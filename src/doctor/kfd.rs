@@ -2,8 +2,8 @@
 
 use amdgpu::{Gpu, Problem};
 
-use super::check::{About, Check};
 use super::machine::{Subject, gpus, name_of};
+use crate::check::{About, Check};
 
 const NAME: &str = "kfd";
 

@@ -5,7 +5,6 @@
 
 mod blacklist;
 mod cdi;
-mod check;
 mod driver;
 mod driver_dkms;
 mod engines;
@@ -24,14 +23,14 @@ mod virtualization;
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use check::About;
-pub use check::{Check, Status};
+pub(crate) use crate::check::About;
+pub use crate::check::{Check, Status};
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::lxd::on_host;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -69,7 +68,8 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names = CONCERNS.iter().map(|(name, _)| *name).chain([engines::NAME, "tools", "toolkit"]);
+        let names =
+            CONCERNS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));

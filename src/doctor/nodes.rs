@@ -3,10 +3,10 @@
 use amdgpu::{DeviceNode, NodeFault};
 use root::Meta;
 
-use super::check::{About, Check, Remedy};
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject, name_of};
 use super::passthrough;
+use crate::check::{About, Check, Remedy};
 
 const NAME: &str = "nodes";
 

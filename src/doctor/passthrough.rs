@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use amdgpu::{Address, Gpu, NodeFault, Problem};
 
-use super::check::{About, Check, Remedy};
 use super::machine::{Subject, gpus};
+use crate::check::{About, Check, Remedy};
 use crate::host::Around;
 use crate::lxd::command::{Client, Container, PLACEHOLDER};
 use crate::lxd::on_host::OnHost;

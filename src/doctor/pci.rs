@@ -2,8 +2,8 @@
 
 use amdgpu::Gpu;
 
-use super::check::{About, Check};
 use super::machine::Subject;
+use crate::check::{About, Check};
 use crate::config::ComputeRuntime;
 use crate::names;
 

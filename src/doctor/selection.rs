@@ -1,9 +1,9 @@
 //! Whether the GPUs that the configuration means are there and usable.
 
-use super::check::{About, Check};
 use super::machine::{Subject, gpus, name_of};
+use crate::check::{About, Check};
 use crate::config::ComputeRuntime;
-use crate::worker::selection;
+use crate::selection;
 
 const NAME: &str = "configuration";
 

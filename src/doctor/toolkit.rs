@@ -8,10 +8,10 @@ use allocation::cdi;
 use reconcile::command::Programs;
 use root::Root;
 
-use super::check::{About, Check};
 use super::machine::Subject;
-use crate::worker::cdi::{Spec, Wanted, wanted};
-use crate::worker::selection::select;
+use crate::cdi::{Spec, Wanted, wanted};
+use crate::check::{About, Check};
+use crate::selection::select;
 
 const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";
@@ -121,7 +121,7 @@ fn renamed(ours: &Spec, theirs: &cdi::Spec<'_>) -> Option<String> {
     })
 }
 
-fn render(nodes: &[crate::worker::cdi::Node]) -> impl Iterator<Item = &str> {
+fn render(nodes: &[crate::cdi::Node]) -> impl Iterator<Item = &str> {
     nodes.iter().map(|node| node.path.as_str()).filter(|path| is_render(path))
 }
 
@@ -143,7 +143,7 @@ fn shortened(nodes: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::cdi::{Device, KIND, Node};
+    use crate::cdi::{Device, KIND, Node};
 
     fn node(path: &str) -> Node {
         Node { path: path.to_owned(), mode: 0o660, gid: 992 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::check::{About, Check};
 use super::machine::gpus;
+use crate::check::{About, Check};
 use crate::facts::Facts;
 use reconcile::command::Programs;
 

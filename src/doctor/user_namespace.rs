@@ -6,10 +6,10 @@
 
 use root::Meta;
 
-use super::check::{About, Check};
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject};
 use super::nodes;
+use crate::check::{About, Check};
 
 const NAME: &str = "user_namespace";
 

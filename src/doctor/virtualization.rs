@@ -1,8 +1,8 @@
 //! What stands around this machine, and what follows from it for everything below.
 
-use super::check::{About, Check};
 use super::machine::Subject;
 use super::passthrough;
+use crate::check::{About, Check};
 use crate::host::Around;
 
 const NAME: &str = "virtualization";

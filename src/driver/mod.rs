@@ -59,6 +59,14 @@ pub struct Driver {
     pub rocm: Option<Release>,
 }
 
+/// What decides about the driver, read where the configuration asks for one.
+#[derive(Debug)]
+pub struct Ground {
+    pub driver: Driver,
+    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
+    pub offered: Result<Option<Offered>, String>,
+}
+
 impl Driver {
     /// Reads the machine beneath `root`. Runs nothing.
     #[must_use]

@@ -1,28 +1,22 @@
 //! What of the engines' configuration counts now, whoever wrote it and wherever rocworker's own keys stand: files may have
 //! moved since an apply, and a daemon may run with what its file said once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reconcile::Finding;
 use root::{Kind, Root};
 
-use super::containerd::{self, Containerd};
-use super::docker::{self, CommandLine, DefaultRuntime, Docker};
+use super::crio;
+use super::docker::DefaultRuntime;
 use super::unit::{Unit, named};
-
-/// Where podman and CRI-O, which rocworker does not configure, name a runtime (containers.conf(5), crio.conf.d(5)).
-const OTHERS: [&str; 3] =
-    ["/etc/containers/containers.conf", "/usr/share/containers/containers.conf", "/etc/crio/crio.conf"];
-/// Folders of such files.
-const OTHER_FOLDERS: [&str; 2] = ["/etc/containers/containers.conf.d", "/etc/crio/crio.conf.d"];
+use super::{ALL, Containerd, Docker};
 
 /// Files of engines that count now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InForce {
-    /// That containerd loads.
-    pub containerd: Vec<PathBuf>,
-    /// That dockerd reads.
-    pub docker: Vec<PathBuf>,
+    /// What each engine reads that names a default runtime.
+    pub files: BTreeMap<&'static str, Vec<PathBuf>>,
     /// All that can name a runtime's program: these, units with their environment files, and files of other engines.
     pub all: Vec<PathBuf>,
     /// What could name one too, and is not read, with the reason.
@@ -36,25 +30,18 @@ impl InForce {
     #[must_use]
     pub fn read(root: &Root, containerd: Option<&Containerd>, docker: &Docker) -> Self {
         let mut found = Self::default();
-        if let Some(containerd) = containerd {
-            found.containerd.extend(containerd.files.iter().map(|file| file.path.clone()));
-            // The configuration may name another than its unit does.
-            found.containerd.extend(containerd::loaded_by_unit(root));
+        for engine in ALL {
+            let about = engine.about();
+            found.files.insert(about.name, engine.in_force(root, containerd, docker));
+            let Some((files, folders)) = about.names_programs_in else { continue };
+            about.unit.into_iter().for_each(|unit| found.add_unit(root, unit));
+            found.all.extend(files.iter().map(PathBuf::from));
+            folders.iter().for_each(|folder| found.add_folder(root, Path::new(folder)));
         }
-        if let Some(docker) = &docker.installed {
-            let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
-            found.docker.push(by_unit.unwrap_or_else(|| docker::DEFAULT_CONFIG.into()));
-            found.docker.push(docker.config.clone());
-        }
-        for name in [containerd::UNIT, docker::UNIT] {
-            found.add_unit(root, name);
-        }
-        found.all.extend(OTHERS.map(PathBuf::from));
-        for folder in OTHER_FOLDERS {
-            found.add_folder(root, Path::new(folder));
-        }
-        found.all.extend(found.containerd.iter().chain(&found.docker).cloned());
-        for files in [&mut found.containerd, &mut found.docker, &mut found.all] {
+        // Our drop-in goes before the wrapper does.
+        found.all.retain(|path| !crio::is_drop_in(path));
+        found.all.extend(found.files.values().flatten().cloned());
+        for files in found.files.values_mut().chain([&mut found.all]) {
             files.sort();
             files.dedup();
         }

@@ -87,6 +87,20 @@ impl Unit {
         Ok(Some(unit))
     }
 
+    /// A unit that an engine may lack, and what could not be read of it, each as a sentence.
+    #[must_use]
+    pub fn of_engine(root: &Root, name: &str) -> (Option<Self>, Vec<String>) {
+        match Self::read(root, name, None) {
+            Ok(unit) => {
+                let unread = unit.as_ref().map(|unit| unit.unread.clone()).unwrap_or_default();
+                (unit, unread)
+            }
+            // It starts nothing, and is as none.
+            Err(_) if Self::is_masked(root, name) => (None, Vec::new()),
+            Err(reason) => (None, vec![reason]),
+        }
+    }
+
     /// Whether the unit is there and starts nothing.
     #[must_use]
     pub fn is_masked(root: &Root, name: &str) -> bool {

@@ -118,6 +118,15 @@ fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
     judge.map_err(Error::Store)
 }
 
+/// Names of the render nodes of GPUs that somebody has.
+///
+/// # Errors
+/// As [`list`], in a sentence.
+pub fn taken(root: &Root) -> Result<Vec<String>, String> {
+    let (held, _) = list(root).map_err(|error| error.to_string())?;
+    Ok(held.into_iter().filter(Held::is_taken).map(|held| held.render).collect())
+}
+
 /// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the same order.
 ///
 /// # Errors

@@ -42,6 +42,9 @@ pub const DAEMON: &str = "systemd/rocworker.service";
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
 
+/// The drop-in of CRI-O.
+pub const CRIO: &str = "crio/rocworker.toml";
+
 /// The Concourse worker's environment file, its unit's drop-in, and how its containerd comes to run the wrapper.
 pub const CONCOURSE_ENVIRONMENT: &str = "concourse/worker.env";
 pub const CONCOURSE_DROP_IN: &str = "concourse/drop-in.conf";
@@ -58,6 +61,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (MODULE_LOAD, include_str!("../../templates/modules/load.conf")),
     (MODULE_OPTIONS, include_str!("../../templates/modules/options.conf")),
     (CONTAINERD, include_str!("../../templates/containerd/rocworker.toml")),
+    (CRIO, include_str!("../../templates/crio/rocworker.toml")),
     (CONCOURSE_ENVIRONMENT, include_str!("../../templates/concourse/worker.env")),
     (CONCOURSE_DROP_IN, include_str!("../../templates/concourse/drop-in.conf")),
     (CONCOURSE_CONTAINERD, include_str!("../../templates/concourse/containerd.toml")),

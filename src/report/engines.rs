@@ -4,46 +4,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::collect::Collector;
-use super::redact::{Format, Redactor};
-use crate::engines::concourse::UNIT;
+use super::redact::{CDI, ROCWORKER, Redactor};
+use crate::engines::containerd::CONFIG_KEYS as CONTAINERD;
 use crate::engines::unit::{FOLDERS as OF_UNITS, Unit, named};
+use crate::engines::{self, Format, Reported};
 
-const FILES: [(&str, Format); 5] = [
-    ("/etc/containerd/config.toml", Format::CONTAINERD),
-    ("/etc/docker/daemon.json", Format::DOCKER),
-    ("/etc/default/concourse", Format::ENV),
-    ("/var/lib/concourse/containerd-gpu.toml", Format::CONTAINERD),
-    ("/var/lib/concourse-worker/worker-config.env", Format::ENV),
+/// What of rocworker's own is taken, and the specs that engines read.
+const FILES: [Reported; 8] = [
+    Reported::folder("/etc/cdi", "json", Format::Json(&CDI)),
+    Reported::folder("/etc/cdi", "yaml", Format::Yaml(&CDI)),
+    Reported::folder("/run/cdi", "json", Format::Json(&CDI)),
+    Reported::folder("/run/cdi", "yaml", Format::Yaml(&CDI)),
+    Reported::folder("/etc/rocworker", "yaml", Format::Yaml(&ROCWORKER)),
+    Reported::folder("/etc/rocworker", "json", Format::Json(&ROCWORKER)),
+    Reported::folder("/etc/rocworker", "toml", Format::Toml(&CONTAINERD)),
+    Reported::folder("/etc/rocworker", "env", Format::Env),
 ];
-
-/// A folder, and the files of it that end so.
-const FOLDERS: [(&str, &str, Format); 12] = [
-    ("/etc/containerd/conf.d", "toml", Format::CONTAINERD),
-    ("/etc/cdi", "json", Format::CDI_JSON),
-    ("/etc/cdi", "yaml", Format::CDI_YAML),
-    ("/run/cdi", "json", Format::CDI_JSON),
-    ("/run/cdi", "yaml", Format::CDI_YAML),
-    ("/etc/rocworker", "yaml", Format::CONFIG),
-    ("/etc/rocworker", "json", Format::POLICY),
-    ("/etc/rocworker", "toml", Format::CONTAINERD),
-    ("/etc/rocworker", "env", Format::ENV),
-    ("/etc/systemd/system/concourse-worker.service.d", "conf", Format::UNIT),
-    ("/etc/systemd/system/containerd.service.d", "conf", Format::UNIT),
-    ("/etc/systemd/system/docker.service.d", "conf", Format::UNIT),
-];
-
-/// Units that are taken with their drop-ins and the environment files that they name.
-const UNITS: [&str; 3] = [UNIT, "containerd.service", "docker.service"];
 
 /// Says of each file in how many places something was removed.
 pub(super) fn collect(collector: &mut Collector<'_>, redactor: &Redactor) -> BTreeMap<String, usize> {
-    let mut files: Vec<(PathBuf, Format)> =
-        FILES.iter().map(|(path, format)| (PathBuf::from(path), *format)).collect();
-    for (folder, extension, format) in FOLDERS {
-        let found = collector.configs(Path::new(folder), &[extension]);
-        files.extend(found.into_iter().map(|path| (path, format)));
+    let mut files: Vec<(PathBuf, Format)> = Vec::new();
+    for Reported { path, extension, format } in
+        engines::ALL.iter().flat_map(|it| it.about().reported).chain(&FILES)
+    {
+        let path = Path::new(path);
+        let found = extension.map_or_else(|| vec![path.to_owned()], |it| collector.configs(path, &[it]));
+        files.extend(found.into_iter().map(|path| (path, *format)));
     }
-    for name in UNITS {
+    // A unit may be gone, and its drop-ins there still.
+    let units = || engines::ALL.iter().filter_map(|engine| engine.about().unit);
+    for name in units() {
+        let found = collector.configs(&Path::new("/etc/systemd/system").join(format!("{name}.d")), &["conf"]);
+        files.extend(found.into_iter().map(|path| (path, Format::Unit)));
+    }
+    for name in units() {
         files.extend(unit(collector, name));
     }
     let (mut redactions, mut seen) = (BTreeMap::new(), BTreeSet::new());
@@ -72,11 +66,11 @@ fn unit(collector: &mut Collector<'_>, name: &str) -> Vec<(PathBuf, Format)> {
             return Vec::new();
         }
     };
-    let mut files = vec![(unit.path, Format::UNIT)];
-    files.extend(unit.drop_ins.into_iter().map(|path| (path, Format::UNIT)));
+    let mut files = vec![(unit.path, Format::Unit)];
+    files.extend(unit.drop_ins.into_iter().map(|path| (path, Format::Unit)));
     for file in unit.environment_files {
         match named(collector.root, name, &file.path) {
-            Some(paths) => files.extend(paths.into_iter().map(|path| (path, Format::ENV))),
+            Some(paths) => files.extend(paths.into_iter().map(|path| (path, Format::Env))),
             None => collector.leave_out(
                 &file.path,
                 format!("{} names it, and which file that is is not known here", file.named_by.display()),

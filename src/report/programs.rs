@@ -9,11 +9,13 @@ use serde::Serialize;
 
 use super::collect::Collector;
 use super::redact::{Redacted, Redactor};
+use crate::engines;
 use reconcile::command::{Error, Programs};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-const ASKED: [&str; 7] = ["runc", "crun", "containerd", "docker", "podman", "rocm-smi", "amd-smi"];
+/// Beside the engines.
+const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
 
 const KERNEL_LOG: &str = "/logs/kernel.log";
 const WRAPPER_LOG: &str = "/logs/runc-amd-wrapper.log";
@@ -22,23 +24,8 @@ const KERNEL: [&str; 9] =
     ["journalctl", "-k", "-o", "short-iso", "-n", "2000", "--no-pager", "--no-hostname", "-q"];
 /// Where there is no journal: the kernel's own buffer.
 const BUFFER: [&str; 1] = ["dmesg"];
-/// The engines hand on what their runtime logs.
-const WRAPPER: [&str; 14] = [
-    "journalctl",
-    "-u",
-    "containerd.service",
-    "-u",
-    "docker.service",
-    "-u",
-    "concourse-worker.service",
-    "-o",
-    "short-iso",
-    "-n",
-    "5000",
-    "--no-pager",
-    "--no-hostname",
-    "-q",
-];
+/// The engines hand on what their runtime logs: before this stand their units.
+const WRAPPER: [&str; 7] = ["-o", "short-iso", "-n", "5000", "--no-pager", "--no-hostname", "-q"];
 
 /// The last lines that fit.
 const LOG: usize = 64 << 10;
@@ -64,12 +51,13 @@ enum Version {
 
 pub(super) fn versions(root: &Root, programs: Option<&Programs>, redactor: &Redactor) -> Versions {
     let kernel = root.read_text("/proc/sys/kernel/osrelease", 256).ok();
+    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.about().program));
     Versions {
         schema_version: 1,
         rocworker: env!("CARGO_PKG_VERSION"),
         kernel: kernel.map(|text| text.trim().to_owned()),
         os: os(root),
-        programs: ASKED.iter().map(|name| (*name, version(programs, name, redactor))).collect(),
+        programs: asked.map(|name| (name, version(programs, name, redactor))).collect(),
     }
 }
 
@@ -112,7 +100,9 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
     log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor, Redactor::text);
-    let wrapper = programs.run(&WRAPPER, LIMIT);
+    let units = engines::ALL.iter().filter_map(|engine| engine.about().unit).flat_map(|unit| ["-u", unit]);
+    let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
+    let wrapper = programs.run(&argv, LIMIT);
     let is_wrappers = |line: &str| line.contains("runc-amd-wrapper: ");
     log(collector, WRAPPER_LOG, wrapper, is_wrappers, redactor, Redactor::messages);
 }

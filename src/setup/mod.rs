@@ -133,7 +133,7 @@ impl Setup<'_> {
         memory.chosen = choose(self.config, &premises.facts)?;
         memory.versions.clone_from(&premises.versions);
         memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
-        memory.concourse = written_by(&premises.concourse, memory.concourse);
+        memory.concourse = written_by(&premises.engines.concourse, memory.concourse);
         self.forget_driver(&mut memory);
         memory.undone = false;
         memory.config = self.followed();
@@ -153,7 +153,7 @@ impl Setup<'_> {
             ),
             problem: false,
         };
-        let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
+        let out_of_date = out_of_date(&premises.engines.concourse, remembered.concourse);
         let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
         let is_kept = daemon::is_wanted(self.config, &premises.facts);
         let other = self.followed().and_then(|followed| followed.other).filter(|_| is_kept);

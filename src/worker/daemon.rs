@@ -7,6 +7,7 @@ use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
+use crate::engines;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
 use crate::worker::own_unit::{self, Error};
@@ -79,8 +80,9 @@ fn text(config: &Config, templates: &Templates, program: &Path) -> Result<String
 /// The folders outside [`WRITABLE`] in which it may have to write. By the configuration alone: a unit that changed with
 /// what is there now would begin anew with each GPU that goes.
 fn folders(config: &Config) -> Vec<&str> {
-    let files = [&config.cdi.path, &config.containerd.config, &config.docker.config];
-    let folders = files.into_iter().filter_map(|path| path.parent()?.to_str());
+    let of_engines = engines::ALL.iter().filter_map(|engine| Some(&engine.settings(config)?.config));
+    let files = of_engines.chain([&config.cdi.path]);
+    let folders = files.filter_map(|path| path.parent()?.to_str());
     // What a unit's line takes as it stands: no blank, no quote, no specifier.
     let is_plain = |folder: &str| {
         folder.starts_with('/')

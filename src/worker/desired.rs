@@ -1,23 +1,19 @@
 //! What should be on a worker: each concern's part, in the order in which one names the other.
 
-use std::path::Path;
-
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
-use super::cdi::{Wanted, wanted};
-use super::concern::Concern;
-use super::concourse::SetUp;
-use super::selection::{Selection, is_off, select};
-use super::way_back::{way_back, with_docker};
-use super::{
-    boot, concourse, containerd, daemon, docker, driver, host, own_unit, packages, policy, therock, uses,
-};
-use crate::cdi;
+use super::{boot, daemon, driver, host, own_unit, packages, policy, therock};
+use crate::cdi::{self, Wanted, wanted};
+use crate::concern::Concern;
 use crate::config::{self, Config};
+use crate::engines::concourse::desired::{SetUp, set_up};
+use crate::engines::way_back::way_back;
+use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::premises::Premises;
 use crate::program::Program;
+use crate::selection::{Selection, is_off, select};
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -41,14 +37,14 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let way_back = way_back(config, &premises.in_force, &premises.docker);
+    let way_back = way_back(config, &premises.engines.in_force, &premises.engines.docker);
     let mut desired = Desired { way_back, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
             "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
         );
-        desired.extend(worker(config, premises, &select(config, &premises.facts)?, None));
+        desired.extend(of_engines(config, premises, &select(config, &premises.facts)?, None));
         return Ok(desired);
     }
     for path in premises.templates.unknown() {
@@ -89,7 +85,7 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             );
             return Ok(desired);
         }
-        desired.extend(worker(config, premises, &selection, None));
+        desired.extend(of_engines(config, premises, &selection, None));
         return Ok(desired);
     }
     desired.extend(spec(config, premises, &selection)?);
@@ -99,7 +95,8 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            Concern::OF_WRAPPER.into_iter().for_each(|concern| desired.leave(concern));
+            [Concern::Wrapper, Concern::Policy].into_iter().for_each(|concern| desired.leave(concern));
+            engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
         }
     }
     let (templates, program) = (&premises.templates, &premises.own_program);
@@ -108,16 +105,27 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
     Ok(desired)
 }
 
-/// The Concourse worker's part. Its own tags are set without a GPU, too.
-fn worker(
+/// Each engine's part. Without the wrapper's program, what of it needs none.
+fn of_engines(
     config: &Config,
     premises: &Premises,
     selection: &Selection<'_>,
     program: Option<&Program>,
 ) -> Desired {
-    let wrapper = program.map(|program| program.path.as_path());
-    let shim = Path::new(concourse::SHIM_FOLDER);
-    concourse::actions(config, selection, &premises.concourse, &premises.templates, wrapper, shim)
+    let mut desired = Desired::default();
+    let wish = wish(config, premises, selection, program);
+    engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(&wish)));
+    desired
+}
+
+fn wish<'a>(
+    config: &'a Config,
+    premises: &'a Premises,
+    selection: &'a Selection<'a>,
+    program: Option<&'a Program>,
+) -> Wish<'a> {
+    let (engines, templates) = (&premises.engines, &premises.templates);
+    Wish { config, engines, templates, selection, wrapper: program.map(|program| program.path.as_path()) }
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
@@ -146,13 +154,11 @@ fn runtime(
     program: &Program,
 ) -> Result<Desired, Error> {
     let mut desired = wrapper(program);
-    let shim = Path::new(concourse::SHIM_FOLDER);
-    let set_up = concourse::set_up(config, selection, &premises.concourse, &premises.templates, shim);
+    let wish = wish(config, premises, selection, Some(program));
+    let set_up = set_up(config, selection, &premises.engines.concourse, &premises.templates);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
-    if let SetUp::Yes(worker) = set_up {
-        // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
-        policy.runtime = policy.runtime.or_else(|| worker.real_runc().map(Path::to_owned));
-    }
+    let real_runc = || engines::ALL.iter().find_map(|engine| engine.real_runc(&wish));
+    policy.runtime = policy.runtime.or_else(real_runc);
     let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
     let mut told = Desired::default();
     if matches!(set_up, SetUp::Unknown) && !is_the_same {
@@ -169,17 +175,7 @@ fn runtime(
              by CDI, or through the wrapper once wrapper.requests says which requests count",
         );
     }
-    if let Some(containerd) = &premises.containerd {
-        let part = containerd::actions(config, containerd, &premises.templates, &program.path);
-        let part = with_docker(part, &way_back(config, &premises.in_force, &premises.docker));
-        let files = containerd.files.iter().map(|file| file.path.as_path());
-        desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
-    }
-    let uses =
-        premises.docker.installed.iter().flat_map(|it| uses::of_docker(&it.config, &config.docker.runtime));
-    let part = docker::actions(config, &premises.docker, &program.path);
-    desired.extend(part.used_by(&uses.collect::<Vec<_>>()));
-    desired.extend(worker(config, premises, selection, Some(program)));
+    desired.extend(of_engines(config, premises, selection, Some(program)));
     Ok(desired)
 }
 

@@ -5,20 +5,13 @@ use reconcile::{Action, Desired, Package};
 use super::concern::Concern;
 use super::packages::knows_driver;
 use crate::config::{self, Config};
-use crate::driver::{Apt, Bring, Driver, Offered, PACKAGE, Pairing, Stop, pairing, preflight};
+pub use crate::driver::Ground;
+use crate::driver::{Apt, Bring, PACKAGE, Pairing, Stop, pairing, preflight};
 use crate::facts::Facts;
 use crate::packages::Packages;
 
 /// What notes are about.
 pub const ABOUT: &str = "driver";
-
-/// What decides about the driver, read where the configuration asks for one.
-#[derive(Debug)]
-pub struct Ground {
-    pub driver: Driver,
-    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
-    pub offered: Result<Option<Offered>, String>,
-}
 
 /// The driver's part of what should be.
 #[derive(Debug, Default)]

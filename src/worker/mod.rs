@@ -2,22 +2,16 @@
 //! for byte.
 
 pub mod boot;
-pub mod cdi;
-pub mod concern;
-pub mod concourse;
-pub mod containerd;
 pub mod daemon;
 pub mod desired;
-pub mod docker;
 pub mod driver;
 pub mod host;
-pub mod lost_tags;
 pub mod own_unit;
 pub mod packages;
 pub mod policy;
 mod rocm_installer;
-pub mod selection;
-pub mod tags;
 pub mod therock;
-mod uses;
-pub mod way_back;
+
+pub use crate::engines::concourse::{desired as concourse, lost_tags, tags};
+pub use crate::engines::way_back;
+pub use crate::{concern, selection};

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::engines::unit::Unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
 
 /// Why a unit cannot be made.
 #[derive(Debug, thiserror::Error)]

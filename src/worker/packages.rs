@@ -38,16 +38,6 @@ pub enum Error {
     Unfit { template: &'static str, field: &'static str, wanted: String },
 }
 
-/// Whether apt has anything to do with what is configured.
-#[must_use]
-pub fn wants_packages(config: &Config) -> bool {
-    let packages = &config.packages;
-    let wanted = [packages.container_toolkit, packages.rocm_smi];
-    wanted.iter().any(|it| *it != Wanted::Keep)
-        || config.rocm.install != RocmFrom::Keep
-        || config.driver != config::Driver::Keep
-}
-
 /// What should be so of packages. `driver`: those that the kernel driver takes. `is_container`: the kernel is another's.
 ///
 /// # Errors

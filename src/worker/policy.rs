@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::config::{Config, DefaultGrant, Memlock, Requests, Sharing};
 use crate::render::{self, Templates};
-use crate::worker::selection::Selection;
+use crate::selection::Selection;
 
 /// Where the wrapper looks for it; wrappers/runc-amd-wrapper knows no other place.
 pub const PATH: &str = "/etc/rocworker/wrapper.json";

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use edit::{Edit, Format};
 use reconcile::{Content, Desired, Effect, Kind};
 use rocworker::config::Config;
+use rocworker::engines::containerd::desired::actions;
 use rocworker::engines::{Containerd, Versions};
 use rocworker::render::Templates;
-use rocworker::worker::containerd::actions;
 use root::Root;
 use tempfile::TempDir;
 

@@ -10,6 +10,7 @@
 
 mod concourse;
 mod containerd;
+mod crio;
 mod docker;
 mod host;
 mod policy;

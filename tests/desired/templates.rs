@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use layout::Nodes;
+use rocworker::cdi::{Spec, Wanted, wanted};
 use rocworker::config::Config;
 use rocworker::facts::Facts;
 use rocworker::render::{Sums, Templates, judge};
-use rocworker::worker::cdi::{Spec, Wanted, wanted};
+use rocworker::selection::select;
 use rocworker::worker::policy::{self, policy};
-use rocworker::worker::selection::select;
 use root::Root;
 use support::captures;
 use support::detect::scratch;

@@ -83,6 +83,59 @@ fn a_docker_that_has_not_been_started_since_it_was_told_of_cdi_is_told() {
     );
 }
 
+fn command(root: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(PROGRAM).arg("--root").arg(root).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn crio_is_as_meant_after_an_apply_and_undo_takes_its_drop_in_out_unless_a_default_names_it() {
+    let root = laid_out(&Machine::demo());
+    put(root.path(), "usr/bin/crio", "stands for crio\n");
+    put(root.path(), "usr/libexec/crio/runc", "stands for CRI-O's own\n");
+    put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", support::laid::WRAPPER);
+    let package = "Package: cri-o\nStatus: install ok installed\nVersion: 1.34.2-1.1\n";
+    put(root.path(), "var/lib/dpkg/status", package);
+    let own = "[crio.runtime]\ndefault_runtime = \"crun\"\n\
+        [crio.runtime.runtimes.runc]\nruntime_path = \"/usr/libexec/crio/runc\"\n";
+    put(root.path(), "etc/crio/crio.conf.d/10-crio.conf", own);
+    let drop_in = root.path().join("etc/crio/crio.conf.d/99-rocworker.conf");
+
+    apply(root.path());
+    let written = fs::read(&drop_in).unwrap();
+    let policy = fs::read_to_string(root.path().join("etc/rocworker/wrapper.json")).unwrap();
+    assert!(policy.contains("\"/usr/libexec/crio/runc\""), "no runc is on PATH: {policy}");
+    assert_eq!(command(root.path(), &["plan", "--exit-code"]).0, 0, "a second apply does nothing");
+    let (_, answer) = doctor_beneath(root.path());
+    let of_crio = |answer: &Value| -> Vec<Value> {
+        let checks = answer["checks"].as_array().unwrap().iter();
+        checks.filter(|check| check["name"] == "engines" && check["subject"] == "crio").cloned().collect()
+    };
+    let [as_meant, running] = &of_crio(&answer)[..] else { panic!("{answer:#}") };
+    assert_check(as_meant, "ok", "99-rocworker.conf says what was meant", "");
+    assert_check(running, "skipped", "reads a Root", "");
+    fs::write(&drop_in, "[crio.runtime]\n").unwrap();
+    let (_, answer) = doctor_beneath(root.path());
+    assert_check(
+        &of_crio(&answer)[0],
+        "failed",
+        "99-rocworker.conf is not as it was meant",
+        "rocworker apply",
+    );
+    apply(root.path());
+    assert_eq!(fs::read(&drop_in).unwrap(), written);
+
+    put(root.path(), "etc/crio/crio.conf.d/10-crio.conf", &own.replace("\"crun\"", "\"amd\""));
+    let (code, said) = command(root.path(), &["undo"]);
+    assert!(code != 0 && said.contains("10-crio.conf"), "{said}");
+    assert_eq!(fs::read(&drop_in).unwrap(), written, "without it CRI-O would not start");
+    put(root.path(), "etc/crio/crio.conf.d/10-crio.conf", own);
+    let (code, said) = command(root.path(), &["undo"]);
+    assert!(code == 0 && !drop_in.exists(), "{said}");
+    assert_eq!(fs::read_to_string(root.path().join("etc/crio/crio.conf.d/10-crio.conf")).unwrap(), own);
+}
+
 #[test]
 fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
     let root = laid_out(&Machine::demo());
@@ -90,11 +143,13 @@ fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
     assert_check(find(&answer, "engines", "docker"), "skipped", "not installed", "");
     assert_check(find(&answer, "engines", "concourse"), "skipped", "no worker", "");
     assert_check(find(&answer, "engines", "containerd"), "skipped", "not installed", "");
-    let never = "docker: {configure: never}\ncontainerd: {configure: never}\nconcourse: {configure: never}\n";
+    assert_check(find(&answer, "engines", "crio"), "skipped", "not installed", "");
+    let never = "docker: {configure: never}\ncontainerd: {configure: never}\nconcourse: {configure: never}\n\
+        crio: {configure: never}\n";
     fs::create_dir_all(root.path().join("etc/rocworker")).unwrap();
     fs::write(root.path().join("etc/rocworker/config.yaml"), never).unwrap();
     let (_, answer) = doctor_beneath(root.path());
-    for engine in ["docker", "containerd", "concourse"] {
+    for engine in ["docker", "containerd", "concourse", "crio"] {
         let why = format!("leaves it alone ({engine}.configure: never)");
         assert_check(find(&answer, "engines", engine), "skipped", &why, "");
     }

@@ -24,8 +24,8 @@ fn the_sample_says_what_no_file_means() {
         (&none.permissions, &none.module_options, &none.wrapper, &none.containerd)
     );
     assert_eq!(
-        (&sample.docker, &sample.concourse, &sample.driver, &sample.restart),
-        (&none.docker, &none.concourse, &none.driver, &none.restart)
+        (&sample.docker, &sample.crio, &sample.concourse, &sample.driver, &sample.restart),
+        (&none.docker, &none.crio, &none.concourse, &none.driver, &none.restart)
     );
     assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
     assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);

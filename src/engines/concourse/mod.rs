@@ -4,20 +4,35 @@
 
 mod charm;
 mod command;
+pub mod desired;
+mod doctor;
 mod environment;
+pub mod lost_tags;
+mod report;
+pub mod tags;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use reconcile::Desired;
 use root::{Kind, Root};
 
+use super::containerd::try_concourses;
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
-use super::{Version, Versions};
+use super::{About, Engine, Examined, Watched, Wish};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{Config, Configure};
+use crate::version::{Version, Versions};
+use desired::{SHIM_FOLDER, SetUp};
 
 pub use charm::Charm;
 pub use command::Flags;
 use environment::Environment;
+
+/// In receipts, notes and checks.
+const NAME: &str = "concourse";
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
 pub const UNIT: &str = "concourse-worker.service";
@@ -35,6 +50,66 @@ const PROGRAMS: [&str; 2] = ["/var/lib/concourse/bin/concourse", "/usr/local/con
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Some hundred times what a configuration of containerd has.
 const CONFIG_LIMIT: usize = 1 << 20;
+
+/// Where a person sets what applies to a worker whoever installed it (Concourse's own packages).
+const DEFAULTS: &str = "/etc/default/concourse";
+
+/// The worker, as [`Engine`] asks of it.
+pub(super) struct OfConcourse;
+
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: None,
+    names_programs_in: None,
+    bundles: None,
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
+
+impl Engine for OfConcourse {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn configure(&self, config: &Config) -> Configure {
+        config.concourse.configure
+    }
+
+    /// Its own tags are set without a GPU, too.
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let Wish { config, selection, engines, templates, wrapper } = *wish;
+        desired::actions(config, selection, &engines.concourse, templates, wrapper, Path::new(SHIM_FOLDER))
+    }
+
+    /// Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+    fn real_runc(&self, wish: &Wish<'_>) -> Option<PathBuf> {
+        match desired::set_up(wish.config, wish.selection, &wish.engines.concourse, wish.templates) {
+            SetUp::Yes(worker) => worker.real_runc().map(Path::to_owned),
+            SetUp::No | SetUp::Unknown => None,
+        }
+    }
+
+    fn watched(&self, root: &Root, _config: &Config) -> Vec<Watched> {
+        let unit = Unit::read(root, UNIT, Some(Path::new(DROP_IN))).ok().flatten();
+        // One with wildcards is looked at by the slow timer.
+        let settings = unit.into_iter().flat_map(|unit| unit.environment_files).map(|file| file.path);
+        let mut versions = Versions::new(root, None, BTreeMap::new());
+        let of_worker = Concourse::read(root, &mut versions).worker.into_iter().flat_map(|worker| {
+            let programs = ["concourse", "containerd"].map(|name| worker.bin.join(name));
+            programs.into_iter().chain(worker.own_config.map(|(path, _)| path))
+        });
+        settings.chain([DEFAULTS.into()]).chain(of_worker).map(Watched::File).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        try_concourses(bird)
+    }
+}
 
 /// What was found.
 #[derive(Debug, Clone, Default)]

@@ -2,22 +2,35 @@
 //!
 //! k3s, RKE2 and Concourse start containerds of their own, from folders that are not looked into here.
 
+mod canary;
+pub mod desired;
+mod doctor;
 mod files;
+mod listener;
+mod report;
 mod start;
 
 use std::path::{Path, PathBuf};
 
+use edit::Format;
+use reconcile::Desired;
 use root::Root;
 
-use crate::config::{Config, Configure};
-use crate::engines::unit::Unit;
-use crate::engines::{Version, Versions};
+use super::unit::Unit;
+use super::way_back::{way_back, with_docker};
+use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
+use crate::version::{Version, Versions};
 use start::Start;
 
+pub(super) use canary::try_concourses;
 pub use files::{File, Text};
+pub(crate) use report::KEYS as CONFIG_KEYS;
 
-/// Where containerd looks when it is not told.
-pub const DEFAULT_CONFIG: &str = "/etc/containerd/config.toml";
+/// In receipts, notes and checks.
+pub(super) const NAME: &str = "containerd";
 
 /// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
@@ -25,11 +38,72 @@ pub const UNIT: &str = "containerd.service";
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
 
-/// Where packages and containerd's own archive put the program, in the order of a service's PATH.
-const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
 /// The Debian packages that carry it: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
+
+/// The system's, as [`Engine`] asks of it.
+pub(super) struct System;
+
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: Some(NAME),
+    names_programs_in: Some((&[], &[])),
+    bundles: Some("/run/containerd/io.containerd.runtime.v2.task"),
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
+
+impl Engine for System {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
+        Some(&config.containerd)
+    }
+
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let engines = wish.engines;
+        let (Some(containerd), Some(wrapper)) = (&engines.containerd, wish.wrapper) else {
+            return Desired::default();
+        };
+        let part = desired::actions(wish.config, containerd, wish.templates, wrapper);
+        let part = with_docker(part, &way_back(wish.config, &engines.in_force, &engines.docker));
+        let default = |file: &File| {
+            SECTIONS.map(|section| {
+                let key = ["plugins", section, "containerd", "default_runtime_name"];
+                default_runtime(&file.path, Format::Toml, &key, &wish.config.containerd.runtime)
+            })
+        };
+        part.used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+    }
+
+    fn in_force(&self, root: &Root, containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
+        let Some(containerd) = containerd else { return Vec::new() };
+        let files = containerd.files.iter().map(|file| file.path.clone());
+        // The configuration may name another than its unit does.
+        files.chain(loaded_by_unit(root)).collect()
+    }
+
+    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
+        let Some(containerd) = Containerd::unasked(root, config) else { return Vec::new() };
+        let drop_ins = containerd.main().and_then(|main| Some(main.path.parent()?.join("conf.d")));
+        let files = containerd.files.into_iter().map(|file| file.path).chain([containerd.program]);
+        files.map(Watched::File).chain(drop_ins.map(Watched::Folder)).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        canary::try_it(bird)
+    }
+}
+
+/// The sections in which the versions of its file name the runtime of pods that name none.
+const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"];
 
 /// What is true of the system's containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,24 +145,16 @@ impl Containerd {
         config: &Config,
         version: impl FnOnce(&Path) -> Result<Version, String>,
     ) -> Option<Self> {
-        let (unit, mut unread) = match Unit::read(root, UNIT, None) {
-            Ok(unit) => (unit, Vec::new()),
-            // It starts nothing, and is as none.
-            Err(_) if Unit::is_masked(root, UNIT) => (None, Vec::new()),
-            Err(reason) => (None, vec![reason]),
-        };
-        unread.extend(unit.iter().flat_map(|unit| unit.unread.iter().cloned()));
+        let (unit, unread) = Unit::of_engine(root, UNIT);
         let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
         let started = started.as_ref();
         let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
-        let by_folder =
-            || FOLDERS.iter().map(|folder| Path::new(folder).join("containerd")).find(|p| root.exists(p));
-        let program = by_unit.or_else(by_folder)?;
+        let program = by_unit.or_else(|| on_path(root, NAME))?;
 
         let mut notes = Vec::new();
         let mut main = config.containerd.config.clone();
         if let Some(named) = started.and_then(|start| start.config.as_ref()).filter(|named| **named != main) {
-            if main == Path::new(DEFAULT_CONFIG) && named.is_absolute() {
+            if main == Path::new(CONTAINERD_CONFIG) && named.is_absolute() {
                 notes.push(format!("containerd.service names its main file: {}", named.display()));
                 main.clone_from(named);
             } else {
@@ -132,7 +198,7 @@ impl Containerd {
 }
 
 /// The files that containerd loads where its unit names the main one.
-pub(super) fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
+fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
     let unit = Unit::read(root, UNIT, None).ok().flatten();
     let named = unit.and_then(|unit| Start::of(&unit.exec_start)?.config).filter(|named| named.is_absolute());
     let files = named.map(|main| files::read(root, &main, &drop_in(&main)).0).unwrap_or_default();

@@ -1,17 +1,31 @@
 //! docker: dockerd, its daemon.json, and how its unit starts it.
 
+mod canary;
 mod command_line;
 mod containers;
+pub mod desired;
+mod doctor;
+mod report;
 mod running;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use edit::Format;
+use reconcile::Desired;
 use root::{Kind, Root};
 
 use super::unit::Unit;
-use super::{Version, Versions};
+use super::{About, Containerd, Engine, Examined, Watched, Wish, default_runtime};
+use crate::canary::{Bird, Came};
+use crate::check::Check;
+use crate::config::{self, Config, DOCKER_CONFIG};
+use crate::version::{Version, Versions};
 pub use command_line::CommandLine;
 pub use running::DefaultRuntime;
+
+/// In receipts, notes and checks.
+const NAME: &str = "docker";
 
 pub const UNIT: &str = "docker.service";
 
@@ -25,11 +39,64 @@ const PACKAGES: [&str; 3] = ["docker.io", "docker-ce", "moby-engine"];
 /// What snapd puts there for the snap of docker.
 const SNAP: &str = "/snap/docker/current";
 
-/// What dockerd reads when it is not told.
-pub const DEFAULT_CONFIG: &str = "/etc/docker/daemon.json";
-
 /// A thousand times what people write.
 const LIMIT: usize = 1 << 20;
+
+/// docker, as [`Engine`] asks of it.
+pub(super) struct Daemon;
+
+const ABOUT: About = About {
+    name: NAME,
+    unit: Some(UNIT),
+    program: Some(NAME),
+    names_programs_in: Some((&[], &[])),
+    // Those of the containerd that dockerd starts.
+    bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
+    reported: report::REPORTED,
+    command: Some(report::COMMAND),
+};
+
+impl Engine for Daemon {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
+        Some(&config.docker)
+    }
+
+    fn desired(&self, wish: &Wish<'_>) -> Desired {
+        let Some(wrapper) = wish.wrapper else { return Desired::default() };
+        let docker = &wish.engines.docker;
+        let of_file = |it: &Installed| {
+            default_runtime(&it.config, Format::Json, &["default-runtime"], &wish.config.docker.runtime)
+        };
+        let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
+        desired::actions(wish.config, docker, wrapper).used_by(&uses)
+    }
+
+    fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, docker: &Docker) -> Vec<PathBuf> {
+        let of_docker = |docker: &Installed| {
+            let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
+            [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
+        };
+        docker.installed.iter().flat_map(of_docker).collect()
+    }
+
+    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
+        let mut versions = Versions::new(root, None, BTreeMap::new());
+        let docker = Docker::read(root, &config.docker.config, &mut versions).installed;
+        docker.into_iter().flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
+    }
+
+    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+        doctor::check(examined, versions)
+    }
+
+    fn canary(&self, bird: &Bird<'_>) -> Came {
+        canary::try_it(bird)
+    }
+}
 
 /// What there is of docker on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,7 +178,7 @@ fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[S
     for reason in unread {
         notes.push(format!("{reason}: how docker.service starts dockerd is not fully known"));
     }
-    if let Some(named) = named.filter(|named| *named != config && config != Path::new(DEFAULT_CONFIG)) {
+    if let Some(named) = named.filter(|named| *named != config && config != Path::new(DOCKER_CONFIG)) {
         notes.push(format!(
             "docker.service starts dockerd with {}, which is edited, and not {}: see docker.config",
             named.display(),

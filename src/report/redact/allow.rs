@@ -2,7 +2,8 @@
 //! what it looks like, nobody can list.
 
 use super::is_secret;
-use super::keys::{ENVIRONMENT, FOLDERS, Keys, PROGRAMS};
+use super::keys::{ENVIRONMENT, FOLDERS, PROGRAMS};
+use crate::engines::{self, Keys};
 
 impl Keys {
     /// `place`: the tables that a key stands in, and the key.
@@ -74,9 +75,9 @@ pub(super) fn name(name: &str) -> String {
 /// A command line: the program, options by their names, and what is known of their values.
 pub(super) fn arguments(words: &[String]) -> Vec<String> {
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-    let known = PROGRAMS.iter().find(|(name, ..)| *name == program);
-    let (options, commands) =
-        known.map_or((&[][..], &[][..]), |(_, options, commands)| (*options, *commands));
+    let of_engines = engines::ALL.iter().filter_map(|engine| engine.about().command);
+    let known = PROGRAMS.iter().copied().chain(of_engines).find(|(name, ..)| *name == program);
+    let (options, commands) = known.map_or((&[][..], &[][..]), |(_, options, commands)| (options, commands));
     let mut option: Option<&str> = None;
     let mut said = Vec::with_capacity(words.len());
     for (at, word) in words.iter().enumerate() {

@@ -4,47 +4,20 @@ use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
 use super::allow::{arguments, is_of_environment, is_of_unit, name, removed, told, variable};
-use super::keys::{CDI, CONTAINERD, DOCKER, ENVIRONMENT, Keys, ROCWORKER, UNIT};
+use super::keys::{ENVIRONMENT, UNIT};
 use super::{Redacted, is_secret};
 use crate::engines::env_file::{self, EnvFile};
 use crate::engines::unit;
-
-/// How a configuration is written, and which keys of it are known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Format {
-    syntax: Syntax,
-    keys: &'static Keys,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Syntax {
-    Json,
-    Yaml,
-    Toml,
-    Env,
-    Unit,
-}
-
-impl Format {
-    pub(crate) const CONTAINERD: Self = Self { syntax: Syntax::Toml, keys: &CONTAINERD };
-    pub(crate) const DOCKER: Self = Self { syntax: Syntax::Json, keys: &DOCKER };
-    pub(crate) const CDI_JSON: Self = Self { syntax: Syntax::Json, keys: &CDI };
-    pub(crate) const CDI_YAML: Self = Self { syntax: Syntax::Yaml, keys: &CDI };
-    pub(crate) const CONFIG: Self = Self { syntax: Syntax::Yaml, keys: &ROCWORKER };
-    pub(crate) const POLICY: Self = Self { syntax: Syntax::Json, keys: &ROCWORKER };
-    pub(crate) const ENV: Self = Self { syntax: Syntax::Env, keys: &ENVIRONMENT };
-    pub(crate) const UNIT: Self = Self { syntax: Syntax::Unit, keys: &UNIT };
-}
+use crate::engines::{Format, Keys};
 
 pub(super) fn redacted(format: Format, text: &str) -> Redacted {
     let mut places = 0;
-    let keys = format.keys;
-    let written = match format.syntax {
-        Syntax::Json => json(keys, text, &mut places),
-        Syntax::Yaml => yaml(keys, text, &mut places),
-        Syntax::Toml => toml(keys, text, &mut places),
-        Syntax::Env => Some(env(keys, text, &mut places)),
-        Syntax::Unit => Some(of_unit(keys, text, &mut places)),
+    let written = match format {
+        Format::Json(keys) => json(keys, text, &mut places),
+        Format::Yaml(keys) => yaml(keys, text, &mut places),
+        Format::Toml(keys) => toml(keys, text, &mut places),
+        Format::Env => Some(env(&ENVIRONMENT, text, &mut places)),
+        Format::Unit => Some(of_unit(&UNIT, text, &mut places)),
     };
     match written {
         Some(text) => Redacted { text, places },

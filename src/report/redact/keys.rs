@@ -1,93 +1,14 @@
 //! The words of configurations that are known: for each program's files a table of its own. What a word means in one
 //! program's file, it does not mean in another's.
 
-/// Keys of one program's files.
-#[derive(Debug)]
-pub(crate) struct Keys {
-    /// The table that keys stand in, and the keys whose values stay where they are plain. Steps are parted by dots; `*` is
-    /// any one step, `**` alone any table. Lists are no steps.
-    pub(super) tables: &'static [(&'static str, &'static [&'static str])],
-    /// Whether a key of these may sound secret: `repositories.rocm.key` names a file of AMD's.
-    pub(super) may_sound_secret: bool,
-}
-
-const fn keys(tables: &'static [(&'static str, &'static [&'static str])]) -> Keys {
-    Keys { tables, may_sound_secret: false }
-}
-
-const RUNTIME: &[&str] = &[
-    "runtime_type",
-    "runtime_path",
-    "runtime_root",
-    "runtime_engine",
-    "snapshotter",
-    "sandbox_mode",
-    "sandboxer",
-    "base_runtime_spec",
-    "pod_annotations",
-    "container_annotations",
-];
-const RUNTIME_OPTIONS: &[&str] =
-    &["BinaryName", "CriuPath", "CriuImagePath", "CriuWorkPath", "Root", "ShimCgroup", "IoUid", "IoGid"];
-
-pub(super) const CONTAINERD: Keys = keys(&[
-    ("", &["version", "root", "state", "imports", "disabled_plugins", "required_plugins", "oom_score"]),
-    ("grpc", &["address", "uid", "gid"]),
-    ("ttrpc", &["address", "uid", "gid"]),
-    ("debug", &["address", "uid", "gid", "level", "format"]),
-    ("metrics", &["address"]),
-    ("cgroup", &["path"]),
-    ("proxy_plugins.*", &["type", "address"]),
-    (
-        "plugins.*",
-        &["enable_cdi", "cdi_spec_dirs", "sandbox_image", "snapshotter", "shim", "runtime", "runtime_root"],
-    ),
-    ("plugins.*.pinned_images", &["sandbox"]),
-    ("plugins.*.cni", &["bin_dir", "bin_dirs", "conf_dir", "max_conf_num"]),
-    ("plugins.*.registry", &["config_path"]),
-    ("plugins.*.registry.mirrors.*", &["endpoint"]),
-    ("plugins.*.containerd", &["default_runtime_name", "snapshotter"]),
-    ("plugins.*.containerd.default_runtime", RUNTIME),
-    ("plugins.*.containerd.default_runtime.options", RUNTIME_OPTIONS),
-    ("plugins.*.containerd.runtimes.*", RUNTIME),
-    ("plugins.*.containerd.runtimes.*.options", RUNTIME_OPTIONS),
-]);
-
-pub(super) const DOCKER: Keys = keys(&[
-    (
-        "",
-        &[
-            "default-runtime",
-            "cdi-spec-dirs",
-            "data-root",
-            "exec-root",
-            "exec-opts",
-            "log-driver",
-            "log-level",
-            "storage-driver",
-            "userns-remap",
-            "cgroup-parent",
-            "registry-mirrors",
-            "insecure-registries",
-            "http-proxy",
-            "https-proxy",
-            "no-proxy",
-            "group",
-            "hosts",
-            "containerd",
-        ],
-    ),
-    ("proxies", &["http-proxy", "https-proxy", "no-proxy"]),
-    ("runtimes.*", &["path", "runtimeType"]),
-    ("runtimes.*.options", RUNTIME_OPTIONS),
-]);
+use crate::engines::{Command, Keys, keys};
 
 const NODE: &[&str] =
     &["path", "hostPath", "type", "major", "minor", "fileMode", "permissions", "uid", "gid"];
 const MOUNT: &[&str] = &["hostPath", "containerPath", "options", "type"];
 const HOOK: &[&str] = &["hookName", "path", "timeout"];
 
-pub(super) const CDI: Keys = keys(&[
+pub(crate) const CDI: Keys = keys(&[
     ("", &["cdiVersion", "kind"]),
     ("devices", &["name"]),
     ("containerEdits", &["additionalGids"]),
@@ -101,7 +22,7 @@ pub(super) const CDI: Keys = keys(&[
 ]);
 
 /// rocworker's configuration, and the wrapper's policy: only of files in /etc/rocworker.
-pub(super) const ROCWORKER: Keys = Keys {
+pub(crate) const ROCWORKER: Keys = Keys {
     tables: &[(
         "**",
         &[
@@ -260,37 +181,12 @@ pub(super) const ENVIRONMENT: Keys = keys(&[(
     ],
 )]);
 
-/// A program by its name, its options whose values stay where they are plain, and its commands.
-pub(super) const PROGRAMS: &[(&str, &[&str], &[&str])] = &[
-    ("containerd", OF_CONTAINERD, &[]),
-    ("dockerd", OF_DOCKERD, &[]),
-    ("concourse", OF_CONCOURSE, &["worker", "web", "quickstart", "land-worker", "retire-worker"]),
+/// Programs beside engines'.
+pub(super) const PROGRAMS: &[Command] = &[
     ("rocworker", &["config"], &["serve", "boot", "apply"]),
     ("modprobe", &[], &["overlay"]),
     ("kill", &["s"], &[]),
 ];
-
-pub(super) const OF_CONTAINERD: &[&str] = &["config", "c", "log-level", "l", "address", "a", "root", "state"];
-
-pub(super) const OF_DOCKERD: &[&str] = &[
-    "config-file",
-    "log-level",
-    "l",
-    "default-runtime",
-    "add-runtime",
-    "feature",
-    "data-root",
-    "exec-root",
-    "containerd",
-    "H",
-    "host",
-    "cdi-spec-dir",
-    "storage-driver",
-    "log-driver",
-];
-
-pub(super) const OF_CONCOURSE: &[&str] =
-    &["work-dir", "runtime", "tag", "containerd-config", "containerd-bin", "baggageclaim-driver"];
 
 /// Folders of AMD's repositories; a mirror has the same.
 pub(super) const FOLDERS: &[&str] = &[

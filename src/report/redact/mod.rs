@@ -15,7 +15,8 @@ mod value;
 
 use root::Root;
 
-pub(crate) use configuration::Format;
+use crate::engines::Format;
+pub(super) use keys::{CDI, ROCWORKER};
 
 /// What stands in the place of what was removed.
 pub(crate) const MARK: &str = "[removed]";

@@ -1,4 +1,5 @@
-use super::{Format, Redacted, Redactor};
+use super::{CDI, ROCWORKER, Redacted, Redactor};
+use crate::engines::{self, Format};
 
 fn redactor() -> Redactor {
     Redactor::new(Some("build-7"))
@@ -82,7 +83,8 @@ proptest::proptest! {
     fn no_text_makes_it_fail_and_no_line_is_lost(text in "([-a-zA-Z0-9=:@/\"'\\[\\]{}| \\\\\n\u{e9}]|KEY=|://){0,80}") {
         let found = redactor().text(&text);
         proptest::prop_assert_eq!(found.text.matches('\n').count(), text.matches('\n').count());
-        for format in [Format::DOCKER, Format::CONFIG, Format::CONTAINERD, Format::ENV, Format::UNIT] {
+        let of_engines = engines::ALL.iter().flat_map(|engine| engine.about().reported).map(|it| it.format);
+        for format in of_engines.chain([Format::Json(&CDI), Format::Yaml(&ROCWORKER), Format::Env, Format::Unit]) {
             redactor().configuration(format, &text);
         }
     }

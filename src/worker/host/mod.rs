@@ -10,12 +10,12 @@ mod nodes;
 
 use reconcile::Desired;
 
+use crate::concern::Concern;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::render::{self, Templates};
-use crate::worker::concern::Concern;
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
 pub const GROUP: &str = "render";

@@ -10,11 +10,11 @@ use reconcile::command::Programs;
 use reconcile::{Action, Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::concourse::Concourse;
+use rocworker::engines::concourse::desired::{SHIM_FOLDER, SetUp, actions, set_up};
 use rocworker::engines::{Known, Told, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
-use rocworker::worker::concourse::{SHIM_FOLDER, SetUp, actions, set_up};
-use rocworker::worker::selection::select;
+use rocworker::selection::select;
 use root::Root;
 
 /// The charm's unit (fourdollars/concourse-ci-machine, lib/concourse_worker.py).
@@ -153,7 +153,7 @@ impl Machine {
         let facts = Facts::read(&Root::open(self.dir.path()).unwrap());
         let selection = select(&config, &facts).unwrap();
         let (concourse, templates) = (self.concourse(), Templates::built_in());
-        match set_up(&config, &selection, &concourse, &templates, Path::new(SHIM_FOLDER)) {
+        match set_up(&config, &selection, &concourse, &templates) {
             SetUp::No => "no",
             SetUp::Yes(_) => "yes",
             SetUp::Unknown => "unknown",

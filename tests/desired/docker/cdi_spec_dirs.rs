@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reconcile::Kind;
-use rocworker::worker::docker::actions;
+use rocworker::engines::docker::desired::actions;
 
 use crate::docker::{WRAPPER, applied, config, docker};
 

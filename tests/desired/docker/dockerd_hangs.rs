@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocworker::engines::InForce;
 use rocworker::engines::docker::DefaultRuntime;
-use rocworker::worker::way_back::way_back;
+use rocworker::engines::way_back::way_back;
 
 use super::{config, docker};
 

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use reconcile::{Action, Ask, Desired, Effect, Kind};
 use rocworker::config::Config;
+use rocworker::engines::docker::desired::actions;
 use rocworker::engines::docker::{CommandLine, Docker, Installed};
 use rocworker::engines::{Version, Versions};
-use rocworker::worker::docker::actions;
 use root::Root;
 
 const WRAPPER: &str = "/usr/bin/runc-amd-wrapper";

@@ -8,9 +8,9 @@ use edit::Format;
 use layout::Machine;
 use reconcile::{Action, Content, Desired, Kind};
 use rocworker::config::Config;
+use rocworker::engines::containerd::desired::actions;
 use rocworker::engines::{Containerd, Versions};
 use rocworker::render::Templates;
-use rocworker::worker::containerd::actions;
 use root::Root;
 use serde_json::Value;
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use layout::Machine;
 use rocworker::cdi;
+use rocworker::cdi::{Wanted, wanted};
 use rocworker::config::Config;
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
-use rocworker::worker::cdi::{Wanted, wanted};
-use rocworker::worker::selection::select;
+use rocworker::selection::select;
 use support::stage::Stage;
 
 /// Requests of every kind count; without one there is no GPU.

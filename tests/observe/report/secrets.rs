@@ -251,6 +251,10 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
             "{ \"default-runtime\": \"amd\",\n \"runtimes\": { \"amd\": { \"path\": \"/usr/bin/runc-amd-wrapper\", \"runtimeArgs\": [] } },\n \"features\": { \"cdi\": true }, \"registry-mirrors\": [\"https://mirror.example\"] }",
         ),
         (
+            "/etc/crio/crio.conf.d/10-crio.conf",
+            "[crio.runtime]\ndefault_runtime = \"crun\"\n\n[crio.runtime.runtimes.crun]\nruntime_path = \"/usr/libexec/crio/crun\"\n",
+        ),
+        (
             "/etc/default/concourse",
             "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux,gpu,gpu-type=amd\nCONCOURSE_WORK_DIR=/srv/w\n",
         ),
@@ -271,11 +275,23 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
     }
 }
 
-const TABLES: &str = include_str!("../../../src/report/redact/keys.rs");
+/// Where tables of words are, and how their names begin here.
+const TABLES: [(&str, &str); 5] = [
+    ("", include_str!("../../../src/report/redact/keys.rs")),
+    ("CONTAINERD_", include_str!("../../../src/engines/containerd/report.rs")),
+    ("DOCKER_", include_str!("../../../src/engines/docker/report.rs")),
+    ("CONCOURSE_", include_str!("../../../src/engines/concourse/report.rs")),
+    ("CRIO_", include_str!("../../../src/engines/crio/report.rs")),
+];
 
 /// The words of the tables whose name begins so.
 fn words(table: &str) -> BTreeSet<&'static str> {
-    let tables = TABLES.split("pub(super) const ").skip(1).filter(|it| it.starts_with(table));
+    let of_file = |(begin, text): &(&str, &'static str)| {
+        let tables = text.split("\nconst ").flat_map(|it| it.split("\npub(super) const "));
+        let tables = tables.flat_map(|it| it.split("\npub(crate) const ")).skip(1);
+        tables.filter(|it| format!("{begin}{it}").starts_with(table)).collect::<Vec<_>>()
+    };
+    let tables = TABLES.iter().flat_map(of_file);
     let code = tables.flat_map(|it| it.lines().filter(|line| !line.trim().starts_with("//")));
     code.flat_map(|line| line.split('"').skip(1).step_by(2)).flat_map(|word| word.split('.')).collect()
 }
@@ -297,18 +313,19 @@ fn a_known_word_in_the_file_of_another_program_or_in_a_table_of_the_users_keeps_
         keys.iter().map(|key| format!("{begin}{key}{end}\n")).collect::<String>()
     };
     let variables = strangers("ENVIRONMENT");
-    let mut docker = object(&strangers("DOCKER"));
+    let mut docker = object(&strangers("DOCKER_KEYS"));
     docker["log-opts"] = object(&everything);
     docker["features"] = object(&everything);
     let mut cdi = object(&strangers("CDI"));
     cdi["annotations"] = object(&everything);
     let containerd = format!(
         "{}[plugins.x.registry.configs.r.tls]\n{}[plugins.x.registry.configs.r.header]\n{}[stream_processors.x]\n{}",
-        toml(&strangers("CONTAINERD")),
+        toml(&strangers("CONTAINERD_KEYS")),
         toml(&everything),
         toml(&everything),
         toml(&everything)
     );
+    let crio = format!("{}[crio.runtime.workloads.x]\n{}", toml(&strangers("CRIO_KEYS")), toml(&everything));
     let env = lines(&variables, "", "=zqx");
     let mut unit = format!(
         "[Service]\n{}{}{}",
@@ -323,9 +340,10 @@ fn a_known_word_in_the_file_of_another_program_or_in_a_table_of_the_users_keeps_
         }
     }
     for (program, table) in [
-        ("/usr/bin/dockerd", "OF_DOCKERD"),
-        ("/usr/bin/containerd", "OF_CONTAINERD"),
-        ("/x/concourse worker", "OF_CONCOURSE"),
+        ("/usr/bin/dockerd", "DOCKER_OPTIONS"),
+        ("/usr/bin/containerd", "CONTAINERD_OPTIONS"),
+        ("/x/concourse worker", "CONCOURSE_OPTIONS"),
+        ("/usr/bin/crio", "CRIO_OPTIONS"),
     ] {
         unit += &lines(&strangers(table), &format!("ExecStart={program} --"), " zqx");
     }
@@ -333,6 +351,7 @@ fn a_known_word_in_the_file_of_another_program_or_in_a_table_of_the_users_keeps_
         ("etc/default/concourse", env),
         ("etc/docker/daemon.json", docker.to_string()),
         ("etc/containerd/config.toml", containerd),
+        ("etc/crio/crio.conf", crio),
         ("etc/cdi/a.json", cdi.to_string()),
         ("etc/cdi/a.yaml", cdi.to_string()),
         ("etc/systemd/system/docker.service.d/a.conf", unit),

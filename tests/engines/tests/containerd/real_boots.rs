@@ -11,9 +11,9 @@ use engines::engine::{ALL, CONTAINERD_2_1};
 use engines::look;
 use engines::machine::{ASKED, seen_on_demo};
 use rocworker::config::Config;
+use rocworker::engines::containerd::desired::actions;
 use rocworker::engines::{self as facts, Versions};
 use rocworker::render::Templates;
-use rocworker::worker::containerd::actions;
 use root::Root;
 
 #[test]

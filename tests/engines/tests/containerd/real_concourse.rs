@@ -17,12 +17,12 @@ use layout::Machine;
 use reconcile::{Content, Desired, Kind};
 use rocworker::config::Config;
 use rocworker::engines::Version;
+use rocworker::engines::concourse::desired::{SHIM_FOLDER, actions};
 use rocworker::engines::concourse::{self, Charm, Concourse, Flags, Worker};
 use rocworker::engines::env_file::EnvFile;
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
-use rocworker::worker::concourse::{SHIM_FOLDER, actions};
-use rocworker::worker::selection::select;
+use rocworker::selection::select;
 
 /// What Concourse 7.8 writes into its work folder for containerd 1.x (worker/workercmd/containerd.go).
 const DEFAULT_2: &str = "

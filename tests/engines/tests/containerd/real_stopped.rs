@@ -8,8 +8,8 @@ use engines::engine::ALL;
 use engines::machine::ASKED;
 use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Work};
 use rocworker::config::Config;
+use rocworker::engines::way_back::way_back;
 use rocworker::engines::{Docker, InForce};
-use rocworker::worker::way_back::way_back;
 use root::{Attributes, Root};
 
 /// Beneath the stage, which is this test's Root.

@@ -15,8 +15,8 @@ use layout::Machine;
 use reconcile::Kind;
 use rocworker::config::Config;
 use rocworker::engines::Version;
+use rocworker::engines::docker::desired::actions;
 use rocworker::engines::docker::{self, CommandLine, Installed};
-use rocworker::worker::docker::actions;
 use serde_json::{Value, json};
 
 struct Docker(Dockerd);

@@ -1,0 +1,124 @@
+//! What the CDI spec should say: kind `amd.com/gpu`, one device a GPU, aliases, and `all`.
+//!
+//! A node is given with its path, mode, group and permissions, and without type and number: the engine then takes
+//! them from the node itself, and /dev/kfd's major changes from boot to boot.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use amdgpu::{DeviceNode, Gpu, Machine};
+use serde::Serialize;
+
+use crate::config::{Config, NamedBy};
+use crate::selection::{Selection, is_off};
+
+/// The kind under which engines know AMD's GPUs; a second spec of the same kind voids both.
+pub const KIND: &str = "amd.com/gpu";
+
+/// The lowest version that the content needs: names that begin with a digit. podman 4.3 and containerd 1.7.0
+/// refuse a higher one.
+const VERSION: &str = "0.5.0";
+
+/// The spec, before it is rendered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Spec {
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub devices: Vec<Device>,
+    /// What every device needs: /dev/kfd.
+    pub common: Vec<Node>,
+}
+
+/// A name, and the nodes that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Device {
+    pub name: String,
+    pub nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Node {
+    pub path: String,
+    /// Permission bits of the node itself. Always written: without it some engines make nodes of mode 000.
+    pub mode: u32,
+    /// The node's own group. Always written: docker makes a node that names none root's alone.
+    pub gid: u32,
+}
+
+/// What engines should be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    Spec(Spec),
+    /// The configuration leaves AMD's GPUs alone.
+    Off,
+    /// A container can be given none of the GPUs that the configuration means; a spec without devices is not
+    /// valid.
+    NoGpu,
+}
+
+/// What engines should be told of the selected GPUs.
+#[must_use]
+pub fn wanted(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Wanted {
+    match spec(config, selection, machine) {
+        _ if is_off(config) => Wanted::Off,
+        Some(spec) => Wanted::Spec(spec),
+        None => Wanted::NoGpu,
+    }
+}
+
+fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option<Spec> {
+    let kfd = node(&machine.kfd.node)?;
+    if selection.gpus.is_empty() {
+        return None;
+    }
+    let mut devices = Vec::new();
+    if config.cdi.names.contains(&NamedBy::Index) {
+        devices.extend(
+            selection
+                .gpus
+                .iter()
+                .filter_map(|gpu| Some(Device { name: gpu.index?.to_string(), nodes: nodes(gpu) })),
+        );
+    }
+    devices.push(Device {
+        name: "all".to_owned(),
+        nodes: selection.gpus.iter().copied().flat_map(nodes).collect(),
+    });
+    if config.cdi.names.contains(&NamedBy::Uuid) {
+        devices.extend(
+            selection.gpus.iter().filter_map(|gpu| {
+                Some(Device { name: gpu.uuid.as_ref().ok()?.to_string(), nodes: nodes(gpu) })
+            }),
+        );
+    }
+    if config.cdi.names.contains(&NamedBy::Pci) {
+        devices.extend(cards(selection));
+    }
+    Some(Spec { version: VERSION, kind: KIND, devices, common: vec![kfd] })
+}
+
+/// Each card by its PCI address, with all its partitions that are selected.
+fn cards(selection: &Selection<'_>) -> Vec<Device> {
+    let mut cards = BTreeMap::<_, Vec<Node>>::new();
+    for gpu in &selection.gpus {
+        if let Some(address) = gpu.pci {
+            cards.entry(address).or_default().extend(nodes(gpu));
+        }
+    }
+    cards.into_iter().map(|(address, nodes)| Device { name: address.to_string(), nodes }).collect()
+}
+
+/// Card and render node; a card node that is not real is left out, since compute needs the render node alone.
+#[must_use]
+pub fn nodes(gpu: &Gpu) -> Vec<Node> {
+    [&gpu.card, &gpu.render].into_iter().flatten().filter_map(node).collect()
+}
+
+fn node(node: &DeviceNode) -> Option<Node> {
+    let meta = node.state.as_ref().ok()?;
+    Some(Node { path: text(&node.path)?, mode: meta.mode & 0o777, gid: meta.gid })
+}
+
+fn text(path: &Path) -> Option<String> {
+    path.to_str().map(str::to_owned)
+}

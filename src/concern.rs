@@ -1,0 +1,34 @@
+/// Whose part of what should be something is. A receipt remembers it of each entry by its name, so that what is there of
+/// a concern stays while nobody can tell what should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    Host,
+    /// The unit that runs at each start, before engines do.
+    Boot,
+    /// The unit that runs all the time.
+    Daemon,
+    /// AMD's packages, and the repositories that they come from.
+    Packages,
+    /// The wrapper's program, where no package has put it.
+    Wrapper,
+    /// Apart from the program: it stays as it is where nobody can tell whether this is a worker.
+    Policy,
+    Docker,
+    Concourse,
+}
+
+impl AsRef<str> for Concern {
+    /// As receipts have it: a name stays what it is.
+    fn as_ref(&self) -> &str {
+        match self {
+            Self::Host => "host",
+            Self::Boot => "boot",
+            Self::Daemon => "daemon",
+            Self::Packages => "packages",
+            Self::Wrapper => "wrapper",
+            Self::Policy => "policy",
+            Self::Docker => "docker",
+            Self::Concourse => "concourse",
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How the containerd that the worker starts comes to run the wrapper as its runc.
+//!
+//! containerd from 2.0 is told by its configuration: the shims get a PATH that begins with a folder in which the
+//! wrapper is `runc`. Older ones have no such key, and a configuration that somebody wrote is not copied, which would
+//! shadow what they change in it later: there containerd itself is started with that PATH, by a launcher, and its
+//! shims inherit it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use toml_edit::{DocumentMut, Item};
+
+use super::super::{CONFIG_VARIABLE, Worker};
+use crate::render::{self, Templates};
+use crate::version::Version;
+
+/// The first containerd whose shims can be given an environment.
+const WITH_SHIM_ENVIRONMENT: Version = Version { major: 2, minor: 0, patch: 0 };
+/// The first whose configuration is of version 4.
+const WITH_VERSION_4: Version = Version { major: 2, minor: 3, patch: 0 };
+/// The first Concourse that runs containerd unless told otherwise (concourse/concourse#9372); before, guardian.
+const WITH_CONTAINERD: Version = Version { major: 8, minor: 0, patch: 0 };
+
+/// What Concourse gives its containerd (worker/workercmd/containerd.go) in 7.14 to 8.1.
+const DEFAULT_3: &str = include_str!("../../../../templates/concourse/default-3.toml");
+/// And from 8.2: what concourse/concourse#9562 says of it, snapshotters, CRI and sandboxes. Without the snapshotters
+/// overlayfs and native: containerd 2.1 does not work without any, and a plugin that is loaded does no harm.
+const DEFAULT_4: &str = include_str!("../../../../templates/concourse/default-4.toml");
+
+/// What is said where [`DEFAULT_4`] is used.
+pub(super) const INCOMPLETE: &str = "the worker has not yet written its own containerd.toml, so that rocworker's is \
+    made of what is known of Concourse 8.2's: 13 of the 18 plugins that it disables are disabled";
+
+const MANAGER: &str = "io.containerd.shim.v1.manager";
+
+/// One of the ways, with the text of the file that it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    /// containerd's configuration gives the shims a PATH. `built_in`: the version of the default of ours that it is
+    /// made of; `None`: of the one that the worker wrote.
+    Shims { text: String, built_in: Option<i64> },
+    /// A program that starts containerd with a PATH.
+    Launcher { text: String },
+    /// The worker's own configuration of containerd names our folder: somebody has put it there.
+    AlreadySo,
+}
+
+/// Why there is no way, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// The worker is so that its containers cannot be given GPUs.
+    Known(String),
+    /// It cannot be told how the worker runs, or what should be written for it: no reason to take back what works.
+    Unknown(String),
+}
+
+impl Way {
+    /// The way for this worker.
+    ///
+    /// # Errors
+    /// Why its containers cannot be given GPUs, or why that cannot be told.
+    pub(super) fn of(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Self, Hindrance> {
+        runs_containerd(worker)?;
+        if let Some((path, text)) = &worker.own_config {
+            let text = text.as_deref().map_err(|problem| {
+                Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
+            })?;
+            return of_own_config(templates, worker, path, text, shim);
+        }
+        if let (true, Err(reason)) = (worker.was_given_config, &worker.containerd.version) {
+            // Another way only because nobody tells the version this time would restart the worker twice.
+            return Err(Hindrance::Unknown(format!(
+                "the version of the worker's containerd is not known now ({reason}), and it was 2.0 or later when \
+                 {CONFIG_VARIABLE} was set: that stays"
+            )));
+        }
+        if worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_SHIM_ENVIRONMENT)
+            && let Some(way) = shims(templates, worker, shim).map_err(Hindrance::Unknown)?
+        {
+            return Ok(way);
+        }
+        launcher(templates, worker, shim)
+    }
+}
+
+/// Whether containerd is what runs the worker's containers; a worker with another runtime does not start with any
+/// variable for containerd.
+fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
+    let file = worker.settings_file.as_deref().unwrap_or(Path::new("/etc/default/concourse"));
+    let remedy = format!("set CONCOURSE_RUNTIME=containerd in {}", file.display());
+    let nothing = "so that its containers get no GPU and it no tag of one";
+    let said = worker.flags.runtime.as_ref().or_else(|| worker.environment.get("CONCOURSE_RUNTIME"));
+    match (said.map(String::as_str).filter(|name| !name.is_empty()), &worker.version) {
+        (Some("containerd"), _) => Ok(()),
+        (Some(other), _) => Err(Hindrance::Known(format!(
+            "the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"
+        ))),
+        (None, Ok(version)) if *version >= WITH_CONTAINERD => Ok(()),
+        // One of these may say it.
+        (None, Ok(_)) if !worker.unfollowed.is_empty() => Err(Hindrance::Unknown(format!(
+            "{}: whether the worker runs containerd or guardian is not known, and nothing is changed: {remedy}",
+            worker.unfollowed.join("; ")
+        ))),
+        (None, Ok(version)) => Err(Hindrance::Known(format!(
+            "the worker runs guardian, which Concourse {version} does unless told otherwise and which the wrapper cannot \
+             serve, {nothing}: {remedy}"
+        ))),
+        (None, Err(reason)) => Err(Hindrance::Unknown(format!(
+            "whether the worker runs containerd or guardian is not known ({reason}; no file of Concourse's tells its \
+             version), and nothing is changed: {remedy}"
+        ))),
+    }
+}
+
+/// A configuration that somebody gave the worker stays as it is.
+fn of_own_config(
+    templates: &Templates,
+    worker: &Worker,
+    path: &Path,
+    text: &str,
+    shim: &Path,
+) -> Result<Way, Hindrance> {
+    match shim_path(text) {
+        Some(shims) if shims.split(':').next().is_some_and(|first| Path::new(first) == shim) => {
+            Ok(Way::AlreadySo)
+        }
+        // It comes after what the shims inherit, and wins over the launcher's.
+        Some(shims) => Err(Hindrance::Known(format!(
+            "{} gives containerd's shims PATH={shims}, on which runc is not rocworker's wrapper: begin it with {}:",
+            path.display(),
+            shim.display()
+        ))),
+        None => launcher(templates, worker, shim),
+    }
+}
+
+/// The PATH that a configuration gives the shims; of a text that containerd cannot read either, none.
+fn shim_path(text: &str) -> Option<String> {
+    let document: DocumentMut = text.parse().ok()?;
+    let env = document.get("plugins")?.get(MANAGER)?.get("env")?.as_array()?;
+    let paths = env.iter().filter_map(|word| word.as_str()?.strip_prefix("PATH="));
+    paths.last().map(str::to_owned)
+}
+
+/// What the worker would give its containerd, and the PATH; `None` where that has a section of this plugin already.
+fn shims(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Option<Way>, String> {
+    #[derive(Serialize)]
+    struct Context<'a> {
+        default: &'a str,
+        path: String,
+    }
+    let is_4 = worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_VERSION_4);
+    let written = worker.written_config.as_deref().filter(|text| {
+        let version = version(text);
+        // What an earlier release wrote is out of date; a later one may have gone on.
+        if is_4 { version >= Some(4) } else { version == Some(3) }
+    });
+    let built_in = if is_4 { (DEFAULT_4, 4) } else { (DEFAULT_3, 3) };
+    let (default, built_in) = written.map_or((built_in.0, Some(built_in.1)), |text| (text, None));
+    let meant: DocumentMut =
+        default.parse().map_err(|error| format!("the worker's own containerd.toml is not TOML: {error}"))?;
+    if meant.get("plugins").is_some_and(|plugins| plugins.get(MANAGER).is_some()) {
+        return Ok(None);
+    }
+    let path = format!("{}:{}", shim.display(), worker.path());
+    let context = Context { default: default.trim_matches('\n'), path: format!("PATH={path}") };
+    let text = templates.render(render::CONCOURSE_CONTAINERD, context).map_err(|error| error.to_string())?;
+    check(templates, &text, &meant, &path)?;
+    Ok(Some(Way::Shims { text, built_in }))
+}
+
+/// Holds what came out of the template against what it was made of.
+fn check(templates: &Templates, text: &str, meant: &DocumentMut, path: &str) -> Result<(), String> {
+    let wrong = |problem: String| format!("{}: {problem}", templates.place(render::CONCOURSE_CONTAINERD));
+    let document: DocumentMut = text.parse().map_err(|error| wrong(format!("it gives no TOML: {error}")))?;
+    if shim_path(text).as_deref() != Some(path) {
+        return Err(wrong("it does not give the shims the PATH that it was asked for".to_owned()));
+    }
+    let lost = meant.iter().find(|(key, item)| *key != "plugins" && !same(document.get(key), item));
+    lost.map_or(Ok(()), |(key, _)| Err(wrong(format!("it loses {key} of Concourse's own configuration"))))
+}
+
+/// The same value, whatever is around it.
+fn same(item: Option<&Item>, other: &Item) -> bool {
+    let bare = |item: &Item| item.to_string().split_whitespace().collect::<String>();
+    item.is_some_and(|item| bare(item) == bare(other))
+}
+
+fn version(text: &str) -> Option<i64> {
+    text.parse::<DocumentMut>().ok()?.get("version")?.as_integer()
+}
+
+fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, Hindrance> {
+    #[derive(Serialize)]
+    struct Context {
+        shim: String,
+        containerd: String,
+    }
+    if let Some(program) = &worker.flags.containerd_bin {
+        return Err(Hindrance::Known(format!(
+            "{} says --containerd-bin {program}, which wins over CONCOURSE_CONTAINERD_BIN, so that its containers get \
+             no GPU: set that variable in its place",
+            worker.unit.display()
+        )));
+    }
+    let Some(program) = &worker.containerd.program else {
+        let reason = worker.containerd.version.as_ref().err().map_or("", String::as_str);
+        return Err(Hindrance::Unknown(format!(
+            "the worker's containerd is not found ({reason}): nothing is changed until it is there"
+        )));
+    };
+    let quoted =
+        |path: &Path| path.to_str().filter(|text| !text.contains('\'')).map(|text| format!("'{text}'"));
+    let odd = || Hindrance::Known("a path with an apostrophe cannot stand in the launcher".to_owned());
+    let context =
+        Context { shim: quoted(shim).ok_or_else(odd)?, containerd: quoted(program).ok_or_else(odd)? };
+    let text = templates
+        .render(render::CONCOURSE_LAUNCHER, context)
+        .map_err(|error| Hindrance::Unknown(error.to_string()))?;
+    Ok(Way::Launcher { text })
+}

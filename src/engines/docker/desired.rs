@@ -1,0 +1,268 @@
+//! What docker should be told: our runtime, and CDI where it knows of it and is not told already. Its default runtime
+//! is never changed.
+
+use std::path::Path;
+
+use edit::{Edit, Format, Key, Set};
+use reconcile::{Action, Ask, Desired, Effect, Stage};
+use serde_json::{Value, json};
+
+use super::{CommandLine, Docker, Installed, NAME, UNIT};
+use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
+use crate::config::{Config, Configure, Restart, Sharing};
+use crate::program::is_ours;
+use crate::selection::is_off;
+use crate::version::Version;
+
+const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
+    it is not restarted unless restart is now; systemctl restart docker does it";
+
+const NEVER_IDLE: &str = "wrapper.idle-grace-s does not end docker's containers, since their first process may be the \
+    work: each keeps its GPUs until it ends";
+
+/// The first release with `features.cdi` (moby#47087).
+pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
+/// The first release in which CDI is on unless it is switched off (moby#49963).
+const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
+
+/// What docker should be told, and what a person should know of it. `wrapper`: the program that runs containers.
+#[must_use]
+pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
+    let mut desired = Desired::default();
+    if config.docker.configure == Configure::Never || is_off(config) {
+        return desired;
+    }
+    if docker.is_snap {
+        desired.note(
+            NAME,
+            "docker is there as a snap, whose files are snapd's: it is left alone, and reads /etc/cdi only as far as \
+             its confinement lets it",
+        );
+    }
+    let Some(installed) = &docker.installed else { return desired };
+    match &installed.text {
+        Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
+        Err(reason) => desired.problem(NAME, reason),
+    }
+    desired.of_or_undecided(NAME)
+}
+
+fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {
+    for note in &docker.notes {
+        desired.note(NAME, note.as_str());
+    }
+    let file = docker.config.display();
+    let known = text.trim_start_matches('\u{feff}').trim();
+    let known: Value = match serde_json::from_str(known) {
+        Ok(known) => known,
+        // Not to be read, and yet not refused by what would edit it: what somebody decided in it must not be passed over.
+        Err(error) if !known.is_empty() && is_editable(text) => {
+            desired.problem(
+                NAME,
+                format!("{file}: {error}; docker is left as it is: correct that, then apply again"),
+            );
+            return;
+        }
+        // What is not JSON is refused below, with its line.
+        Err(_) => Value::Null,
+    };
+    let runtime = runtime(config, &known, wrapper).unwrap_or_else(|problem| {
+        desired.problem(NAME, format!("{file}: {problem}"));
+        None
+    });
+    let cdi = match &docker.version {
+        Ok(version) => cdi(config, docker, *version, &known),
+        Err(reason) => {
+            desired.problem(
+                NAME,
+                format!("which docker this is cannot be told, and CDI is left as it is: {reason}"),
+            );
+            // What is there as we would set it may be ours, and is not taken out for that.
+            let keys = cdi(config, docker, CDI, &known).unwrap_or_default();
+            Ok(keys.into_iter().filter(|key| is_set(key, &known)).collect())
+        }
+    };
+    let cdi = cdi.unwrap_or_else(|problem| {
+        desired.problem(NAME, problem);
+        Vec::new()
+    });
+    if docker.version.as_ref().is_ok_and(|version| *version < CDI) {
+        let version = docker.version.as_ref().map_or_else(String::clone, ToString::to_string);
+        let name = &config.docker.runtime;
+        desired.note(
+            NAME,
+            format!(
+                "docker {version} knows no CDI (it came with {CDI}): containers get GPUs by --runtime {name} and \
+                 AMD_VISIBLE_DEVICES alone"
+            ),
+        );
+    }
+    if config.wrapper.sharing == Sharing::Exclusive && config.wrapper.idle_grace_s.is_some() {
+        desired.note(NAME, NEVER_IDLE);
+    }
+    let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
+    let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let edit = Edit::new(Format::Json, keys);
+    if let Err(fault) = edit.apply(text) {
+        return desired.problem(NAME, format!("{file}: {fault}: docker is left as it is"));
+    }
+    let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
+    let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
+    if docker.unit.is_some() {
+        if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
+            desired.note(NAME, WAITS);
+        }
+        let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
+        // CDI that came earlier leaves with the rest.
+        action = action.taken_back_with(effects(has_cdi));
+        action.effects = effects(is_cdi_new);
+    } else {
+        desired.note(
+            NAME,
+            format!(
+                "there is no {UNIT} to reload: whoever starts dockerd has to send it SIGHUP after a change of {file}"
+            ),
+        );
+    }
+    desired.push(action);
+}
+
+/// What it takes for docker to begin anew, by what its file says now.
+pub(in crate::engines) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
+    let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
+    let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
+    // Of a file that cannot be read nobody knows that containers outlive dockerd.
+    start(config, &known.unwrap_or(Value::Null))
+}
+
+/// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
+/// told to leave them alive.
+fn start(config: &Config, known: &Value) -> Vec<Effect> {
+    let unit = UNIT.to_owned();
+    if config.restart == Restart::Now {
+        return vec![Effect::Restart { unit, drain: None }];
+    }
+    // The runtime at once; what waits for the start stays owed, and is told, until there was one.
+    vec![reload(), Effect::NextStart { unit, ask: outlived(known).then(ask) }]
+}
+
+/// What it takes for another unit to begin anew with which docker.service does.
+pub(in crate::engines) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
+    let of_other = |effect| match effect {
+        Effect::Restart { drain, .. } => Some(Effect::Restart { unit: unit.to_owned(), drain }),
+        Effect::NextStart { ask, .. } => Some(Effect::NextStart { unit: unit.to_owned(), ask }),
+        _ => None,
+    };
+    start_now(config, docker).into_iter().filter_map(of_other).collect()
+}
+
+/// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
+fn outlived(known: &Value) -> bool {
+    known.get("live-restore") == Some(&Value::Bool(true))
+}
+
+/// The daemon of docker.service, whatever a context or DOCKER_HOST says.
+fn ask() -> Ask {
+    let argv = ["docker", "--host", "unix:///run/docker.sock", "info", "--format", "{{.LiveRestoreEnabled}}"];
+    Ask { argv: argv.map(str::to_owned).to_vec(), yes: "true".to_owned() }
+}
+
+fn reload() -> Effect {
+    Effect::Reload { unit: UNIT.to_owned() }
+}
+
+/// Our runtime; none where the name is somebody else's.
+fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>, String> {
+    let name = &config.docker.runtime;
+    let path = wrapper.to_str().ok_or_else(|| format!("{} is no text", wrapper.display()))?;
+    match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
+        // It runs nothing: ours, that somebody has taken the program out of, if the receipt knows it.
+        Some(Value::Object(entry)) if runs_nothing(entry) => {}
+        Some(entry) => {
+            let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
+            return Err(format!(
+                "the runtime {name} is somebody else's ({other}) and is left alone: choose another name for ours with \
+                 docker.runtime"
+            ));
+        }
+    }
+    // Arguments that somebody gave it stay as long as it does.
+    let set = Set::Entry {
+        value: json!({ "path": path }),
+        identity: "path".to_owned(),
+        instead: vec!["runtimeType".to_owned()],
+    };
+    Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set }))
+}
+
+fn is_editable(text: &str) -> bool {
+    let key = Key { path: vec!["runtimes".to_owned()], set: Set::Needed(json!({})) };
+    Edit::new(Format::Json, vec![key]).apply(text).is_ok()
+}
+
+fn runs_nothing(entry: &serde_json::Map<String, Value>) -> bool {
+    let is_empty = |key: &str| entry.get(key).is_none_or(|it| it.is_null() || it.as_str() == Some(""));
+    is_empty("path") && is_empty("runtimeType")
+}
+
+fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {
+    program.and_then(Value::as_str).is_some_and(|program| program == wrapper || is_ours(program))
+}
+
+/// What has to be written for CDI in this release.
+fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> Result<Vec<Key>, String> {
+    let (file, flags) = (docker.config.display(), docker.unit.as_ref());
+    let has = |option| flags.is_some_and(|flags: &CommandLine| flags.has(option));
+    if version < CDI {
+        return Ok(Vec::new());
+    }
+    // Ours is true, so that false is somebody's decision.
+    if known.pointer("/features/cdi") == Some(&Value::Bool(false)) {
+        return Err(format!(
+            "{file}: features.cdi is false: docker finds no GPU by --device until it is taken out"
+        ));
+    }
+    if known.get("cdi-spec-dirs") == Some(&json!([""])) {
+        return Err(format!(
+            "{file}: cdi-spec-dirs names no folder, which switches CDI off: docker finds no GPU by --device until it is \
+             taken out"
+        ));
+    }
+    let mut keys = Vec::new();
+    if version < CDI_BY_DEFAULT {
+        if has("feature") {
+            return Err(format!(
+                "{UNIT} has --feature, beside which {file} may have no features: add --feature cdi there"
+            ));
+        }
+        keys.push(Key { path: vec!["features".to_owned(), "cdi".to_owned()], set: Set::Value(json!(true)) });
+    }
+    let folder = config.cdi.path.parent().and_then(Path::to_str).unwrap_or_default();
+    if !SPEC_FOLDERS.contains(&folder) {
+        if has("cdi-spec-dir") {
+            return Err(format!(
+                "{UNIT} has --cdi-spec-dir, beside which {file} may have no cdi-spec-dirs: add --cdi-spec-dir {folder} \
+                 there"
+            ));
+        }
+        let set = Set::Beside { member: json!(folder), default: SPEC_FOLDERS.map(Value::from).to_vec() };
+        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set });
+    }
+    Ok(keys)
+}
+
+fn is_set(key: &Key, known: &Value) -> bool {
+    let held = key.path.iter().try_fold(known, |value, part| value.get(part));
+    match &key.set {
+        Set::Value(value) => held == Some(value),
+        Set::Member(member) | Set::Beside { member, .. } => {
+            held.and_then(Value::as_array).is_some_and(|list| list.contains(member))
+        }
+        Set::Entry { .. } | Set::Needed(_) => held.is_some(),
+    }
+}

@@ -1,0 +1,52 @@
+//! What a report takes of an engine's configuration, and which words of it may be told.
+
+/// A file that a report takes.
+pub(crate) struct Reported {
+    /// A file, or with an extension a folder.
+    pub(crate) path: &'static str,
+    pub(crate) extension: Option<&'static str>,
+    pub(crate) format: Format,
+}
+
+impl Reported {
+    pub(crate) const fn file(path: &'static str, format: Format) -> Self {
+        Self { path, extension: None, format }
+    }
+
+    /// The files of a folder that end so.
+    pub(crate) const fn folder(path: &'static str, extension: &'static str, format: Format) -> Self {
+        Self { path, extension: Some(extension), format }
+    }
+}
+
+/// How a configuration is written, and which keys of it are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Format {
+    Json(&'static Keys),
+    Yaml(&'static Keys),
+    Toml(&'static Keys),
+    /// An environment file.
+    Env,
+    Unit,
+}
+
+/// Keys of one program's files.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// The table that keys stand in, and the keys whose values stay where they are plain. Steps are parted by dots; `*` is
+    /// any one step, `**` alone any table. Lists are no steps.
+    pub(crate) tables: &'static [(&'static str, &'static [&'static str])],
+    /// Whether a key of these may sound secret: `repositories.rocm.key` names a file of AMD's.
+    pub(crate) may_sound_secret: bool,
+}
+
+pub(crate) const fn keys(tables: &'static [(&'static str, &'static [&'static str])]) -> Keys {
+    Keys { tables, may_sound_secret: false }
+}
+
+/// A program by its name, its options whose values stay where they are plain, and its commands.
+pub(crate) type Command = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// Options of runc's shim, wherever an engine names them.
+pub(crate) const RUNTIME_OPTIONS: &[&str] =
+    &["BinaryName", "CriuPath", "CriuImagePath", "CriuWorkPath", "Root", "ShimCgroup", "IoUid", "IoGid"];
