@@ -32,6 +32,6 @@ pub mod printable;
 pub mod program;
 pub mod render;
 pub mod report;
-pub mod setup;
+pub mod run;
 pub mod task_check;
 pub mod worker;

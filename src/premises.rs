@@ -40,7 +40,7 @@ pub struct Premises {
     pub concourse: Concourse,
     /// What of the engines' configuration counts now.
     pub in_force: InForce,
-    /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
+    /// What decides about the kernel driver, where the configuration asks for one: [`crate::run::Run`] asks apt.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
     pub packages: Option<Packages>,

@@ -6,7 +6,7 @@ use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
-use crate::setup::{Applied, Saved};
+use crate::run::{Applied, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
 const LIMIT: usize = 64 << 20;
@@ -15,13 +15,13 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_setup(&config, |setup| Ok(setup.rehearse(saved.as_ref())?))?;
+        let planned = session.with_run(&config, |run| Ok(run.rehearse(saved.as_ref())?))?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
     let mut shown_so_far = Shown::new(session);
-    let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
+    let applied = session.with_run(&config, |run| {
+        Ok(run.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
     })?;
     shown_so_far.end()?;
     session.format.print(&applied, || shown(session, &applied))?;

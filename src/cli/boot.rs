@@ -4,7 +4,7 @@ use super::output::{WARN, styled};
 use super::progress::Shown;
 use super::session::Session;
 use crate::printable::printable;
-use crate::setup::{Booted, named};
+use crate::run::{Booted, named};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_of_last_apply() {
@@ -14,7 +14,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let wait_s = config.boot.wait_s;
     let mut shown_so_far = Shown::new(session);
     let booted =
-        session.with_setup(&config, |setup| Ok(setup.boot(&mut |progress| shown_so_far.hear(progress))?))?;
+        session.with_run(&config, |run| Ok(run.boot(&mut |progress| shown_so_far.hear(progress))?))?;
     shown_so_far.end()?;
     session.format.print(&booted, || shown(session, &booted))?;
     if !booted.missing.is_empty() {
@@ -32,8 +32,8 @@ fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Res
     // Of the machine's own, where that can be read, it is asked how long to wait.
     let config = session.config().or_else(|_| session.config_without_restarts())?;
     let mut shown_so_far = Shown::new(session);
-    session.with_setup(&config, |setup| {
-        Ok(setup.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)
+    session.with_run(&config, |run| {
+        Ok(run.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)
     })?;
     shown_so_far.end()?;
     Err(wrong)

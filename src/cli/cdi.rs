@@ -12,7 +12,7 @@ use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi;
 use crate::printable::printable;
-use crate::setup::Setup;
+use crate::run::Run;
 use crate::worker::cdi::{KIND, Wanted, wanted};
 use crate::worker::desired::spec_file;
 use crate::worker::selection::select;
@@ -92,8 +92,8 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false)?;
             let action = spec_file(&config, text);
-            let made = |setup: &Setup<'_>| Ok(setup.bring_about("cdi generate", &action)?);
-            (configured, session.with_setup(&config, made)?)
+            let made = |run: &Run<'_>| Ok(run.bring_about("cdi generate", &action)?);
+            (configured, session.with_run(&config, made)?)
         }
     };
     let answer = Generated {

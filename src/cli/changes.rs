@@ -7,7 +7,7 @@ use root::Root;
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use crate::printable::printable;
-use crate::setup::{Applied, Undone};
+use crate::run::{Applied, Undone};
 
 /// Lines of a change that are shown unless more is asked for.
 const LINES: usize = 16;

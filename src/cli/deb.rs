@@ -10,7 +10,7 @@ use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
-use crate::setup::{deb, is_set_up};
+use crate::run::{deb, is_set_up};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -53,7 +53,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     }
     let mut shown_so_far = Shown::new(session);
     let applied = session.config_of_last_apply().and_then(|config| {
-        session.with_setup(&config, |setup| Ok(setup.renew(&mut |progress| shown_so_far.hear(progress))?))
+        session.with_run(&config, |run| Ok(run.renew(&mut |progress| shown_so_far.hear(progress))?))
     });
     shown_so_far.end()?;
     match applied {
@@ -81,13 +81,13 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         session.config_without_restarts()
     })?;
     let mut shown_so_far = Shown::new(session);
-    let (undone, stays) = session.with_setup(&config, |setup| {
-        let kept_by = setup.keeps_the_program(purge)?;
+    let (undone, stays) = session.with_run(&config, |run| {
+        let kept_by = run.keeps_the_program(purge)?;
         if !kept_by.is_empty() {
             let what = if purge { "purge" } else { "remove" };
             bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
         }
-        let undone = setup.leave(&mut |progress| shown_so_far.hear(progress))?;
+        let undone = run.leave(&mut |progress| shown_so_far.hear(progress))?;
         Ok((undone, deb::stays(&Store::new(&session.root).receipt()?)))
     })?;
     shown_so_far.end()?;

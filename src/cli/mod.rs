@@ -94,7 +94,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
             cause.is::<crate::config::Error>()
                 || matches!(
                     cause.downcast_ref(),
-                    Some(crate::setup::Error::Desired(crate::worker::desired::Error::Config(_)))
+                    Some(crate::run::Error::Desired(crate::worker::desired::Error::Config(_)))
                 )
         })
 }

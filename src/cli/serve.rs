@@ -8,7 +8,7 @@ use crate::daemon::state::Config;
 
 pub(crate) fn run(session: Session) -> anyhow::Result<Outcome> {
     let caller = session::caller()?;
-    let told_by = crate::setup::caller(&caller);
+    let told_by = crate::run::caller(&caller);
     let file = session.config.as_deref().map(session::absolute).transpose()?.map(|path| (caller, path));
     let config = Config { file, environment: session::environment()? };
     let manager = manager();

@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::render::Templates;
-use crate::setup::{Own, Setup, emptied};
+use crate::run::{Own, Run, emptied};
 use crate::worker::selection::Selection;
 
 /// What every command works with: the machine, and how to answer.
@@ -65,15 +65,15 @@ impl Session {
     }
 
     /// Does something with the machine set up as the configuration says.
-    pub(crate) fn with_setup<T>(
+    pub(crate) fn with_run<T>(
         &self,
         config: &Config,
-        act: impl FnOnce(&Setup<'_>) -> anyhow::Result<T>,
+        act: impl FnOnce(&Run<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let programs = Programs::of(&self.root);
-        let caller = crate::setup::caller(&caller()?);
+        let caller = crate::run::caller(&caller()?);
         let now = Moment::of(SystemTime::now());
-        act(&Own::find().setup(&self.root, config, programs.as_ref(), now, caller))
+        act(&Own::find().run(&self.root, config, programs.as_ref(), now, caller))
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.

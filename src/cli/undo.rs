@@ -2,7 +2,7 @@ use super::Outcome;
 use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::Session;
-use crate::setup::Undone;
+use crate::run::Undone;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     // A configuration that cannot be read must not keep anybody from taking things back.
@@ -11,8 +11,8 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
         session.config_without_restarts()
     })?;
     let mut shown_so_far = Shown::new(session);
-    let undone = session
-        .with_setup(&config, |setup| Ok(setup.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;
+    let undone =
+        session.with_run(&config, |run| Ok(run.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;
     shown_so_far.end()?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })

@@ -20,7 +20,7 @@ use super::state;
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::setup::{Keeping, Kept, Own, Stopped};
+use crate::run::{Keeping, Kept, Own, Stopped};
 
 /// One look that is to be made.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl Ground {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
         let own = Own::find();
         let now = Moment::of(SystemTime::now());
-        let setup = own.setup(root, config, programs.as_ref(), now, self.caller.clone());
+        let run = own.run(root, config, programs.as_ref(), now, self.caller.clone());
         let mut told = |progress: Progress<'_>| {
             if self.ends.load(Ordering::Relaxed) {
                 self.stand(say);
@@ -212,7 +212,7 @@ impl Ground {
                 Progress::Comes(..) => {}
             }
         };
-        setup.keep(how, is_current, &mut told).map_err(|error| error.to_string())
+        run.keep(how, is_current, &mut told).map_err(|error| error.to_string())
     }
 
     /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.

@@ -1,6 +1,6 @@
 //! `rocworker serve`: keeps the machine as it should be while it runs.
 //!
-//! What is heard ([`uevent`], [`watch`]) is folded into looks ([`agenda`]); a look is [`crate::setup::Setup::keep`] in a
+//! What is heard ([`uevent`], [`watch`]) is folded into looks ([`agenda`]); a look is [`crate::run::Run::keep`] in a
 //! thread of its own ([`keeper`]), so that the process answers `status`, signals and systemd's watchdog meanwhile. What to
 //! do when is decided by values without a clock of their own: [`agenda::Agenda`], [`debounce::Debounce`],
 //! [`backoff::Backoff`], [`hold::Hold`].

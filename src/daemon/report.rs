@@ -7,7 +7,7 @@ use reconcile::{Finding, Pending, Restarts};
 use serde::{Deserialize, Serialize};
 
 use super::agenda::Cause;
-use crate::setup::Differs;
+use crate::run::Differs;
 
 /// How it stands. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

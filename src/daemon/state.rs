@@ -17,7 +17,7 @@ use super::watch::Watch;
 use crate::config::{self, ClusterBloom, Restart};
 use crate::memory::{Followed, Memory};
 use crate::moment::Moment;
-use crate::setup::{Kept, Stopped, emptied};
+use crate::run::{Kept, Stopped, emptied};
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);

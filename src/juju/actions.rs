@@ -17,7 +17,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::setup::{self, Applied};
+use crate::run::{self, Applied};
 
 /// How many archives of the action report stay.
 const KEPT: usize = 4;
@@ -88,8 +88,8 @@ impl Machine<'_> {
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
         let status = match Config::read(self.root) {
-            Ok(config) => self.with_setup(event, &config, |setup| setup.status()),
-            Err(wrong) => setup::Status::without_configuration(self.root, wrong.to_string()),
+            Ok(config) => self.with_run(event, &config, |run| run.status()),
+            Err(wrong) => run::Status::without_configuration(self.root, wrong.to_string()),
         };
         let status = status.map_err(Failure::installation)?;
         let answer = Answer::new("rocworker status")
@@ -111,7 +111,7 @@ impl Machine<'_> {
 
     fn plan(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Plan);
-        let planned = self.with_setup(event, &self.config()?, |setup| setup.plan(None));
+        let planned = self.with_run(event, &self.config()?, |run| run.plan(None));
         let planned = planned.map_err(Failure::installation)?;
         let changes = &planned.plan.changes;
         Ok(Answer::new("rocworker plan")

@@ -7,7 +7,7 @@ use super::state::State;
 use super::workload::Workload;
 use crate::config::Config;
 use crate::memory::Memory;
-use crate::setup::is_set_up;
+use crate::run::is_set_up;
 
 impl Machine<'_> {
     /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration

@@ -16,7 +16,7 @@ use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, standing};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
-use crate::setup::{self, Applied};
+use crate::run::{self, Applied};
 use crate::worker::{daemon, desired};
 
 /// How a hook ended.
@@ -138,10 +138,10 @@ impl Machine<'_> {
             state.write(self.root).map_err(Failure::installation)?;
         }
         let mut steps = Steps::default();
-        let applied = self
-            .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
+        let applied =
+            self.with_run(event, config, |run| run.apply(None, &mut |told| self.step(&mut steps, &told)));
         // Refused before it changed anything: what stands here is still another's.
-        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
+        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, run::Error::Midway { .. })) {
             state.has_applied = false;
             state.write(self.root).map_err(Failure::installation)?;
         }
@@ -254,9 +254,9 @@ pub(super) fn of_file(error: own_files::Error) -> Failure {
 }
 
 /// What an option means on this machine is the option's fault; everything else is the machine's.
-pub(super) fn of_setup(error: setup::Error) -> Failure {
+pub(super) fn of_setup(error: run::Error) -> Failure {
     match error {
-        setup::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
+        run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
             Failure::Config(problem)
         }
         other => Failure::installation(other),

@@ -14,7 +14,7 @@ use crate::engines::concourse::UNIT;
 use crate::engines::unit::FOLDERS;
 use crate::moment::Moment;
 use crate::own_program::PACKAGED;
-use crate::setup::{self, Own, Setup};
+use crate::run::{self, Own, Run};
 
 /// The unit of Concourse's web node, as the Concourse charm has it.
 const WEB_UNIT: &str = "concourse-server.service";
@@ -86,12 +86,12 @@ impl Machine<'_> {
     }
 
     /// Does something with the machine set up as the configuration says.
-    pub(super) fn with_setup<T>(
+    pub(super) fn with_run<T>(
         &self,
         event: Event,
         config: &Config,
-        act: impl FnOnce(&Setup<'_>) -> Result<T, setup::Error>,
-    ) -> Result<T, setup::Error> {
+        act: impl FnOnce(&Run<'_>) -> Result<T, run::Error>,
+    ) -> Result<T, run::Error> {
         let programs = self.told_programs();
         // The charm's folder goes with the charm: what runs later is what stays.
         let stays = [PathBuf::from(PROGRAM), PathBuf::from(PACKAGED)];
@@ -99,6 +99,6 @@ impl Machine<'_> {
         let program = stays.unwrap_or_else(|| self.running.clone());
         let own = Own::at(&self.running, program);
         let caller = format!("{}, for {}'s {}", self.caller, self.unit(), event.described());
-        act(&own.setup(self.root, config, programs.as_ref(), self.now, caller))
+        act(&own.run(self.root, config, programs.as_ref(), self.now, caller))
     }
 }

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::driver::PACKAGE;
 use crate::memory::Memory;
 use crate::program::AGENTS;
-use crate::setup::Undone;
+use crate::run::Undone;
 use crate::worker::concern::Concern;
 
 /// What the configuration's folder would hold, were there anything in it.
@@ -163,8 +163,8 @@ impl Machine<'_> {
             parsed(self.root, "restart: never\n")
         })?;
         let mut steps = Steps::default();
-        let undone = self.with_setup(event, &config, |setup| {
-            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
+        let undone = self.with_run(event, &config, |run| {
+            run.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
         });
         undone.map_err(of_setup)
     }

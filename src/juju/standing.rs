@@ -9,7 +9,7 @@ use super::workload::Standing;
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::setup::Applied;
+use crate::run::Applied;
 use crate::worker::selection::{is_off, select};
 
 /// Reads the machine again: the apply may have changed what is true.

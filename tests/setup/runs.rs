@@ -8,7 +8,7 @@ use reconcile::Progress;
 use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::moment::Moment;
-use rocworker::setup::Setup;
+use rocworker::run::Run;
 use root::Root;
 
 use crate::laid::Laid;
@@ -40,10 +40,10 @@ fn with_containerd(config: &str) -> Laid {
 }
 
 /// A run by the library: by this configuration, with systemctl's stand-in where units are to be restarted.
-fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Setup<'_>) -> T) -> T {
+fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Run<'_>) -> T) -> T {
     let root = Root::open(laid.top()).unwrap();
     let programs = Programs::in_folders(laid.path("stand-ins"));
-    act(&Setup {
+    act(&Run {
         root: &root,
         config: &Config::parse(Path::new("/elsewhere.yaml"), config).unwrap(),
         programs: starts.then_some(&programs),

@@ -2,7 +2,7 @@ use reconcile::{Action, Finding, Plan, Store, Work};
 use root::Written;
 
 use super::recorded::record;
-use super::{Error, Setup};
+use super::{Error, Run};
 
 /// One thing that was asked for by itself cannot be brought about.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub struct Refused {
     pub text: String,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Brings one thing about that a command asks for by itself, and nothing else: it is ours from then on, so that
     /// apply keeps it and undo takes it back.
     ///

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::follows::Part;
 use super::recorded::record;
 use super::standing::Standing;
-use super::{Error, Setup, is_set_up};
+use super::{Error, Run, is_set_up};
 use crate::awaited::{Awaited, awaited};
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
 use crate::facts::Facts;
@@ -66,7 +66,7 @@ impl By<'_> {
     }
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts nothing,
     /// installs nothing, and edits no engine's file. Where no apply has set the machine up, or an undo has taken it back

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use reconcile::command::Programs;
 use root::Root;
 
-use super::Setup;
+use super::Run;
 use crate::config::Config;
 use crate::moment::Moment;
 
-/// What of a program a [`Setup`] is told.
+/// What of a program a [`Run`] is told.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
     /// Where it stands and stays: what is begun later is begun by this path.
@@ -34,16 +34,16 @@ impl Own {
 
     /// One run on one machine. `caller`: who called, for the history.
     #[must_use]
-    pub fn setup<'a>(
+    pub fn run<'a>(
         &'a self,
         root: &'a Root,
         config: &'a Config,
         programs: Option<&'a Programs>,
         now: Moment,
         caller: String,
-    ) -> Setup<'a> {
+    ) -> Run<'a> {
         let waiter = self.program.as_deref().and_then(Path::to_str);
-        Setup {
+        Run {
             root,
             config,
             programs,

@@ -8,7 +8,7 @@ use reconcile::{
 use serde::Serialize;
 
 use super::recorded::record;
-use super::{Error, Setup};
+use super::{Error, Run};
 use crate::config;
 use crate::engines::{Containerd, Docker, InForce, Versions};
 use crate::memory::Memory;
@@ -37,7 +37,7 @@ pub(super) struct Leaves {
     pub(super) is_dpkgs: bool,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Takes everything back that is ours, the last first. It is an apply of nothing: the configuration is not
     /// asked. `force`: also what somebody has changed since.
     ///
@@ -50,7 +50,7 @@ impl Setup<'_> {
     /// The same, and what is there of one concern stays, and stays ours.
     ///
     /// # Errors
-    /// As [`Setup::undo`].
+    /// As [`Run::undo`].
     pub fn undo_but(
         &self,
         stays: Option<Concern>,

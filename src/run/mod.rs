@@ -51,7 +51,7 @@ use crate::worker::{daemon, desired};
 
 /// One run on one machine.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct Run<'a> {
     pub root: &'a Root,
     pub config: &'a Config,
     /// `None` beneath another Root than `/`.
@@ -112,7 +112,7 @@ pub(crate) fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
     receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !memory.undone
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What the plan stands on, as the machine is now.
     fn premises(&self, memory: &Memory, receipt: &Receipt) -> Premises {
         let premises = self.without_apt(memory, receipt);

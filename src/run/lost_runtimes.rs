@@ -4,13 +4,13 @@ use std::path::Path;
 
 use reconcile::{Desired, Note, Plan, Receipt};
 
-use super::Setup;
+use super::Run;
 use crate::worker::concern::Concern;
 
 /// Names of containers that are listed; of more the number is told.
 const SHOWN: usize = 20;
 
-impl Setup<'_> {
+impl Run<'_> {
     /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.
     pub(super) fn of_lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
         let is_changed = |path: &Path| plan.changes.iter().any(|change| change.path == *path);

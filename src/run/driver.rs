@@ -5,7 +5,7 @@ use std::path::Path;
 use reconcile::command::Programs;
 use reconcile::{Effect, Module, Note, Outcome, Package, Plan, Settled, Work, is_package};
 
-use super::Setup;
+use super::Run;
 use crate::config;
 use crate::doctor::{Status, tools};
 use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, look, questions};
@@ -71,7 +71,7 @@ fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
     Some(Note { about: ABOUT.to_owned(), text, problem: true })
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {

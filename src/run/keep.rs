@@ -15,7 +15,7 @@ use super::follows::Part;
 use super::planned::told_of;
 use super::recorded::record;
 use super::standing::Standing;
-use super::{Error, Setup, is_set_up};
+use super::{Error, Run, is_set_up};
 use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
@@ -149,7 +149,7 @@ struct Parted {
     contested: Vec<Finding>,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Brings what engines are told, nodes, and files of ours to what they should be. It installs nothing, and restarts
     /// nothing unless it may. `is_current`: asked once nobody else is at work, whether it is still to be done. `told`
     /// hears of each change before it is made.

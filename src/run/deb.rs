@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use reconcile::{Desired, Finding, Progress, Receipt, Store, WayBack, naming};
 
-use super::apply::Run;
+use super::apply::Mode;
 use super::undo::Leaves;
-use super::{Applied, Error, Setup, Undone, is_set_up};
+use super::{Applied, Error, Run, Undone, is_set_up};
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
 use crate::memory::{self, Memory};
@@ -29,7 +29,7 @@ pub fn formats() -> Vec<(&'static str, u32)> {
     reconcile::FORMATS.into_iter().chain([memory::FORMAT]).collect()
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What keeps the program from going, before anything of it is taken back. `forever`: the package is purged, so that
     /// nothing would remember what was changed.
     ///
@@ -99,12 +99,12 @@ impl Setup<'_> {
     /// was taken back. What has to come by apt is left to the next apply.
     ///
     /// # Errors
-    /// As [`Setup::apply`].
+    /// As [`Run::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
         if !is_set_up(&Store::new(self.root).receipt()?, &Memory::read(self.root)?) {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
-        self.apply_locked(Run::Upgrade, told)
+        self.apply_locked(Mode::Upgrade, told)
     }
 
     /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reconcile::Change;
 
-use super::Setup;
+use super::Run;
 use crate::engines::concourse::ENV_FILE;
 use crate::worker::policy;
 
@@ -17,7 +17,7 @@ pub(super) enum Part {
     Start,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Whether a change is of this part.
     pub(super) fn follows(&self, part: Part, change: &Change) -> bool {
         let tells = change.path == self.config.cdi.path || change.path == Path::new(ENV_FILE);

@@ -10,7 +10,7 @@ use super::deb::without_packages;
 use super::driver::{is_read, of_driver};
 use super::planned::{Saved, told_of};
 use super::recorded::record;
-use super::{Error, Planned, Setup, is_set_up};
+use super::{Error, Planned, Run, is_set_up};
 use crate::config;
 use crate::engines::Known;
 use crate::memory::Memory;
@@ -44,7 +44,7 @@ pub struct Moved {
 
 /// Who has the machine brought to what it should be.
 #[derive(Debug)]
-pub(super) enum Run<'a> {
+pub(super) enum Mode<'a> {
     /// A person or a hook. `versions`: what programs have told a moment ago. One that does not answer must not be waited
     /// for twice.
     Apply { saved: Option<&'a Saved>, versions: BTreeMap<PathBuf, Known> },
@@ -52,7 +52,7 @@ pub(super) enum Run<'a> {
     Upgrade,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// Brings the machine to what it should be. `saved`: only if that is what this plan says. `told` hears of each
     /// change before it is made, and of what takes long.
     ///
@@ -82,17 +82,17 @@ impl Setup<'_> {
                 ..Applied::default()
             });
         }
-        self.apply_locked(Run::Apply { saved, versions: premises.versions }, told)
+        self.apply_locked(Mode::Apply { saved, versions: premises.versions }, told)
     }
 
     pub(super) fn apply_locked(
         &self,
-        run: Run<'_>,
+        run: Mode<'_>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Error> {
         let (is_upgrade, command, hands, saved, versions) = match run {
-            Run::Apply { saved, versions } => (false, "apply", self.hands(), saved, Some(versions)),
-            Run::Upgrade => (true, "upgrade", None, None, None),
+            Mode::Apply { saved, versions } => (false, "apply", self.hands(), saved, Some(versions)),
+            Mode::Upgrade => (true, "upgrade", None, None, None),
         };
         let work = Work::begin_told(self.root, told)?.by(hands);
         let mut remembered = Memory::read(self.root)?;

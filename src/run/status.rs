@@ -4,7 +4,7 @@ use reconcile::{Change, Finding, Note, Pending, Receipt, Stage, Store};
 use root::Root;
 use serde::Serialize;
 
-use super::{Error, Planned, Setup};
+use super::{Error, Planned, Run};
 use crate::daemon::ask::{Answer, ask};
 use crate::facts::Facts;
 use crate::memory::Memory;
@@ -54,11 +54,11 @@ pub struct ChosenNow {
     pub render: Option<PathBuf>,
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// How the machine stands. Writes nothing.
     ///
     /// # Errors
-    /// As [`Setup::plan`].
+    /// As [`Run::plan`].
     pub fn status(&self) -> Result<Status, Error> {
         let memory = Memory::read(self.root)?;
         let receipt = Store::new(self.root).receipt()?;

@@ -5,7 +5,7 @@ use reconcile::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Moved, Setup};
+use super::{Error, Moved, Run};
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::desired::desired;
@@ -132,7 +132,7 @@ pub(super) fn told_of(plan: &Plan) -> Vec<Note> {
     plan.skipped.iter().chain(&plan.linked).map(note).collect()
 }
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Setup<'_> {
     /// The same, with apt's own simulation. Writes nothing that stays.
     ///
     /// # Errors
-    /// As [`Setup::plan`].
+    /// As [`Run::plan`].
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));

@@ -2,11 +2,11 @@
 
 use reconcile::{Note, Receipt};
 
-use super::{Setup, is_set_up};
+use super::{Run, is_set_up};
 use crate::config;
 use crate::memory::{Followed, Memory};
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What is remembered of the configuration.
     pub(super) fn followed(&self) -> Option<Followed> {
         Followed::of(self.root, self.config)

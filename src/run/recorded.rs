@@ -3,9 +3,9 @@
 use reconcile::history::Event;
 use reconcile::{Digest, Note, Work};
 
-use super::Setup;
+use super::Run;
 
-impl Setup<'_> {
+impl Run<'_> {
     /// What the history is told of a run.
     pub(super) fn event(&self, command: &str) -> Event {
         Event {
