@@ -49,15 +49,15 @@ pub struct Memory {
     pub undone: bool,
     /// By which configuration the machine was last set up. `None`: by its own, which said nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<Followed>,
+    pub config: Option<AppliedConfig>,
     /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
 }
 
-/// A configuration that was followed.
+/// The configuration of an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Followed {
+pub struct AppliedConfig {
     /// Where it was, when it was not the machine's own (`--config`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub struct Followed {
     pub sha256: String,
 }
 
-impl Followed {
+impl AppliedConfig {
     /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says nothing.
     #[must_use]
     pub fn of(root: &Root, config: &Config) -> Option<Self> {

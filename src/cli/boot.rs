@@ -4,10 +4,10 @@ use super::output::{WARN, styled};
 use super::progress::Shown;
 use super::session::Session;
 use crate::printable::printable;
-use crate::run::{Booted, named};
+use crate::run::{Booted, named, without_restarts};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = match session.config_of_last_apply() {
+    let config = match session.config_in_force() {
         Ok(config) => config,
         Err(wrong) => return without_configuration(session, wrong),
     };
@@ -30,7 +30,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 /// The end of the program is that of a wrong configuration, as with every command.
 fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
     // Of the machine's own, where that can be read, it is asked how long to wait.
-    let config = session.config().or_else(|_| session.config_without_restarts())?;
+    let config = session.config().or_else(|_| Ok::<_, anyhow::Error>(without_restarts(&session.root)?))?;
     let mut shown_so_far = Shown::new(session);
     session.with_run(&config, |run| {
         Ok(run.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)

@@ -10,7 +10,7 @@ use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
-use crate::run::{deb, is_set_up};
+use crate::run::{State, deb};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -44,15 +44,16 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     let receipt = Store::new(&session.root).receipt()?;
     // What is remembered and cannot be read is told below.
     if let Ok(memory) = Memory::read(&session.root)
-        && !is_set_up(&receipt, &memory)
+        && let state = (State { receipt, memory })
+        && !state.is_set_up()
     {
-        if memory.undone {
+        if state.memory.undone {
             print_text("rocworker was undone here. `rocworker apply` configures it again.\n")?;
         }
         return Ok(Outcome::Done);
     }
     let mut shown_so_far = Shown::new(session);
-    let applied = session.config_of_last_apply().and_then(|config| {
+    let applied = session.config_in_force().and_then(|config| {
         session.with_run(&config, |run| Ok(run.renew(&mut |progress| shown_so_far.hear(progress))?))
     });
     shown_so_far.end()?;
@@ -75,11 +76,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
-    // As for undo.
-    let config = session.config().or_else(|error| {
-        tracing::warn!("{error:#}; what is ours is taken back without it, and nothing is restarted");
-        session.config_without_restarts()
-    })?;
+    let config = session.config_for_undo()?;
     let mut shown_so_far = Shown::new(session);
     let (undone, stays) = session.with_run(&config, |run| {
         let kept_by = run.keeps_the_program(purge)?;

@@ -92,6 +92,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     error.is::<session::Misuse>()
         || error.chain().any(|cause| {
             cause.is::<crate::config::Error>()
+                || matches!(cause.downcast_ref(), Some(unreadable) if !matches!(unreadable, crate::run::Unreadable::Memory(_)))
                 || matches!(
                     cause.downcast_ref(),
                     Some(crate::run::Error::Desired(crate::worker::desired::Error::Config(_)))

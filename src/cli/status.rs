@@ -14,7 +14,7 @@ use crate::printable::printable;
 use crate::run::{ChosenNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = match session.config_of_last_apply() {
+    let config = match session.config_in_force() {
         Ok(config) => config,
         Err(wrong) => return without_configuration(session, wrong),
     };

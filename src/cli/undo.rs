@@ -5,11 +5,7 @@ use super::session::Session;
 use crate::run::Undone;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
-    // A configuration that cannot be read must not keep anybody from taking things back.
-    let config = session.config().or_else(|error| {
-        tracing::warn!("{error:#}; undo goes on without it, and restarts nothing");
-        session.config_without_restarts()
-    })?;
+    let config = session.config_for_undo()?;
     let mut shown_so_far = Shown::new(session);
     let undone =
         session.with_run(&config, |run| Ok(run.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;

@@ -16,11 +16,10 @@ use root::{Identity, Root};
 use super::build::Build;
 use super::interests::Interests;
 use super::places::{places, receipt};
-use super::state;
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::run::{Keeping, Kept, Own, Stopped};
+use crate::run::{ActiveConfig, ConfigFile, Keeping, Kept, Own, Stopped};
 
 /// One look that is to be made.
 #[derive(Debug)]
@@ -84,7 +83,7 @@ pub struct Keeper {
 #[derive(Debug)]
 pub struct Ground {
     pub root: Arc<Root>,
-    pub source: Arc<state::Config>,
+    pub source: Arc<ConfigFile>,
     pub build: Option<Build>,
     /// Told to end: no further change is begun, and no program waited for.
     pub ends: Arc<AtomicBool>,
@@ -151,7 +150,7 @@ impl Ground {
             unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
             let is_current = || {
                 let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
-                !is_replaced && self.source.read(&root).map(Arc::new) == read
+                !is_replaced && self.read(&root) == read
             };
             let keep = |by: &By| {
                 let By { config, restarts, tags_may_go } = by;
@@ -167,7 +166,7 @@ impl Ground {
             // What is to be done is another thing by now.
             let is_superseded = |kept: &Kept| kept.stopped == Some(Stopped::Superseded);
             // The configuration was read before its file was watched: what was written in between nobody has told.
-            let is_another = self.source.read(&root).map(Arc::new) != read;
+            let is_another = self.read(&root) != read;
             again = is_another || kept.as_ref().is_ok_and(is_superseded);
             // Before it is read for what is watched: one that is written later is another one.
             left = receipt(&root);
@@ -179,6 +178,11 @@ impl Ground {
             kept
         });
         Done { watch, unwatched, again, receipt: left, kept, unfit, took: began.elapsed() }
+    }
+
+    fn read(&self, root: &Root) -> Result<Arc<Config>, String> {
+        let read = ActiveConfig::of_file(&self.source, root).in_force();
+        read.map(Arc::new).map_err(|why| why.to_string())
     }
 
     /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.

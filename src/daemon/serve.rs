@@ -20,9 +20,10 @@ use super::netlink::Netlink;
 use super::notify::{Manager, Message, Notifier};
 use super::places::receipt;
 use super::socket::{STATUS, Server};
-use super::state::{Config, State};
+use super::state::State;
 use super::watch::Watch;
 use crate::moment::Moment;
+use crate::run::ConfigFile;
 
 /// A file of ours that is changed is put right within a second: this, and a look.
 const LIMITS: Limits = Limits { quiet: Duration::from_millis(100), most: Duration::from_millis(400) };
@@ -37,7 +38,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct Given {
     pub root: Root,
-    pub config: Config,
+    pub config: ConfigFile,
     pub manager: Manager,
     /// For the history.
     pub caller: String,

@@ -14,42 +14,17 @@ use super::keeper::{By, Done, Order};
 use super::nodes::Nodes;
 use super::report::{ConfigReport, Counts, Failing, Last, Problem, Report, Said, Sources};
 use super::watch::Watch;
-use crate::config::{self, ClusterBloom, Restart};
-use crate::memory::{Followed, Memory};
+use crate::config::{self, Restart};
+use crate::memory::{AppliedConfig, Memory};
 use crate::moment::Moment;
-use crate::run::{Kept, Stopped, emptied};
+use crate::run::{ActiveConfig, ConfigFile, Kept, Stopped};
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);
 
-/// Where the configuration is.
-#[derive(Debug)]
-pub struct Config {
-    /// `--config`, a path of the machine that the program runs on, with that machine.
-    pub file: Option<(Root, PathBuf)>,
-    pub environment: ClusterBloom,
-}
-
-impl Config {
-    /// # Errors
-    /// In a sentence, when it cannot be read or is wrong, or says nothing where it did when it was followed.
-    pub fn read(&self, root: &Root) -> Result<config::Config, String> {
-        let read = match &self.file {
-            None => config::Config::read(root),
-            Some((caller, path)) => config::Config::read_file(caller, path),
-        };
-        let (config, _unused) = read.map_err(|error| error.to_string())?.beside(&self.environment)?;
-        emptied(root, &config).map_or(Ok(config), Err)
-    }
-
-    fn path(&self, root: &Root) -> PathBuf {
-        self.file.as_ref().map_or_else(|| root.shown(config::PATH), |(_, path)| path.clone())
-    }
-}
-
 #[derive(Debug)]
 pub struct State {
-    config: Arc<Config>,
+    config: Arc<ConfigFile>,
     path: PathBuf,
     since: u64,
     /// The last one that says nothing wrong by itself.
@@ -80,13 +55,13 @@ fn wall() -> u64 {
 
 /// Whether an apply, or the daemon before this one, went by this configuration last.
 fn was_followed(root: &Root, config: &config::Config) -> bool {
-    Memory::read(root).is_ok_and(|memory| memory.config == Followed::of(root, config))
+    Memory::read(root).is_ok_and(|memory| memory.config == AppliedConfig::of(root, config))
 }
 
 impl State {
     /// `since`: seconds since 1970. Of all other times the start is the beginning.
     #[must_use]
-    pub fn new(config: Arc<Config>, since: u64) -> Self {
+    pub fn new(config: Arc<ConfigFile>, since: u64) -> Self {
         Self {
             config,
             path: PathBuf::new(),
@@ -140,7 +115,7 @@ impl State {
     /// Reads the configuration. While it is wrong, the last good one stays in force.
     pub fn read_config(&mut self, root: &Root) {
         self.path = self.config.path(root);
-        match self.config.read(root) {
+        match ActiveConfig::of_file(&self.config, root).in_force().map_err(|why| why.to_string()) {
             Ok(config) => {
                 if self.config_problem.take().is_some() {
                     tracing::info!("{} is in force again", self.path.display());

@@ -17,7 +17,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::run::{self, Applied};
+use crate::run::{self, ActiveConfig, Applied, ConfigFile};
 
 /// How many archives of the action report stay.
 const KEPT: usize = 4;
@@ -59,7 +59,8 @@ impl Machine<'_> {
     }
 
     fn config(&self) -> Result<Config, Failure> {
-        Config::read(self.root).map_err(|error| Failure::Config(error.to_string()))
+        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
+        active.asked_for().map_err(|error| Failure::Config(error.to_string()))
     }
 
     fn detect(&self) -> Answer {
@@ -87,7 +88,7 @@ impl Machine<'_> {
 
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
-        let status = match Config::read(self.root) {
+        let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
             Ok(config) => self.with_run(event, &config, |run| run.status()),
             Err(wrong) => run::Status::without_configuration(self.root, wrong.to_string()),
         };

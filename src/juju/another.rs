@@ -1,13 +1,11 @@
 //! What somebody else than the charm has set up on the machine. It is left as it is, until the action apply takes it over.
 
-use reconcile::{Digest, Store};
-
 use super::machine::{Failure, Machine};
 use super::state::State;
 use super::workload::Workload;
 use crate::config::Config;
 use crate::memory::Memory;
-use crate::run::is_set_up;
+use crate::run::{self, applied_elsewhere};
 
 impl Machine<'_> {
     /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration
@@ -16,11 +14,9 @@ impl Machine<'_> {
         if state.is_taken_back || !self.is_set_up()? {
             return Ok(None);
         }
-        let own = Digest::of(config.text().as_bytes());
-        let last = Memory::read(self.root).map_err(Failure::installation)?.config;
-        let last = last.filter(|last| last.sha256 != own.as_str()).and_then(|last| last.other);
-        let command = match last {
-            Some(path) => format!("rocworker --config {} apply", path.display()),
+        let memory = Memory::read(self.root).map_err(Failure::installation)?;
+        let command = match applied_elsewhere(self.root, config, &memory) {
+            Some((path, _)) => format!("rocworker --config {} apply", path.display()),
             None if !state.has_applied => "rocworker apply".to_owned(),
             None => return Ok(None),
         };
@@ -28,8 +24,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        Ok(is_set_up(&receipt, &Memory::read(self.root).map_err(Failure::installation)?))
+        Ok(run::State::read(self.root).map_err(Failure::installation)?.is_set_up())
     }
 
     /// Remembers that the action undo has come to its end, whatever it had to leave.

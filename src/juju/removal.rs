@@ -5,7 +5,7 @@ use std::path::Path;
 use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
 
 use super::Event;
-use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup, parsed};
+use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup};
 use super::machine::{Failure, Machine};
 use super::options::Options;
 use super::own_files;
@@ -13,11 +13,10 @@ use super::state::{self, State};
 use super::steps::Steps;
 use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
-use crate::config::Config;
 use crate::driver::PACKAGE;
 use crate::memory::Memory;
 use crate::program::AGENTS;
-use crate::run::Undone;
+use crate::run::{ActiveConfig, ConfigFile, Undone, without_restarts};
 use crate::worker::concern::Concern;
 
 /// What the configuration's folder would hold, were there anything in it.
@@ -157,10 +156,11 @@ impl Machine<'_> {
                         and so does rocworker undo)";
             self.tools.log(Level::Info, text)?;
         }
-        let config = Config::read(self.root).or_else(|error| {
+        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
+        let config = active.asked_for().or_else(|error| {
             self.tools
                 .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
-            parsed(self.root, "restart: never\n")
+            without_restarts(self.root).map_err(Failure::installation)
         })?;
         let mut steps = Steps::default();
         let undone = self.with_run(event, &config, |run| {

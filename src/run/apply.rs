@@ -10,7 +10,7 @@ use super::deb::without_packages;
 use super::driver::{is_read, of_driver};
 use super::planned::{Saved, told_of};
 use super::recorded::record;
-use super::{Error, Planned, Run, is_set_up};
+use super::{Error, Planned, Run, State};
 use crate::config;
 use crate::engines::Known;
 use crate::memory::Memory;
@@ -97,7 +97,8 @@ impl Run<'_> {
         let work = Work::begin_told(self.root, told)?.by(hands);
         let mut remembered = Memory::read(self.root)?;
         // Whoever was waited for may have taken it back.
-        if is_upgrade && !is_set_up(work.receipt(), &remembered) {
+        if is_upgrade && !(State { receipt: work.receipt().clone(), memory: remembered.clone() }).is_set_up()
+        {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         let mut work = work.recorded(self.event(command));

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::follows::Part;
 use super::recorded::record;
 use super::standing::Standing;
-use super::{Error, Run, is_set_up};
+use super::{Error, Run, State};
 use crate::awaited::{Awaited, awaited};
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
 use crate::facts::Facts;
@@ -91,7 +91,7 @@ impl Run<'_> {
     fn boot_by(&self, is_known: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Booted, Error> {
         let mut booted = Booted { schema_version: 1, ..Booted::default() };
         let receipt = Store::new(self.root).receipt()?;
-        booted.set_up = is_set_up(&receipt, &self.remembered(is_known)?);
+        booted.set_up = State { receipt: receipt.clone(), memory: self.remembered(is_known)? }.is_set_up();
         // As it stands before the first change: what is not there yet may come.
         let standing = Standing::read(self.root, &receipt);
         if !booted.set_up {

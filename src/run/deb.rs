@@ -10,10 +10,10 @@ use reconcile::{Desired, Finding, Progress, Receipt, Store, WayBack, naming};
 
 use super::apply::Mode;
 use super::undo::Leaves;
-use super::{Applied, Error, Run, Undone, is_set_up};
+use super::{Applied, Error, Run, State, Undone};
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
-use crate::memory::{self, Memory};
+use crate::memory;
 use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
@@ -101,7 +101,7 @@ impl Run<'_> {
     /// # Errors
     /// As [`Run::apply`].
     pub fn renew(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Applied, Error> {
-        if !is_set_up(&Store::new(self.root).receipt()?, &Memory::read(self.root)?) {
+        if !State::read(self.root)?.is_set_up() {
             return Ok(Applied { schema_version: 1, ..Applied::default() });
         }
         self.apply_locked(Mode::Upgrade, told)

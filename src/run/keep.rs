@@ -11,16 +11,17 @@ use reconcile::{
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+use super::active::why_not_the_daemons;
 use super::follows::Part;
 use super::planned::told_of;
 use super::recorded::record;
 use super::standing::Standing;
-use super::{Error, Run, is_set_up};
+use super::{Error, Run, State};
 use crate::engines::Known;
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::env_file::EnvFile;
 use crate::engines::unit::WANTS;
-use crate::memory::Memory;
+use crate::memory::{AppliedConfig, Memory};
 use crate::premises::Premises;
 use crate::worker::concern::Concern;
 use crate::worker::concourse;
@@ -275,12 +276,12 @@ impl Run<'_> {
     ) -> Result<ControlFlow<Kept, Wanted>, Error> {
         let mut remembered = Memory::read(self.root)?;
         remembered.versions = versions.unwrap_or(remembered.versions);
-        if !is_set_up(receipt, &remembered) {
+        if !(State { receipt: receipt.clone(), memory: remembered.clone() }).is_set_up() {
             return Ok(ControlFlow::Break(Kept::default()));
         }
         let stopped =
             |why| Ok(ControlFlow::Break(Kept { is_set_up: true, stopped: Some(why), ..Kept::default() }));
-        if let Some(why) = self.other_was_applied(&remembered) {
+        if let Some(why) = why_not_the_daemons(self.root, self.config, &remembered) {
             return stopped(Stopped::Other(why));
         }
         let premises: Premises = self.without_apt(&remembered, receipt);
@@ -296,7 +297,9 @@ impl Run<'_> {
                 Wanted { desired, problem: None, has_lost_all, remembered, memory }
             }
             // What was never followed here is a mistake of who wrote it. A card that goes is the machine's doing.
-            Err(desired::Error::Config(error)) if self.followed() != remembered.config => {
+            Err(desired::Error::Config(error))
+                if AppliedConfig::of(self.root, self.config) != remembered.config =>
+            {
                 return stopped(Stopped::Unfit(error.to_string()));
             }
             Err(error) => {

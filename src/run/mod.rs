@@ -1,14 +1,13 @@
 //! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
 
+mod active;
 mod apply;
 mod boot;
 mod caller;
 pub mod deb;
 mod driver;
-mod emptied;
 mod follows;
 mod keep;
-mod last_apply;
 mod lost_runtimes;
 mod own;
 mod planned;
@@ -16,6 +15,7 @@ mod recorded;
 mod settle;
 mod single;
 mod standing;
+mod state;
 mod status;
 mod undo;
 
@@ -25,23 +25,24 @@ use reconcile::command::Programs;
 use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Services};
 use root::Root;
 
+pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, without_restarts};
 pub use apply::{Applied, Moved};
 pub use boot::Booted;
 pub(crate) use boot::named;
 pub use caller::caller;
-pub use emptied::emptied;
 pub use keep::{Differs, Keeping, Kept, Stopped, Why};
 pub use own::{Own, running};
 pub use planned::{Planned, Saved};
 pub use settle::settle;
 pub use single::Refused;
+pub use state::State;
 pub use status::{ChosenNow, Status};
 pub use undo::Undone;
 
 use crate::config::{self, Config};
 use crate::engines::Versions;
 use crate::facts::Facts;
-use crate::memory::{self, Memory};
+use crate::memory::{self, AppliedConfig, Memory};
 use crate::moment::Moment;
 use crate::premises::Premises;
 use crate::render::judge;
@@ -104,14 +105,6 @@ impl From<config::Error> for Error {
     }
 }
 
-/// Whether this machine is set up: an apply has run here, and no undo since. Every command, hook and the daemon ask
-/// this, and a machine that is not set up is changed by an apply alone. What an undo had to leave, a driver among it,
-/// does not count.
-pub(crate) fn is_set_up(receipt: &Receipt, memory: &Memory) -> bool {
-    // The spec has no concern, and is alone where `cdi generate` wrote it.
-    receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !memory.undone
-}
-
 impl Run<'_> {
     /// What the plan stands on, as the machine is now.
     fn premises(&self, memory: &Memory, receipt: &Receipt) -> Premises {
@@ -136,7 +129,7 @@ impl Run<'_> {
         memory.concourse = written_by(&premises.concourse, memory.concourse);
         self.forget_driver(&mut memory);
         memory.undone = false;
-        memory.config = self.followed();
+        memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
         Ok(memory)
     }
@@ -156,7 +149,7 @@ impl Run<'_> {
         let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
         let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
         let is_kept = daemon::is_wanted(self.config, &premises.facts);
-        let other = self.followed().and_then(|followed| followed.other).filter(|_| is_kept);
+        let other = AppliedConfig::of(self.root, self.config).and_then(|it| it.other).filter(|_| is_kept);
         let of_daemon = |other: PathBuf| Note {
             about: daemon::ABOUT.to_owned(),
             text: format!(

@@ -1,11 +1,11 @@
 use std::path::PathBuf;
 
 use reconcile::{
-    Change, Digest, Effect, Finding, Note, Plan, Receipt, Rehearsal, Restarts, Stage, State, Store, Verb,
+    Change, Digest, Effect, Finding, Note, Plan, Receipt, Rehearsal, Restarts, Stage, Store, Verb,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Moved, Run};
+use super::{Error, Moved, Run, State, applied_elsewhere};
 use crate::memory::Memory;
 use crate::premises::Premises;
 use crate::worker::desired::desired;
@@ -52,8 +52,8 @@ pub struct SavedChange {
     pub path: PathBuf,
     pub change: Verb,
     pub stage: Stage,
-    pub from: State,
-    pub to: State,
+    pub from: reconcile::State,
+    pub to: reconcile::State,
 }
 
 impl SavedChange {
@@ -159,7 +159,13 @@ impl Run<'_> {
         let memory = Memory::read(self.root)?;
         let receipt = Store::new(self.root).receipt()?;
         let mut planned = self.planned(&memory, &self.premises(&memory, &receipt), &receipt)?;
-        planned.notes.extend(self.of_last_apply(&receipt, &memory));
+        if let Some((last, now)) = applied_elsewhere(self.root, self.config, &memory)
+            && (State { receipt, memory }).is_set_up()
+        {
+            let text =
+                format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
+            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
+        }
         Ok(planned)
     }
 

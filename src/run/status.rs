@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Error, Planned, Run};
 use crate::daemon::ask::{Answer, ask};
 use crate::facts::Facts;
-use crate::memory::Memory;
+use crate::memory::{AppliedConfig, Memory};
 
 /// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
@@ -70,7 +70,10 @@ impl Run<'_> {
             Err(other) => return Err(other),
         };
         let mut planned = planned.unwrap_or_default();
-        planned.notes.extend(self.of_other_place());
+        if let Some(other) = AppliedConfig::of(self.root, self.config).and_then(|it| it.other) {
+            let text = format!("what should be is what {} says", other.display());
+            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
+        }
         Ok(Status::of(self.root, &memory, &receipt, &premises.facts, planned, problem))
     }
 }

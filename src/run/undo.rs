@@ -160,8 +160,7 @@ impl Run<'_> {
     /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
     /// applied (`--config`), the rule of the last apply.
     fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
-        let says_nothing = self.config.text().trim().is_empty();
-        receipt.restart.filter(|_| says_nothing).unwrap_or_else(|| self.services().restarts)
+        receipt.restart.filter(|_| self.config.says_nothing()).unwrap_or_else(|| self.services().restarts)
     }
 
     /// How the engines are configured now. None of their programs is run.
