@@ -25,7 +25,7 @@ pub const FORMAT: (&str, u32) = (PATH, VERSION);
 /// Everything that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    schema_version: u32,
+    pub(crate) schema_version: u32,
     #[serde(default)]
     pub chosen: Chosen,
     /// Versions of programs, by path.

@@ -6,7 +6,7 @@ use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
-use crate::run::{Applied, Saved};
+use crate::run::{self, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
 const LIMIT: usize = 64 << 20;
@@ -34,7 +34,7 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
     Saved::parse(&text).map_err(|problem| anyhow!(Misuse(format!("{} {problem}", path.display()))))
 }
 
-fn shown(session: &Session, applied: &Applied) -> String {
+fn shown(session: &Session, applied: &run::Outcome) -> String {
     let mut text = changes::applied(&session.root, applied);
     text.push_str(&match applied.changes.len() {
         0 if applied.falls_short() => "nothing was changed\n".to_owned(),

@@ -4,7 +4,7 @@ use super::output::{WARN, styled};
 use super::progress::Shown;
 use super::session::Session;
 use crate::printable::printable;
-use crate::run::{Booted, named, without_restarts};
+use crate::run::{self, named, without_restarts};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {
@@ -14,7 +14,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let wait_s = config.boot.wait_s;
     let mut shown_so_far = Shown::new(session);
     let booted =
-        session.with_run(&config, |run| Ok(run.boot(&mut |progress| shown_so_far.hear(progress))?))?;
+        session.with_run(&config, |run| Ok(run.boot(true, &mut |progress| shown_so_far.hear(progress))?))?;
     shown_so_far.end()?;
     session.format.print(&booted, || shown(session, &booted))?;
     if !booted.missing.is_empty() {
@@ -32,23 +32,21 @@ fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Res
     // Of the machine's own, where that can be read, it is asked how long to wait.
     let config = session.config().or_else(|_| Ok::<_, anyhow::Error>(without_restarts(&session.root)?))?;
     let mut shown_so_far = Shown::new(session);
-    session.with_run(&config, |run| {
-        Ok(run.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)
-    })?;
+    session.with_run(&config, |run| Ok(run.boot(false, &mut |progress| shown_so_far.hear(progress))?))?;
     shown_so_far.end()?;
     Err(wrong)
 }
 
-fn shown(session: &Session, booted: &Booted) -> String {
+fn shown(session: &Session, booted: &run::Outcome) -> String {
     let mut text = settled(&booted.effects);
     text.push_str(&findings(&session.root, "failed", &booted.failed));
-    for path in &booted.differs {
-        let path = printable(&session.root.shown(path).display().to_string());
+    for differs in &booted.differs {
+        let path = printable(&session.root.shown(&differs.path).display().to_string());
         let mark = styled(WARN, "…");
         text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
     }
     text.push_str(&match booted.changes.len() {
-        0 if !booted.set_up => {
+        0 if !booted.is_set_up() => {
             "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
         0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),

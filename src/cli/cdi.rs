@@ -92,7 +92,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false)?;
             let action = spec_file(&config, text);
-            let made = |run: &Run<'_>| Ok(run.bring_about("cdi generate", &action)?);
+            let made = |run: &Run<'_>| Ok(run.generate(&action)?);
             (configured, session.with_run(&config, made)?)
         }
     };

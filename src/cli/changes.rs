@@ -7,7 +7,7 @@ use root::Root;
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use crate::printable::printable;
-use crate::run::{Applied, Undone};
+use crate::run;
 
 /// Lines of a change that are shown unless more is asked for.
 const LINES: usize = 16;
@@ -86,7 +86,7 @@ pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String 
 }
 
 /// What an apply did beside its changes.
-pub(crate) fn applied(root: &Root, applied: &Applied) -> String {
+pub(crate) fn applied(root: &Root, applied: &run::Outcome) -> String {
     let found = [
         ("failed", &applied.failed),
         ("blocked", &applied.blocked),
@@ -99,7 +99,7 @@ pub(crate) fn applied(root: &Root, applied: &Applied) -> String {
 }
 
 /// What an undo did beside its changes.
-pub(crate) fn undone(root: &Root, undone: &Undone) -> String {
+pub(crate) fn undone(root: &Root, undone: &run::Outcome) -> String {
     settled(&undone.effects)
         + &findings(root, "failed", &undone.failed)
         + &findings(root, "left", &undone.left)

@@ -10,7 +10,8 @@ use super::output::print_text;
 use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
-use crate::run::{State, deb};
+use crate::package;
+use crate::run::State;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -30,7 +31,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     match command {
         Command::Formats => {
             let line = |(path, version)| format!("{path} {version}\n");
-            print_text(&deb::formats().into_iter().map(line).collect::<String>())?;
+            print_text(&package::formats().into_iter().map(line).collect::<String>())?;
             Ok(Outcome::Done)
         }
         Command::Renew => renew(session),
@@ -54,7 +55,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     }
     let mut shown_so_far = Shown::new(session);
     let applied = session.config_in_force().and_then(|config| {
-        session.with_run(&config, |run| Ok(run.renew(&mut |progress| shown_so_far.hear(progress))?))
+        session.with_run(&config, |run| Ok(run.upgrade(&mut |progress| shown_so_far.hear(progress))?))
     });
     shown_so_far.end()?;
     match applied {
@@ -79,13 +80,13 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
     let mut shown_so_far = Shown::new(session);
     let (undone, stays) = session.with_run(&config, |run| {
-        let kept_by = run.keeps_the_program(purge)?;
+        let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
             let what = if purge { "purge" } else { "remove" };
             bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
         }
-        let undone = run.leave(&mut |progress| shown_so_far.hear(progress))?;
-        Ok((undone, deb::stays(&Store::new(&session.root).receipt()?)))
+        let undone = run.remove(&mut |progress| shown_so_far.hear(progress))?;
+        Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
     shown_so_far.end()?;
     let mut text = changes::undone(&session.root, &undone);

@@ -2,19 +2,19 @@ use super::Outcome;
 use super::changes::{self, counted};
 use super::progress::Shown;
 use super::session::Session;
-use crate::run::Undone;
+use crate::run;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
     let mut shown_so_far = Shown::new(session);
-    let undone =
-        session.with_run(&config, |run| Ok(run.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;
+    let undone = session
+        .with_run(&config, |run| Ok(run.undo(None, force, &mut |progress| shown_so_far.hear(progress))?))?;
     shown_so_far.end()?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 
-fn shown(session: &Session, undone: &Undone) -> String {
+fn shown(session: &Session, undone: &run::Outcome) -> String {
     let mut text = changes::undone(&session.root, undone);
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {

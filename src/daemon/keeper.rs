@@ -19,7 +19,7 @@ use super::places::{places, receipt};
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::run::{ActiveConfig, ConfigFile, Keeping, Kept, Own, Stopped};
+use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Stopped};
 
 /// One look that is to be made.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Done {
     pub again: bool,
     /// Which receipt it has left.
     pub receipt: Option<Identity>,
-    pub kept: Result<Kept, String>,
+    pub kept: Result<Outcome, String>,
     /// Why the configuration cannot be followed on this machine.
     pub unfit: Option<String>,
     pub took: Duration,
@@ -155,16 +155,16 @@ impl Ground {
             let keep = |by: &By| {
                 let By { config, restarts, tags_may_go } = by;
                 let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);
-                let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
+                let how = Rules { enforce, restarts, closely, tags_may_go, given_up: &given_up };
                 self.keep(&root, config, &how, &is_current, say)
             };
-            let mut kept = by.as_ref().map_or_else(|| Ok(Kept::default()), keep);
-            if let Ok(Kept { stopped: Some(Stopped::Unfit(why)), .. }) = &kept {
+            let mut kept = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), keep);
+            if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &kept {
                 unfit = Some(why.clone());
                 kept = last_good.as_ref().map_or(kept, keep);
             }
             // What is to be done is another thing by now.
-            let is_superseded = |kept: &Kept| kept.stopped == Some(Stopped::Superseded);
+            let is_superseded = |kept: &Outcome| kept.stopped == Some(Stopped::Superseded);
             // The configuration was read before its file was watched: what was written in between nobody has told.
             let is_another = self.read(&root) != read;
             again = is_another || kept.as_ref().is_ok_and(is_superseded);
@@ -197,10 +197,10 @@ impl Ground {
         &self,
         root: &Root,
         config: &Config,
-        how: &Keeping<'_>,
+        how: &Rules<'_>,
         is_current: &dyn Fn() -> bool,
         say: &Sender<Said>,
-    ) -> Result<Kept, String> {
+    ) -> Result<Outcome, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
         let own = Own::find();
         let now = Moment::of(SystemTime::now());
@@ -216,7 +216,7 @@ impl Ground {
                 Progress::Comes(..) => {}
             }
         };
-        run.keep(how, is_current, &mut told).map_err(|error| error.to_string())
+        run.reconcile(how, is_current, &mut told).map_err(|error| error.to_string())
     }
 
     /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use reconcile::{Outcome, Restarts, Verb};
+use reconcile::{Outcome as Came, Restarts, Verb};
 use root::Root;
 
 use super::agenda::{Agenda, Cause, Ended};
@@ -17,7 +17,7 @@ use super::watch::Watch;
 use crate::config::{self, Restart};
 use crate::memory::{AppliedConfig, Memory};
 use crate::moment::Moment;
-use crate::run::{ActiveConfig, ConfigFile, Kept, Stopped};
+use crate::run::{ActiveConfig, ConfigFile, Outcome, Stopped};
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);
@@ -44,7 +44,7 @@ pub struct State {
     changed: Duration,
     causes: BTreeSet<Cause>,
     last: Option<Last>,
-    kept: Option<Kept>,
+    kept: Option<Outcome>,
     error: Option<String>,
     failing_since: Option<u64>,
 }
@@ -203,10 +203,10 @@ impl State {
         let mut changed = Vec::new();
         match kept {
             // Nothing was done, and how it stands is what was known before.
-            Ok(Kept { stopped: Some(Stopped::Superseded), .. }) => {}
+            Ok(Outcome { stopped: Some(Stopped::Superseded), .. }) => {}
             Ok(kept) => {
                 if unfit.is_none() {
-                    let is_good = kept.is_set_up && kept.stopped.is_none() && kept.problem.is_none();
+                    let is_good = kept.is_set_up() && kept.stopped.is_none() && kept.problem.is_none();
                     self.last_good = self.in_force.clone().filter(|_| is_good).or(self.last_good.take());
                 }
                 self.unfit = unfit;
@@ -239,7 +239,7 @@ impl State {
             causes: std::mem::take(&mut self.causes),
             changed,
         });
-        let failed = self.error.is_some() || self.kept.as_ref().is_some_and(Kept::has_failed);
+        let failed = self.error.is_some() || self.kept.as_ref().is_some_and(Outcome::has_failed);
         self.failing_since = failed.then(|| self.failing_since.unwrap_or_else(wall));
         Ended { failed, settles: self.settles(now) }
     }
@@ -256,7 +256,7 @@ impl State {
     /// Whether an apply has set this machine up, and no undo has taken it back since, as far as that was looked at.
     #[must_use]
     pub fn is_set_up(&self) -> Option<bool> {
-        self.kept.as_ref().filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up)
+        self.kept.as_ref().filter(|_| self.in_force.is_some()).map(|kept| kept.is_set_up())
     }
 
     /// How it stands.
@@ -310,9 +310,9 @@ impl State {
         let whole = |text: &String| Said { path: None, text: text.clone() };
         let mut what: Vec<Said> = self.error.iter().map(whole).collect();
         if let Some(kept) = self.kept.as_ref().filter(|_| self.error.is_none()) {
-            what.extend(kept.problem.iter().map(whole));
+            what.extend(kept.problem.iter().map(|problem| whole(&problem.to_string())));
             what.extend(kept.failed.iter().cloned().map(Said::from));
-            let failed = kept.effects.iter().filter(|effect| effect.outcome == Outcome::Failed);
+            let failed = kept.effects.iter().filter(|effect| effect.outcome == Came::Failed);
             what.extend(failed.map(|effect| whole(&effect.text)));
         }
         what

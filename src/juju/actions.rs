@@ -1,6 +1,6 @@
 //! What an operator can ask of a unit: the commands' answers, as an action gives them.
 
-use reconcile::{Finding, Outcome, Settled};
+use reconcile::{Finding, Outcome as Came, Settled};
 use root::Attributes;
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::run::{self, ActiveConfig, Applied, ConfigFile};
+use crate::run::{ActiveConfig, ConfigFile, Outcome};
+use crate::status::Status as MachineStatus;
 
 /// How many archives of the action report stay.
 const KEPT: usize = 4;
@@ -89,8 +90,8 @@ impl Machine<'_> {
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
         let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
-            Ok(config) => self.with_run(event, &config, |run| run.status()),
-            Err(wrong) => run::Status::without_configuration(self.root, wrong.to_string()),
+            Ok(config) => self.with_run(event, &config, |run| MachineStatus::read(run)),
+            Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         };
         let status = status.map_err(Failure::installation)?;
         let answer = Answer::new("rocworker status")
@@ -222,7 +223,7 @@ impl Machine<'_> {
     }
 }
 
-fn of_applied(answer: Answer, applied: &Applied) -> Answer {
+fn of_applied(answer: Answer, applied: &Outcome) -> Answer {
     let changes = &applied.changes;
     answer
         .with("changes", changes.len())
@@ -237,7 +238,7 @@ fn findings(findings: &[Finding]) -> impl Iterator<Item = String> {
 }
 
 fn settled(effects: &[Settled]) -> impl Iterator<Item = String> {
-    effects.iter().filter(|it| it.outcome != Outcome::Skipped).map(|it| it.text.clone())
+    effects.iter().filter(|it| it.outcome != Came::Skipped).map(|it| it.text.clone())
 }
 
 fn said(check: &Check) -> String {

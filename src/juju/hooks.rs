@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reconcile::{Outcome, Progress};
+use reconcile::{Outcome as Came, Progress};
 use root::Root;
 
 use super::machine::{Failure, Machine};
@@ -16,7 +16,7 @@ use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, standing};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
-use crate::run::{self, Applied};
+use crate::run::{self, Outcome};
 use crate::worker::{daemon, desired};
 
 /// How a hook ended.
@@ -33,7 +33,7 @@ pub struct Ended {
 pub(super) struct Brought {
     pub(super) workload: Workload,
     /// `None`: the action undo has been run, and nothing is brought about until apply is.
-    pub(super) applied: Option<Applied>,
+    pub(super) applied: Option<Outcome>,
 }
 
 /// Lines of the log for one hook; the history on the machine has all.
@@ -117,7 +117,7 @@ impl Machine<'_> {
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
-        if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
+        if applied.effects.iter().all(|it| it.outcome != Came::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
         }
         let standing = standing::standing(self, &options, role, &config, &applied)?;
@@ -131,7 +131,7 @@ impl Machine<'_> {
 
     /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
     /// hook remove takes back.
-    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
+    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Outcome, Failure> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
@@ -189,7 +189,7 @@ impl Machine<'_> {
         }
     }
 
-    fn log_applied(&self, event: Event, applied: &Applied) -> Result<(), tools::Error> {
+    fn log_applied(&self, event: Event, applied: &Outcome) -> Result<(), tools::Error> {
         let mut lines = Vec::new();
         if !applied.changes.is_empty() {
             let of = event.described();
@@ -214,7 +214,7 @@ impl Machine<'_> {
         }
         let problems = applied.notes.iter().filter(|note| note.problem);
         lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
-        let effects = applied.effects.iter().filter(|it| it.outcome != Outcome::Skipped);
+        let effects = applied.effects.iter().filter(|it| it.outcome != Came::Skipped);
         lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
         self.log_lines(&lines)
     }
@@ -230,8 +230,8 @@ impl Machine<'_> {
     }
 }
 
-pub(super) fn level_of(outcome: Outcome) -> Level {
-    if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
+pub(super) fn level_of(outcome: Came) -> Level {
+    if outcome == Came::Failed { Level::Warning } else { Level::Info }
 }
 
 fn failed(failure: Failure) -> Result<Workload, tools::Error> {

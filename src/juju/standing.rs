@@ -9,7 +9,7 @@ use super::workload::Standing;
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::run::Applied;
+use crate::run;
 use crate::worker::selection::{is_off, select};
 
 /// Reads the machine again: the apply may have changed what is true.
@@ -18,7 +18,7 @@ pub(super) fn standing(
     options: &Options,
     role: Role,
     config: &Config,
-    applied: &Applied,
+    applied: &run::Outcome,
 ) -> Result<Standing, Failure> {
     let memory = Memory::read(machine.root).map_err(Failure::installation)?;
     let facts = Facts::read(machine.root).remembering(memory.chosen);
@@ -54,19 +54,19 @@ fn restart_of_the_machine(effects: &[Settled]) -> Option<String> {
     effects.iter().find(is_due).map(|it| it.effect.to_string())
 }
 
-fn first_failed(applied: &Applied) -> Option<String> {
+fn first_failed(applied: &run::Outcome) -> Option<String> {
     let change = applied.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
     let effect = || applied.effects.iter().find(|it| it.outcome == Outcome::Failed);
     change.or_else(|| effect().map(|it| it.text.clone()))
 }
 
-fn first_open(applied: &Applied) -> Option<String> {
+fn first_open(applied: &run::Outcome) -> Option<String> {
     let change = applied.blocked.first().map(|it| format!("{}: {}", it.path.display(), it.text));
     let note = || applied.notes.iter().find(|note| note.problem);
     change.or_else(|| note().map(|note| format!("{}: {}", note.about, note.text)))
 }
 
-fn remark(applied: &Applied) -> Option<String> {
+fn remark(applied: &run::Outcome) -> Option<String> {
     let pending = applied.effects.iter().find(|it| it.outcome == Outcome::Pending);
     let contested = || applied.contested.first();
     pending

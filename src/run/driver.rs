@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Module, Note, Outcome, Package, Plan, Settled, Work, is_package};
+use reconcile::{Effect, Module, Note, Outcome as Came, Package, Plan, Settled, Work, is_package};
 
-use super::Run;
+use super::outcome::Outcome;
+use super::target::Target;
+use super::{Error, Run};
 use crate::config;
 use crate::doctor::{Status, tools};
 use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, look, questions};
@@ -23,24 +25,29 @@ fn reboot(wanted: &Release) -> Effect {
     Effect::Reboot { reason }
 }
 
-/// What an apply that has brought packages finds of the driver.
-#[derive(Debug, Default)]
-pub(super) struct Verified {
-    pub(super) note: Option<Note>,
-    pub(super) owes: Option<Effect>,
-    /// Whether the driver that was built is the one that runs.
-    pub(super) runs: bool,
+/// What is found of a driver that came.
+enum Verified {
+    /// It runs, whatever AMD's own tools have against it.
+    Runs(Option<Note>),
+    /// It runs once the machine was restarted.
+    Waits(Effect),
+    /// Something to say, and whether that is a problem.
+    Noted(String, bool),
+    /// Nobody looked, or there is none.
+    Unknown,
 }
 
-impl From<Note> for Verified {
-    fn from(note: Note) -> Self {
-        Self { note: Some(note), ..Self::default() }
-    }
+fn is_reboot(effect: &Effect) -> bool {
+    matches!(effect, Effect::Reboot { .. })
+}
+
+fn note(text: String, problem: bool) -> Note {
+    Note { about: ABOUT.to_owned(), text, problem }
 }
 
 /// Whether apt has read what a repository offers.
 pub(super) fn is_read(settled: &Settled) -> bool {
-    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == Outcome::Done
+    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == Came::Done
 }
 
 /// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's
@@ -67,14 +74,13 @@ fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
     let check =
         tools::check(Some(programs), facts).into_iter().find(|check| check.status == Status::Warning)?;
     let tool = check.subject.unwrap_or_default();
-    let text = format!("the driver runs, and {tool} does not agree: {}", check.evidence);
-    Some(Note { about: ABOUT.to_owned(), text, problem: true })
+    Some(note(format!("the driver runs, and {tool} does not agree: {}", check.evidence), true))
 }
 
 impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
-    pub(super) fn ground(&self, facts: &Facts) -> Option<Ground> {
+    pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
         let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
         if is_off(self.config) || facts.amd().next().is_none() {
             return None;
@@ -105,39 +111,61 @@ impl Run<'_> {
             && (memory.unverified || memory.driver.as_ref().is_some_and(is_restarted))
     }
 
+    /// Whoever is killed from here on leaves the driver to be looked at by the next run.
+    pub(super) fn mark_unverified(&self, memory: &mut Memory) -> Result<(), root::Error> {
+        memory.unverified = true;
+        memory.write(self.root).map(drop)
+    }
+
     /// Forgets a restart of the machine that was to bring a driver which has gone.
-    pub(super) fn forgive_gone(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+    pub(super) fn forget_reboot(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
         if work.receipt().entry(&Package::present(PACKAGE).path()).is_some() {
             return Ok(());
         }
-        work.forgive(|effect| matches!(effect, Effect::Reboot { .. }))
+        work.forgive(is_reboot)
     }
 
-    /// What is remembered of a driver that is wanted no more.
-    pub(super) fn forget_driver(&self, memory: &mut Memory) {
-        if self.config.driver == config::Driver::Keep {
-            (memory.driver, memory.unverified) = (None, false);
-        }
-    }
-
-    /// What is to be said of the driver once packages have come, and remembered: a reboot is asked for once.
-    /// `changed`: what this apply has changed.
-    pub(super) fn verified<'a>(
+    /// Once packages have come: whether the driver among them is the one that runs, which is noted and remembered. A
+    /// restart of the machine is asked for once.
+    pub(super) fn verify_driver(
         &self,
-        facts: &Facts,
-        memory: &mut Memory,
-        mut changed: impl Iterator<Item = &'a Path>,
-    ) -> Verified {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::default() };
-        let is_due = changed.any(is_package) || self.has_to_verify(memory);
-        let Some(programs) = self.programs.filter(|_| is_due) else {
-            return Verified::default();
-        };
+        target: &mut Target,
+        work: &mut Work<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let Some(observed) = &target.observed else { return Ok(()) };
+        let changed = outcome.changes.iter().any(|change| is_package(&change.path));
+        match self.verdict(&observed.facts, &mut target.memory, changed) {
+            Verified::Runs(note) => {
+                outcome.notes.extend(note);
+                if work.receipt().owed(self.root).any(|pending| is_reboot(&pending.effect)) {
+                    work.forgive(is_reboot)?;
+                }
+            }
+            Verified::Waits(effect) => {
+                work.owe(effect.clone(), self.now.seconds())?;
+                // A restart brings this release, and no longer the one before.
+                work.forgive(|it| is_reboot(it) && *it != effect)?;
+            }
+            Verified::Noted(text, problem) => outcome.notes.push(note(text, problem)),
+            Verified::Unknown => {}
+        }
+        if self.config.driver == config::Driver::Keep {
+            Self::forget_reboot(work)?;
+        }
+        target.memory.write(self.root)?;
+        Ok(())
+    }
+
+    fn verdict(&self, facts: &Facts, memory: &mut Memory, changed: bool) -> Verified {
+        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::Unknown };
+        let is_due = changed || self.has_to_verify(memory);
+        let Some(programs) = self.programs.filter(|_| is_due) else { return Verified::Unknown };
         let driver = Driver::read(self.root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
             // Why it has not come is said by whatever kept it.
             (memory.driver, memory.unverified) = (None, false);
-            return Verified::default();
+            return Verified::Unknown;
         }
         memory.unverified = true;
         if let Some(release) = driver.release().filter(|release| release != wanted) {
@@ -145,32 +173,31 @@ impl Run<'_> {
                 "the driver {release} is there, and {wanted} is wanted: see which of apt's sources has it (apt-cache \
                  madison {PACKAGE}), and apply again"
             );
-            return Note { about: ABOUT.to_owned(), text, problem: true }.into();
+            return Verified::Noted(text, true);
         }
         let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, memory.driver.as_ref());
-        let (text, problem) = match looked {
+        match looked {
             Ok(Verdict::Loaded) => {
                 (memory.driver, memory.unverified) = (None, false);
-                return Verified { note: dissent(programs, facts), owes: None, runs: true };
+                Verified::Runs(dissent(programs, facts))
             }
             Ok(Verdict::Loadable) => {
                 (memory.driver, memory.unverified) = (None, false);
-                (
-                    format!(
-                        "the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"
-                    ),
-                    false,
-                )
+                let text = format!(
+                    "the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"
+                );
+                Verified::Noted(text, false)
             }
             Ok(Verdict::Reboot(attempt)) => {
                 (memory.driver, memory.unverified) = (Some(attempt), false);
-                return Verified { owes: Some(reboot(wanted)), ..Verified::default() };
+                Verified::Waits(reboot(wanted))
             }
             Ok(Verdict::Wrong(stop)) => {
-                (format!("the driver {wanted} is not the one that runs: {stop}"), true)
+                Verified::Noted(format!("the driver {wanted} is not the one that runs: {stop}"), true)
             }
-            Err(why) => (format!("whether the driver {wanted} runs cannot be told: {why}"), true),
-        };
-        Note { about: ABOUT.to_owned(), text, problem }.into()
+            Err(why) => {
+                Verified::Noted(format!("whether the driver {wanted} runs cannot be told: {why}"), true)
+            }
+        }
     }
 }

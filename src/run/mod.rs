@@ -1,54 +1,40 @@
 //! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
 
 mod active;
-mod apply;
 mod boot;
-mod caller;
-pub mod deb;
 mod driver;
-mod follows;
-mod keep;
-mod lost_runtimes;
+mod outcome;
 mod own;
-mod planned;
-mod recorded;
-mod settle;
-mod single;
-mod standing;
+mod pipeline;
+mod plan;
+mod published;
+mod scope;
+mod select;
 mod state;
-mod status;
+mod target;
 mod undo;
+mod wait;
 
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Services};
-use root::Root;
+use reconcile::{Action, DPKG_LOCK, Hands, Progress, Services};
+use root::{Root, Written};
 
 pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, without_restarts};
-pub use apply::{Applied, Moved};
-pub use boot::Booted;
 pub(crate) use boot::named;
-pub use caller::caller;
-pub use keep::{Differs, Keeping, Kept, Stopped, Why};
-pub use own::{Own, running};
-pub use planned::{Planned, Saved};
-pub use settle::settle;
-pub use single::Refused;
+pub use outcome::{Differs, Outcome, Stopped, Why};
+pub use own::{Own, caller, running};
+pub use plan::{Moved, Planned, Saved};
+pub use scope::Rules;
 pub use state::State;
-pub use status::{ChosenNow, Status};
-pub use undo::Undone;
+pub use wait::wait_and_start;
 
 use crate::config::{self, Config};
-use crate::engines::Versions;
-use crate::facts::Facts;
-use crate::memory::{self, AppliedConfig, Memory};
+use crate::memory;
 use crate::moment::Moment;
-use crate::premises::Premises;
-use crate::render::judge;
-use crate::worker::concourse::{out_of_date, written_by};
-use crate::worker::selection::choose;
-use crate::worker::{daemon, desired};
+use crate::worker::desired;
+use scope::{APPLY, DAEMON, GENERATE, Request, UPGRADE};
 
 /// One run on one machine.
 #[derive(Debug)]
@@ -81,8 +67,8 @@ pub enum Error {
     Root(#[from] root::Error),
     #[error(transparent)]
     Moved(#[from] Moved),
-    #[error(transparent)]
-    Refused(#[from] Refused),
+    #[error("{} is not written: {text}", path.display())]
+    Refused { path: PathBuf, text: String },
     #[error("cannot wait for {unit}: {reason}")]
     Unit { unit: String, reason: String },
     #[error(
@@ -106,62 +92,51 @@ impl From<config::Error> for Error {
 }
 
 impl Run<'_> {
-    /// What the plan stands on, as the machine is now.
-    fn premises(&self, memory: &Memory, receipt: &Receipt) -> Premises {
-        let premises = self.without_apt(memory, receipt);
-        Premises { driver: self.ground(&premises.facts), ..premises }
+    /// Brings the machine to what the configuration says. `saved`: only if that is what this plan says.
+    ///
+    /// # Errors
+    /// When the desired state is unknown, when the machine has moved, or when the receipt cannot be kept; the outcome
+    /// holds what else could not be changed.
+    pub fn apply(
+        &self,
+        saved: Option<&Saved>,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        self.execute(&APPLY, Request::Configuration { saved }, on_progress)
     }
 
-    /// The same, and apt is not asked: what there is of the driver stays as it is.
-    fn without_apt(&self, memory: &Memory, receipt: &Receipt) -> Premises {
-        let facts = Facts::read(self.root).remembering(memory.chosen.clone());
-        let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        let running = self.running.as_deref();
-        Premises::read(self.root, self.config, facts, self.beside, running, receipt, versions)
+    /// The same after dpkg has put another version of this program in place. What has to come by apt is left to the next
+    /// apply.
+    ///
+    /// # Errors
+    /// As [`Run::apply`].
+    pub fn upgrade(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        self.execute(&UPGRADE, Request::Configuration { saved: None }, on_progress)
     }
 
-    /// What will be remembered of these premises.
-    fn memory(&self, memory: &Memory, premises: &Premises) -> Result<Memory, config::Error> {
-        let mut memory = memory.clone();
-        memory.chosen = choose(self.config, &premises.facts)?;
-        memory.versions.clone_from(&premises.versions);
-        memory.overrides = judge(&memory.overrides, &premises.templates.sums()).memory;
-        memory.concourse = written_by(&premises.concourse, memory.concourse);
-        self.forget_driver(&mut memory);
-        memory.undone = false;
-        memory.config = AppliedConfig::of(self.root, self.config);
-        memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
-        Ok(memory)
+    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    ///
+    /// # Errors
+    /// As [`Run::apply`]; where the desired state is unknown, the outcome says why.
+    pub fn reconcile(
+        &self,
+        rules: &Rules<'_>,
+        is_current: &dyn Fn() -> bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        self.execute(&DAEMON, Request::Reconcile { rules, is_current }, on_progress)
     }
 
-    /// What is to be said of the operator's templates, and of what another release of Concourse wrote.
-    fn stale(&self, remembered: &Memory, premises: &Premises) -> Vec<Note> {
-        let stale = judge(&remembered.overrides, &premises.templates.sums());
-        let note = |name: &String| Note {
-            about: "templates".to_owned(),
-            text: format!(
-                "{} was made beside an older template than this version carries, and may lack what is new: compare it \
-                 with the new one, and edit it",
-                premises.templates.place(name)
-            ),
-            problem: false,
-        };
-        let out_of_date = out_of_date(&premises.concourse, remembered.concourse);
-        let of_concourse = |text| Note { about: "concourse".to_owned(), text, problem: false };
-        let is_kept = daemon::is_wanted(self.config, &premises.facts);
-        let other = AppliedConfig::of(self.root, self.config).and_then(|it| it.other).filter(|_| is_kept);
-        let of_daemon = |other: PathBuf| Note {
-            about: daemon::ABOUT.to_owned(),
-            text: format!(
-                "{} does not follow {}: it changes nothing until {} says the same",
-                daemon::UNIT,
-                other.display(),
-                self.root.shown(config::PATH).display()
-            ),
-            problem: false,
-        };
-        let notes = stale.names.iter().map(note).chain(out_of_date.map(of_concourse));
-        notes.chain(other.map(of_daemon)).collect()
+    /// Writes one file that `cdi generate` asks for by itself: it is managed from then on.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the receipt cannot be kept.
+    pub fn generate(&self, action: &Action) -> Result<Written, Error> {
+        let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
+        if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {
+            return Err(Error::Refused { path: self.root.shown(&finding.path), text: finding.text });
+        }
+        Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }
 
     /// Who installs packages, where somebody may.

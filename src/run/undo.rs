@@ -1,13 +1,14 @@
+//! What an undo heeds beside its plan.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Outcome, Plan, Progress, Receipt, Restarts, Services,
-    Settled, WayBack, Work,
+    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, WayBack, Work, naming,
 };
-use serde::Serialize;
 
-use super::recorded::record;
+use super::outcome::Outcome;
+use super::scope::{REMOVE, Request, Scope, UNDO};
 use super::{Error, Run};
 use crate::config;
 use crate::engines::{Containerd, Docker, InForce, Versions};
@@ -16,108 +17,56 @@ use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
 use crate::worker::way_back::way_back;
 
-/// What an undo did. `undo --output json`, documented in docs/json.md.
-#[derive(Debug, Serialize)]
-pub struct Undone {
-    pub schema_version: u32,
-    pub changes: Vec<Change>,
-    pub failed: Vec<Finding>,
-    pub effects: Vec<Settled>,
-    /// What stays, and why.
-    pub left: Vec<Finding>,
-    pub notes: Vec<Note>,
-}
-
-/// What a way back leaves alone.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Leaves {
-    /// What is there of this concern stays, and stays ours.
-    pub(super) stays: Option<Concern>,
-    /// Whether dpkg is at work: by apt nothing can come or go, and what it is still owed waits.
-    pub(super) is_dpkgs: bool,
-}
-
 impl Run<'_> {
-    /// Takes everything back that is ours, the last first. It is an apply of nothing: the configuration is not
-    /// asked. `force`: also what somebody has changed since.
+    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
+    /// `keeps`: what is there of this component stays, and stays managed. `force`: also what somebody has changed since.
     ///
     /// # Errors
     /// When the receipt cannot be read or kept.
-    pub fn undo(&self, force: bool, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        self.undo_but(None, force, told)
+    pub fn undo(
+        &self,
+        keeps: Option<Concern>,
+        force: bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        let is_empty = Store::new(self.root).receipt()?.is_empty();
+        if is_empty && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
+            return Ok(Outcome::of(&UNDO));
+        }
+        self.execute(&UNDO, Request::Nothing { keeps, force }, on_progress)
     }
 
-    /// The same, and what is there of one concern stays, and stays ours.
+    /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed names
+    /// the program any more.
     ///
     /// # Errors
     /// As [`Run::undo`].
-    pub fn undo_but(
-        &self,
-        stays: Option<Concern>,
-        force: bool,
-        told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Undone, Error> {
-        let nothing_is_ours = reconcile::Store::new(self.root).receipt()?.is_empty();
-        if nothing_is_ours && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
-            return Ok(Undone::default());
+    pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        let way_back = self.way_back();
+        let mut outcome = match Store::new(self.root).receipt()?.is_empty() {
+            true => Outcome::of(&REMOVE),
+            false => {
+                let request = Request::Nothing { keeps: Some(Concern::Packages), force: false };
+                self.execute(&REMOVE, request, on_progress)?
+            }
+        };
+        if !outcome.falls_short() {
+            outcome.left.extend(self.naming(&way_back));
         }
-        let (undone, _) = self.take_back("undo", Leaves { stays, is_dpkgs: false }, force, told)?;
-        Ok(undone)
-    }
-
-    /// The same, whatever is there, and what it had to heed. `command`: for the history.
-    pub(super) fn take_back(
-        &self,
-        command: &str,
-        leaves: Leaves,
-        force: bool,
-        told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(Undone, WayBack), Error> {
-        let mut undone = Undone::default();
-        let hands = if leaves.is_dpkgs { None } else { self.hands() };
-        let mut work = Work::begin_told(self.root, told)?.by(hands).recorded(self.event(command));
-        let (wanted, plan) = self.plan_back(&work, leaves, force)?;
-        let hindered =
-            if force { Vec::new() } else { self.hindrances(&plan, &work, leaves, &wanted.way_back) };
-        if !hindered.is_empty() || (leaves.is_dpkgs && !plan.left.is_empty()) {
-            return Ok((Undone { failed: hindered, left: plan.left, ..undone }, wanted.way_back));
-        }
-        // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
-        let mut memory = Memory::read(self.root).unwrap_or_default();
-        memory.undone = true;
-        if let Err(error) = memory.write(self.root) {
-            tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
-        }
-        undone.notes.extend(self.of_lost_runtimes(&wanted, &plan, work.receipt()));
-        let ran = self.take_back_by(&mut work, plan, leaves, &mut undone, told);
-        let is_left = !work.receipt().entries.is_empty();
-        let note = record(&mut work);
-        ran.map_err(|error| error.after(work.made().len()))?;
-        undone.notes.extend(note);
-        let was = std::mem::take(&mut memory);
-        if is_left {
-            // A driver that stays is looked after by the next apply.
-            (memory.undone, memory.driver, memory.unverified) = (true, was.driver, was.unverified);
-        }
-        if let Err(error) = memory.write(self.root) {
-            let text = format!("what was remembered stays: {error}");
-            undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
-        }
-        Ok((undone, wanted.way_back))
-    }
-
-    fn plan_back(&self, work: &Work<'_>, leaves: Leaves, force: bool) -> Result<(Desired, Plan), Error> {
-        let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
-        wanted.undecided.extend(leaves.stays.map(|concern| concern.as_ref().to_owned()));
-        let plan = work.plan(&wanted, None, force, self.now.seconds())?;
-        Ok((wanted, plan))
+        Ok(outcome)
     }
 
     /// What would stop this half-way, as far as that shows before the first change. An undo leaves what somebody has
-    /// changed and a unit that may not be restarted; a removal is stopped by them.
-    fn hindrances(&self, plan: &Plan, work: &Work<'_>, leaves: Leaves, way_back: &WayBack) -> Vec<Finding> {
+    /// changed and a unit that may not be restarted; they stop a removal.
+    pub(super) fn hindrances(
+        &self,
+        scope: &Scope,
+        plan: &Plan,
+        work: &Work<'_>,
+        desired: &Desired,
+    ) -> Vec<Finding> {
         let mut found = plan.hindered.clone();
-        if leaves.is_dpkgs {
+        if !scope.packages {
             let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
             let mut effects: Vec<&Effect> = plan.changes.iter().flat_map(|change| &change.effects).collect();
             effects.sort();
@@ -127,82 +76,97 @@ impl Run<'_> {
             let is_mended = |file: &Finding| {
                 plan.changes.iter().any(|it| it.path == file.path && !it.leaves_named(Path::new(PACKAGED)))
             };
-            found.extend(self.naming(way_back).into_iter().filter(|file| !is_mended(file)));
+            found.extend(self.naming(&desired.way_back).into_iter().filter(|file| !is_mended(file)));
         }
         found
     }
 
-    fn take_back_by(
-        &self,
-        work: &mut Work<'_>,
-        plan: Plan,
-        leaves: Leaves,
-        undone: &mut Undone,
-        told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), Error> {
-        let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
-        let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
-        let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
-        undone.failed = failed;
-        undone.effects = effects;
-        undone.left = plan.left;
-        undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
-        Self::forgive_gone(work)?;
-        undone.effects.extend(work.settle_told(
-            self.root,
-            &services,
-            |effect| !(leaves.is_dpkgs && of_apt(effect)),
-            told,
-        )?);
-        Ok(())
+    /// Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
+    pub(super) fn begin_undo(&self, memory: &mut Memory) {
+        memory.undone = true;
+        if let Err(error) = memory.write(self.root) {
+            tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
+        }
+    }
+
+    /// Forgets what was remembered of the last apply; but a driver that stays is looked after by the next one.
+    pub(super) fn end_undo(&self, was: Memory, receipt: &Receipt) -> Option<Note> {
+        let memory = match receipt.entries.is_empty() {
+            true => Memory::default(),
+            false => {
+                Memory { undone: true, driver: was.driver, unverified: was.unverified, ..Memory::default() }
+            }
+        };
+        let error = memory.write(self.root).err()?;
+        let text = format!("what was remembered stays: {error}");
+        Some(Note { about: "memory".to_owned(), text, problem: true })
     }
 
     /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
     /// applied (`--config`), the rule of the last apply.
-    fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+    pub(super) fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
         receipt.restart.filter(|_| self.config.says_nothing()).unwrap_or_else(|| self.services().restarts)
+    }
+
+    /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
+    /// that runs by it.
+    fn naming(&self, way_back: &WayBack) -> Vec<Finding> {
+        let mut found = naming(self.root, &way_back.namers, Path::new(PACKAGED));
+        found.extend(way_back.unread.iter().map(|unread| Finding {
+            path: unread.path.clone(),
+            text: format!("it may name {PACKAGED}: {}", unread.text),
+        }));
+        let named = way_back.named.iter().filter(|named| named.value == PACKAGED);
+        found.extend(named.map(|it| Finding { path: PACKAGED.into(), text: it.why.clone() }));
+        found
     }
 
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn way_back(&self) -> WayBack {
         let docker = self.docker();
-        way_back(self.config, &self.in_force(&docker).asking(self.root, &docker), &docker)
+        let containerd = Containerd::unasked(self.root, self.config);
+        let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
+        way_back(self.config, &in_force, &docker)
     }
 
-    /// docker as it is configured now. Its program is not run.
-    pub(super) fn docker(&self) -> Docker {
+    fn docker(&self) -> Docker {
         let mut versions = Versions::new(self.root, None, BTreeMap::new());
         Docker::read(self.root, &self.config.docker.config, &mut versions)
     }
 
-    /// What of the engines' configuration counts now.
-    pub(super) fn in_force(&self, docker: &Docker) -> InForce {
-        InForce::read(self.root, Containerd::unasked(self.root, self.config).as_ref(), docker)
-    }
-}
-
-impl Default for Undone {
-    fn default() -> Self {
-        Self {
-            schema_version: 1,
-            changes: Vec::new(),
-            failed: Vec::new(),
-            effects: Vec::new(),
-            left: Vec::new(),
-            notes: Vec::new(),
+    /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.
+    pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
+        /// Names of containers that are listed; of more the number is told.
+        const SHOWN: usize = 20;
+        let is_changed = |path: &Path| plan.changes.iter().any(|change| change.path == *path);
+        let is_dockers = |concern: &str| concern == Concern::Docker.as_ref();
+        let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.concern));
+        let stays = |runtime: &str| {
+            let mut actions = desired.actions.iter().filter(|action| is_dockers(&action.concern));
+            actions.any(|action| action.uses.iter().any(|it| it.value == runtime))
+        };
+        let mut lost: Vec<String> = of_docker
+            .filter(|entry| is_changed(&entry.path))
+            .flat_map(|entry| entry.uses.iter().map(|it| it.value.clone()))
+            .filter(|runtime| !stays(runtime))
+            .collect();
+        lost.sort();
+        lost.dedup();
+        if lost.is_empty() {
+            return None;
         }
-    }
-}
-
-impl Undone {
-    /// Whether something of ours stays, or is still to be done: a unit that was told to end must be started again by
-    /// another undo.
-    #[must_use]
-    pub fn falls_short(&self) -> bool {
-        let is_open = |outcome| matches!(outcome, Outcome::Pending | Outcome::Failed);
-        !self.failed.is_empty()
-            || !self.left.is_empty()
-            || self.notes.iter().any(|note| note.problem)
-            || self.effects.iter().any(|effect| is_open(effect.outcome))
+        let containers = self.docker().made_with(self.root, &lost);
+        let shown = containers.get(..SHOWN).unwrap_or(&containers).join(", ");
+        let more = containers.len().saturating_sub(SHOWN);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let runtimes = lost.join(", ");
+        (!containers.is_empty()).then(|| Note {
+            about: "docker".to_owned(),
+            text: format!(
+                "docker made these containers with runtime {runtimes}, and cannot start them again without it: \
+                 {shown}{more}; make them anew with another runtime"
+            ),
+            problem: false,
+        })
     }
 }

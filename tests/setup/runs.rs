@@ -75,7 +75,7 @@ fn an_undo_that_is_told_nothing_of_restarts_holds_to_what_the_apply_was_told() {
         let before = laid.tree();
         // By --config, another file than the one that an undo reads.
         with_setup(&laid, applied, false, |setup| setup.apply(None, &mut |_| {}).unwrap());
-        let undone = with_setup(&laid, undone, true, |setup| setup.undo(false, &mut |_| {}).unwrap());
+        let undone = with_setup(&laid, undone, true, |setup| setup.undo(None, false, &mut |_| {}).unwrap());
         let said: Vec<_> = undone.effects.iter().map(|settled| settled.text.as_str()).collect();
         assert_eq!(said.contains(&waits), !restarted, "{applied}{said:?}");
         assert_eq!(laid.path(RECEIPT).exists(), !restarted, "it is owed until somebody has done it");

@@ -1,14 +1,11 @@
 use std::path::PathBuf;
 
-use reconcile::{
-    Change, Digest, Effect, Finding, Note, Plan, Receipt, Rehearsal, Restarts, Stage, Store, Verb,
-};
+use reconcile::{Change, Digest, Effect, Note, Plan, Receipt, Rehearsal, Restarts, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Moved, Run, State, applied_elsewhere};
-use crate::memory::Memory;
-use crate::premises::Premises;
-use crate::worker::desired::desired;
+use super::outcome::notes_of;
+use super::scope::{APPLY, Request};
+use super::{Error, Run, State, applied_elsewhere};
 
 /// The version of a plan in a file.
 const VERSION: u32 = 1;
@@ -54,6 +51,17 @@ pub struct SavedChange {
     pub stage: Stage,
     pub from: reconcile::State,
     pub to: reconcile::State,
+}
+
+/// The machine is not the one that a plan was made for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
+    other.join("; ")
+)]
+pub struct Moved {
+    /// What is not as the plan has it, in sentences.
+    pub other: Vec<String>,
 }
 
 impl SavedChange {
@@ -121,17 +129,6 @@ impl Saved {
     }
 }
 
-/// What is not done beneath another Root than `/`, and whose file is parted from its other names, as notes of a plan
-/// and of an apply.
-pub(super) fn told_of(plan: &Plan) -> Vec<Note> {
-    let note = |finding: &Finding| Note {
-        about: finding.path.display().to_string(),
-        text: finding.text.clone(),
-        problem: false,
-    };
-    plan.skipped.iter().chain(&plan.linked).map(note).collect()
-}
-
 impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     ///
@@ -156,12 +153,11 @@ impl Run<'_> {
     }
 
     fn plan_now(&self) -> Result<Planned, Error> {
-        let memory = Memory::read(self.root)?;
-        let receipt = Store::new(self.root).receipt()?;
-        let mut planned = self.planned(&memory, &self.premises(&memory, &receipt), &receipt)?;
-        if let Some((last, now)) = applied_elsewhere(self.root, self.config, &memory)
-            && (State { receipt, memory }).is_set_up()
-        {
+        let state = State::read(self.root)?;
+        let (is_set_up, elsewhere) =
+            (state.is_set_up(), applied_elsewhere(self.root, self.config, &state.memory));
+        let mut planned = self.planned(state)?;
+        if let Some((last, now)) = elsewhere.filter(|_| is_set_up) {
             let text =
                 format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
             planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
@@ -169,19 +165,15 @@ impl Run<'_> {
         Ok(planned)
     }
 
-    pub(super) fn planned(
-        &self,
-        memory: &Memory,
-        premises: &Premises,
-        receipt: &Receipt,
-    ) -> Result<Planned, Error> {
-        let mut desired = desired(self.config, premises)?;
-        let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
-        desired.notes.extend(self.stale(memory, premises));
-        desired.notes.extend(told_of(&plan));
-        let lost = self.of_lost_runtimes(&desired, &plan, receipt);
-        desired.notes.extend(lost);
-        Ok(Planned { notes: desired.notes, ..self.announced(plan, receipt) })
+    pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
+        let request = Request::Configuration { saved: None };
+        let Ok(target) = self.target(&APPLY, &request, state)? else { return Ok(Planned::default()) };
+        let receipt = &target.state.receipt;
+        let plan = self.plan_for(&target, &request, receipt, None)?;
+        let mut notes = target.desired.notes.clone();
+        notes.extend(notes_of(&plan));
+        notes.extend(self.lost_runtimes(&target.desired, &plan, receipt));
+        Ok(Planned { notes, ..self.announced(plan, receipt) })
     }
 
     /// A plan with what it makes necessary, and by which rules.

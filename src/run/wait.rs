@@ -9,7 +9,7 @@ use super::Error;
 ///
 /// # Errors
 /// When systemd does not tell of the unit, or the receipt cannot be read or kept. What came of the start is in the answer.
-pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
+pub fn wait_and_start(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
     let services = Services {
         programs: Some(programs),
         restarts: Restarts::Never,
