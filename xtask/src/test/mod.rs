@@ -209,8 +209,10 @@ impl Tests {
 
     /// The tests that these arguments of nextest's select.
     fn run_selected(&self, selection: &[String]) -> Result<()> {
-        let nextest = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
-        self.told(Command::new(nextest).arguments(selection), &self.wrapper).run()
+        let nextest = Command::new(["cargo", "nextest", "run", "--locked", "--profile", "ci"]);
+        let names_packages = selection.iter().any(|word| word == "-p" || word.starts_with("--package"));
+        let nextest = if names_packages { nextest } else { nextest.arguments(["--workspace"]) };
+        self.told(nextest.arguments(selection), &self.wrapper).run()
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
