@@ -37,9 +37,9 @@ pub struct Memory {
     /// The Concourse that wrote the configuration of containerd of which ours is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
-    /// The last reboot that was asked for because of the driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driver: Option<Attempt>,
+    /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it now.
+    #[serde(default, skip_serializing, rename = "driver")]
+    pub(crate) reboot: Option<Attempt>,
     /// Whether packages were about to come, and it has not been told since that the driver among them is in order: a run
     /// may have been killed, or have found what somebody puts right later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -100,7 +100,7 @@ impl Default for Memory {
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
             concourse: None,
-            driver: None,
+            reboot: None,
             unverified: false,
             undone: false,
             config: None,

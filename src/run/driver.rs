@@ -7,10 +7,10 @@ use reconcile::{Effect, Module, Note, Outcome as Came, Package, Plan, Settled, W
 
 use super::outcome::Outcome;
 use super::target::Target;
-use super::{Error, Run};
+use super::{Error, Run, State};
 use crate::config;
 use crate::doctor::{Status, tools};
-use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, look, questions};
+use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, asked_for, look, questions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::memory::Memory;
@@ -18,11 +18,11 @@ use crate::worker::driver::{ABOUT, Ground};
 use crate::worker::selection::is_off;
 
 /// Nothing has failed: whoever applies from a hook is not to be stopped by it.
-fn reboot(wanted: &Release) -> Effect {
+fn reboot(wanted: &Release, attempt: Attempt) -> Effect {
     let reason = format!(
         "the driver {wanted} is built, and another build of amdgpu is loaded; see what rocworker doctor says then"
     );
-    Effect::Reboot { reason }
+    Effect::Reboot { reason, module: Some(attempt) }
 }
 
 /// What is found of a driver that came.
@@ -33,11 +33,13 @@ enum Verified {
     Waits(Effect),
     /// Something to say, and whether that is a problem.
     Noted(String, bool),
-    /// Nobody looked, or there is none.
+    /// It is not there.
+    Gone,
+    /// Nobody looked.
     Unknown,
 }
 
-fn is_reboot(effect: &Effect) -> bool {
+pub(super) fn is_reboot(effect: &Effect) -> bool {
     matches!(effect, Effect::Reboot { .. })
 }
 
@@ -103,12 +105,26 @@ impl Run<'_> {
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
     /// order, or the machine was restarted for it since.
-    pub(super) fn has_to_verify(&self, memory: &Memory) -> bool {
+    pub(super) fn has_to_verify(&self, state: &State) -> bool {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
             && matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
-            && (memory.unverified || memory.driver.as_ref().is_some_and(is_restarted))
+            && (state.memory.unverified || asked_for(&state.receipt).is_some_and(is_restarted))
+    }
+
+    /// An earlier version remembered beside the receipt for which driver it asked for a restart.
+    pub(super) fn adopt_reboot(&self, memory: &Memory, work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+        let Some(attempt) = &memory.reboot else { return Ok(()) };
+        let known = work.owed().into_iter().find_map(|effect| match effect {
+            Effect::Reboot { reason, module: None } => Some(reason),
+            _ => None,
+        });
+        let reason =
+            known.unwrap_or_else(|| "another build of amdgpu was loaded than dkms had built".to_owned());
+        let effect = Effect::Reboot { reason, module: Some(attempt.clone()) };
+        work.owe(effect.clone(), self.now.seconds())?;
+        work.forgive(|it| is_reboot(it) && *it != effect)
     }
 
     /// Whoever is killed from here on leaves the driver to be looked at by the next run.
@@ -135,7 +151,8 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         let Some(observed) = &target.observed else { return Ok(()) };
         let changed = outcome.changes.iter().any(|change| is_package(&change.path));
-        match self.verdict(&observed.facts, &mut target.memory, changed) {
+        let state = State { receipt: work.receipt().clone(), memory: target.memory.clone() };
+        match self.verdict(&observed.facts, &state, &mut target.memory, changed) {
             Verified::Runs(note) => {
                 outcome.notes.extend(note);
                 if work.receipt().owed(self.root).any(|pending| is_reboot(&pending.effect)) {
@@ -148,6 +165,7 @@ impl Run<'_> {
                 work.forgive(|it| is_reboot(it) && *it != effect)?;
             }
             Verified::Noted(text, problem) => outcome.notes.push(note(text, problem)),
+            Verified::Gone => work.forgive(is_reboot)?,
             Verified::Unknown => {}
         }
         if self.config.driver == config::Driver::Keep {
@@ -157,15 +175,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn verdict(&self, facts: &Facts, memory: &mut Memory, changed: bool) -> Verified {
+    fn verdict(&self, facts: &Facts, state: &State, memory: &mut Memory, changed: bool) -> Verified {
         let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::Unknown };
-        let is_due = changed || self.has_to_verify(memory);
+        let is_due = changed || self.has_to_verify(state);
         let Some(programs) = self.programs.filter(|_| is_due) else { return Verified::Unknown };
         let driver = Driver::read(self.root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
             // Why it has not come is said by whatever kept it.
-            (memory.driver, memory.unverified) = (None, false);
-            return Verified::Unknown;
+            memory.unverified = false;
+            return Verified::Gone;
         }
         memory.unverified = true;
         if let Some(release) = driver.release().filter(|release| release != wanted) {
@@ -175,22 +193,22 @@ impl Run<'_> {
             );
             return Verified::Noted(text, true);
         }
-        let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, memory.driver.as_ref());
+        let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, asked_for(&state.receipt));
         match looked {
             Ok(Verdict::Loaded) => {
-                (memory.driver, memory.unverified) = (None, false);
+                memory.unverified = false;
                 Verified::Runs(dissent(programs, facts))
             }
             Ok(Verdict::Loadable) => {
-                (memory.driver, memory.unverified) = (None, false);
+                memory.unverified = false;
                 let text = format!(
                     "the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"
                 );
                 Verified::Noted(text, false)
             }
             Ok(Verdict::Reboot(attempt)) => {
-                (memory.driver, memory.unverified) = (Some(attempt), false);
-                Verified::Waits(reboot(wanted))
+                memory.unverified = false;
+                Verified::Waits(reboot(wanted, attempt))
             }
             Ok(Verdict::Wrong(stop)) => {
                 Verified::Noted(format!("the driver {wanted} is not the one that runs: {stop}"), true)

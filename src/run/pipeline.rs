@@ -3,7 +3,7 @@
 use reconcile::history::Event;
 use reconcile::{Carried, Digest, Effect, Note, Plan, Progress, Receipt, Restarts, Services, Stage, Work};
 
-use super::driver::{is_read, of_driver};
+use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
 use super::scope::{Aim, Request, Rule, Scope};
 use super::target::Target;
@@ -55,6 +55,7 @@ impl Run<'_> {
             self.expect_saved(&request, &plan, work.receipt())?;
         }
         let mut work = work.recorded(self.event(scope.command));
+        self.adopt_reboot(&target.state.memory, &mut work)?;
         match request {
             Request::Configuration { .. } => {
                 target.memory.write(self.root)?;
@@ -108,7 +109,7 @@ impl Run<'_> {
         match request {
             Request::Configuration { .. } => {
                 let knows_rule = receipt.is_empty() || receipt.restart == Some(self.services().restarts);
-                let is_known = target.memory == *memory && knows_rule && !self.has_to_verify(memory);
+                let is_known = target.memory == *memory && knows_rule && !self.has_to_verify(&target.state);
                 plan.is_empty() && !receipt.is_unfinished() && is_known
             }
             Request::Reconcile { rules, .. } => {
@@ -142,7 +143,7 @@ impl Run<'_> {
                 self.mark_unverified(&mut target.memory)?;
             }
             let has_acted =
-                self.stage((scope, request, *stage), &target.desired, selected, work, outcome, on_progress)?;
+                self.stage((scope, request, *stage), target, selected, work, outcome, on_progress)?;
             if *stage != Some(Stage::Shape) {
                 return Ok(());
             }
@@ -193,7 +194,7 @@ impl Run<'_> {
     fn stage(
         &self,
         (scope, request, stage): (&'static Scope, &Request<'_>, Option<Stage>),
-        desired: &reconcile::Desired,
+        target: &Target,
         selected: Selected,
         work: &mut Work<'_>,
         outcome: &mut Outcome,
@@ -202,8 +203,9 @@ impl Run<'_> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         let (before, is_held) = (work.owed(), selected.is_held);
+        let is_unverified = target.memory.unverified;
         if stage != Some(Stage::Shape) {
-            outcome.notes.extend(self.lost_runtimes(desired, &selected.plan, work.receipt()));
+            outcome.notes.extend(self.lost_runtimes(&target.desired, &selected.plan, work.receipt()));
         }
         let effects = outcome.effects.len();
         let has_changed = self.carry_out(selected, work, outcome, on_progress)?;
@@ -215,7 +217,12 @@ impl Run<'_> {
             Request::Reconcile { rules, .. } => self.may_execute(rules, &own, is_held, effect),
             _ => false,
         };
-        let is_due = |effect: &Effect| scope.executes(effect, stage, (&own, &before), allowed);
+        // A restart that came and did not help is remembered until the driver runs.
+        let owed: Vec<Effect> = work.receipt().owed(self.root).map(|it| it.effect.clone()).collect();
+        let is_remembered = |effect: &Effect| is_reboot(effect) && is_unverified && !owed.contains(effect);
+        let is_due = |effect: &Effect| {
+            scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
+        };
         outcome.effects.extend(work.settle_told(self.root, &services, is_due, on_progress)?);
         Ok(has_changed || outcome.effects.len() > effects)
     }

@@ -93,7 +93,6 @@ impl Run<'_> {
             Some(Ok((mut memory, mut desired))) => {
                 if is_daemon {
                     // Whether a driver that was installed runs is for an apply to see.
-                    memory.driver.clone_from(&state.memory.driver);
                     memory.unverified = state.memory.unverified;
                 }
                 if scope.changes == Changes::ButPackages {
@@ -137,9 +136,8 @@ impl Run<'_> {
         memory.versions.clone_from(&observed.versions);
         memory.overrides = judge(&memory.overrides, &observed.templates.sums()).memory;
         memory.concourse = written_by(&observed.concourse, memory.concourse);
-        if self.config.driver == config::Driver::Keep {
-            (memory.driver, memory.unverified) = (None, false);
-        }
+        memory.reboot = None;
+        memory.unverified &= self.config.driver != config::Driver::Keep;
         memory.undone = false;
         memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());

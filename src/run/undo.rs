@@ -93,9 +93,7 @@ impl Run<'_> {
     pub(super) fn end_undo(&self, was: Memory, receipt: &Receipt) -> Option<Note> {
         let memory = match receipt.entries.is_empty() {
             true => Memory::default(),
-            false => {
-                Memory { undone: true, driver: was.driver, unverified: was.unverified, ..Memory::default() }
-            }
+            false => Memory { undone: true, unverified: was.unverified, ..Memory::default() },
         };
         let error = memory.write(self.root).err()?;
         let text = format!("what was remembered stays: {error}");
