@@ -67,7 +67,6 @@ pub struct AppliedConfig {
 
 impl AppliedConfig {
     /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says nothing.
-    #[must_use]
     pub fn of(root: &Root, config: &Config) -> Option<Self> {
         let path = config.path();
         let other = (path != root.shown(config::PATH)).then(|| path.to_owned());
@@ -111,9 +110,6 @@ impl Default for Memory {
 
 impl Memory {
     /// What is remembered; nothing where nothing is.
-    ///
-    /// # Errors
-    /// When it cannot be read or believed, or was written by a newer version.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,
@@ -130,9 +126,6 @@ impl Memory {
     }
 
     /// Remembers it; nothing is written when it is what stands there, and nothing is left when there is nothing.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write(&self, root: &Root) -> Result<Written, root::Error> {
         if *self == Self::default() {
             return root.remove(PATH);

@@ -22,16 +22,12 @@ const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version
 /// reads.
-#[must_use]
 pub fn formats() -> Vec<(&'static str, u32)> {
     reconcile::FORMATS.into_iter().chain([memory::FORMAT]).collect()
 }
 
 /// What keeps the program from going, before anything is reverted. `forever`: the package is purged, so that nothing
 /// would remember what was changed.
-///
-/// # Errors
-/// When the receipt cannot be read: nobody knows then what names the program.
 pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<Finding>, Error> {
     let by_apt = installed_by_apt(&Store::new(run.root).receipt()?);
     let mut findings = Vec::new();
@@ -72,7 +68,6 @@ fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
 }
 
 /// What stays where no package can come or go.
-#[must_use]
 pub fn installed_by_apt(receipt: &Receipt) -> Vec<PathBuf> {
     let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
     of_packages.map(|entry| entry.path.clone()).collect()

@@ -58,9 +58,6 @@ pub struct ChosenNow {
 
 impl Status {
     /// How the machine stands. Writes nothing.
-    ///
-    /// # Errors
-    /// As [`Run::plan`].
     pub fn read(run: &Run<'_>) -> Result<Self, Error> {
         let state = State::read(run.root)?;
         let (mut planned, problem) = match run.planned(state.clone()) {
@@ -78,9 +75,6 @@ impl Status {
 
     /// How the machine stands where the configuration is wrong: what should be is not known, and what is ours is told all
     /// the same, with what the daemon says, which may go on by an earlier one. Writes nothing.
-    ///
-    /// # Errors
-    /// When what is ours or what is remembered cannot be read.
     pub fn without_configuration(root: &Root, problem: String) -> Result<Self, Error> {
         Ok(Self::of(root, &State::read(root)?, Planned::default(), Some(problem)))
     }
@@ -124,7 +118,6 @@ impl Status {
     }
 
     /// Whether the machine is not as it should be.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         self.problem.is_some()
             || self.notes.iter().any(|note| note.problem)

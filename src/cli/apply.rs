@@ -3,7 +3,6 @@ use std::path::Path;
 use anyhow::anyhow;
 
 use super::changes::{self, counted};
-use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::run::{self, Saved};
@@ -19,11 +18,7 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let mut shown_so_far = Shown::new(session);
-    let applied = session.with_run(&config, |run| {
-        Ok(run.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
-    })?;
-    shown_so_far.end()?;
+    let applied = session.run(&config, |run, on_progress| Ok(run.apply(saved.as_ref(), on_progress)?))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }

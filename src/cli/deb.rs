@@ -7,7 +7,6 @@ use reconcile::{Finding, Store};
 use super::Outcome;
 use super::changes::{self, counted};
 use super::output::print_text;
-use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
 use crate::package;
@@ -53,11 +52,9 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         }
         return Ok(Outcome::Done);
     }
-    let mut shown_so_far = Shown::new(session);
-    let applied = session.config_in_force().and_then(|config| {
-        session.with_run(&config, |run| Ok(run.upgrade(&mut |progress| shown_so_far.hear(progress))?))
-    });
-    shown_so_far.end()?;
+    let applied = session
+        .config_in_force()
+        .and_then(|config| session.run(&config, |run, on_progress| Ok(run.upgrade(on_progress)?)));
     match applied {
         Ok(applied) => {
             let mut text = changes::applied(&session.root, &applied);
@@ -78,17 +75,15 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
-    let mut shown_so_far = Shown::new(session);
-    let (undone, stays) = session.with_run(&config, |run| {
+    let (undone, stays) = session.run(&config, |run, on_progress| {
         let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
             let what = if purge { "purge" } else { "remove" };
             bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
         }
-        let undone = run.remove(&mut |progress| shown_so_far.hear(progress))?;
+        let undone = run.remove(on_progress)?;
         Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
-    shown_so_far.end()?;
     let mut text = changes::undone(&session.root, &undone);
     if !undone.changes.is_empty() {
         text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));

@@ -51,7 +51,6 @@ enum Outcome {
 }
 
 /// Runs the program with the process's arguments.
-#[must_use]
 pub fn main() -> ExitCode {
     // Folders are made with the mode that engines need, at once: a caller's narrower one would be put right by a second
     // call, and a run that is killed between the two would leave them as nobody wants them.

@@ -97,9 +97,6 @@ impl<'a> Shown<'a> {
     }
 
     /// The end of it.
-    ///
-    /// # Errors
-    /// When a change could not be printed.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.clear();
         std::mem::replace(&mut self.failed, Ok(()))

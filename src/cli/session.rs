@@ -2,11 +2,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
+use reconcile::Progress;
 use reconcile::command::Programs;
 use root::Root;
 use tracing::level_filters::LevelFilter;
 
 use super::args::{Args, Format};
+use super::progress::Shown;
 use crate::config::{ClusterBloom, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
@@ -70,6 +72,18 @@ impl Session {
         let caller = crate::run::caller(&caller()?);
         let now = Moment::of(SystemTime::now());
         act(&Own::find().run(&self.root, config, programs.as_ref(), now, caller))
+    }
+
+    /// The same, with its progress shown.
+    pub(crate) fn run<T>(
+        &self,
+        config: &Config,
+        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut shown = Shown::new(self);
+        let done = self.with_run(config, |run| act(run, &mut |progress| shown.hear(progress)))?;
+        shown.end()?;
+        Ok(done)
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.

@@ -1,15 +1,11 @@
 use super::Outcome;
 use super::changes::{self, counted};
-use super::progress::Shown;
 use super::session::Session;
 use crate::run;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
-    let mut shown_so_far = Shown::new(session);
-    let undone = session
-        .with_run(&config, |run| Ok(run.undo(None, force, &mut |progress| shown_so_far.hear(progress))?))?;
-    shown_so_far.end()?;
+    let undone = session.run(&config, |run, on_progress| Ok(run.undo(None, force, on_progress)?))?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

@@ -14,7 +14,6 @@ pub enum Names {
 
 impl Names {
     /// Whether something that happened matters: to a name in the folder, or without one to the folder itself.
-    #[must_use]
     pub fn have(&self, name: Option<&OsStr>) -> bool {
         match (self, name) {
             (Self::All, _) | (_, None) => true,
@@ -36,7 +35,6 @@ impl Names {
 pub struct Interests(BTreeMap<PathBuf, Names>);
 
 impl Interests {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -65,7 +63,6 @@ impl Interests {
 
     /// The folders that can be watched for them: in the place of one that is not there, the nearest above it, in which
     /// the next on the way down matters.
-    #[must_use]
     pub fn watchable(&self, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Names> {
         let mut found = Self::default();
         for (folder, names) in &self.0 {

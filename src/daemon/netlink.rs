@@ -39,8 +39,6 @@ impl AsFd for Netlink {
 }
 
 impl Netlink {
-    /// # Errors
-    /// What the kernel says.
     pub fn open() -> Result<Self, Errno> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let protocol = SockProtocol::NetlinkKObjectUEvent;
@@ -51,9 +49,6 @@ impl Netlink {
     }
 
     /// Reads what has come, and does not wait for more.
-    ///
-    /// # Errors
-    /// When the socket is of no use any more.
     pub fn read(&self) -> Result<Heard, Errno> {
         let mut heard = Heard::default();
         for _ in 0..AT_ONCE {

@@ -33,7 +33,6 @@ impl Nodes {
     }
 
     /// Those that are set no more. `inode`: which node stands at a path now.
-    #[must_use]
     pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
         let is_recent = |at: &&Duration| now.saturating_sub(**at) < FORGIVEN;
         let is_given_up = |(path, node): &(&PathBuf, &Node)| {

@@ -18,7 +18,6 @@ pub struct Manager {
 
 impl Manager {
     /// Of an environment. `pid`: this process, for which alone the watchdog is meant (sd_watchdog_enabled(3)).
-    #[must_use]
     pub fn of(variable: impl Fn(&str) -> Option<String>, pid: u32) -> Self {
         let is_ours = variable("WATCHDOG_PID").is_none_or(|meant| meant.parse() == Ok(pid));
         let watchdog = variable("WATCHDOG_USEC").filter(|_| is_ours).and_then(|us| us.parse::<u64>().ok());
@@ -43,7 +42,6 @@ pub enum Message<'a> {
 
 impl Message<'_> {
     /// As systemd reads it. A line of a status is one line.
-    #[must_use]
     pub fn text(&self) -> String {
         let status = |text: &str| format!("STATUS={}\n", text.replace('\n', " "));
         match self {
@@ -63,8 +61,6 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// # Errors
-    /// When the name is none that a socket can have.
     pub fn to(socket: Option<&str>) -> io::Result<Self> {
         let Some(name) = socket else { return Ok(Self { way: None }) };
         let address = match name.strip_prefix('@') {

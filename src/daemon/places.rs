@@ -23,7 +23,6 @@ const WORKER_DEFAULTS: &str = "/etc/default/concourse";
 const DEPTH: usize = 3;
 
 /// What is watched, as the machine is now.
-#[must_use]
 pub fn places(root: &Root, config: Option<&Config>) -> Interests {
     let mut found = Interests::default();
     for path in [config::PATH, "/etc/group", WORKER_DEFAULTS, "/dev/kfd"] {
@@ -51,7 +50,6 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
 }
 
 /// Which receipt stands there; `None`: none.
-#[must_use]
 pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }

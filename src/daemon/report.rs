@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use reconcile::{Finding, Pending, Restarts};
 use serde::{Deserialize, Serialize};
 
-use super::agenda::Cause;
+use super::scheduler::Cause;
 use crate::run::Differs;
 
 /// How it stands. Times are seconds since 1970.
@@ -112,7 +112,6 @@ impl From<Finding> for Said {
 
 impl Report {
     /// Whether something is not as it should be.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         self.config.problem.is_some()
             || self.failing.is_some()
@@ -121,7 +120,6 @@ impl Report {
     }
 
     /// In a sentence, for systemd and for people.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let of = |count: usize, one: &str| match count {
             1 => format!("1 {one}"),

@@ -90,7 +90,7 @@ impl Machine<'_> {
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
         let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
-            Ok(config) => self.with_run(event, &config, |run| MachineStatus::read(run)),
+            Ok(config) => self.with_run(event, &config, MachineStatus::read),
             Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         };
         let status = status.map_err(Failure::installation)?;

@@ -47,9 +47,6 @@ const RESTART_LIMIT: Duration = Duration::from_secs(100);
 
 impl Machine<'_> {
     /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
-    ///
-    /// # Errors
-    /// When Juju cannot be asked or told.
     pub fn run(&self, event: Event) -> Result<Ended, tools::Error> {
         let ran = match event {
             Event::Nothing | Event::Stop => Ok(Ended { workload: None, is_well: true }),

@@ -4,7 +4,6 @@
 //! configuration of this machine ([`Options::configuration`]), which everything else reads as it reads a person's.
 
 mod actions;
-mod another;
 mod answer;
 mod environment;
 mod event;

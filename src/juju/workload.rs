@@ -43,7 +43,6 @@ pub struct Standing {
 const LONGEST: usize = 600;
 
 impl Workload {
-    #[must_use]
     pub fn new(state: State, text: &str) -> Self {
         let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = match text.char_indices().nth(LONGEST) {
@@ -54,7 +53,6 @@ impl Workload {
     }
 
     /// What is to be done first stands first: a problem hides everything else.
-    #[must_use]
     pub fn of(standing: &Standing) -> Self {
         if let Some(problem) = &standing.problem {
             return Self::installation_failed(problem);
@@ -82,19 +80,16 @@ impl Workload {
     }
 
     /// The options cannot be followed.
-    #[must_use]
     pub fn config_failed(problem: &str) -> Self {
         Self::new(State::Blocked, &format!("Config failed: {problem}"))
     }
 
     /// What the options say could not be brought about.
-    #[must_use]
     pub fn installation_failed(problem: &str) -> Self {
         Self::new(State::Blocked, &format!("Installation failed: {problem}"))
     }
 
     /// The action undo has been run; `but_for`: what it has not taken back.
-    #[must_use]
     pub fn taken_back(unit: &str, but_for: Option<&str>) -> Self {
         let but_for = but_for.map_or_else(String::new, |what| format!(", but for {what}"));
         let text = format!("Taken back by the action undo{but_for}: juju run {unit} apply sets it up again");
@@ -102,13 +97,11 @@ impl Workload {
     }
 
     /// The action undo found before its first change what would stop it.
-    #[must_use]
     pub fn undo_refused(why: &str) -> Self {
         Self::new(State::Blocked, &format!("The action undo changed nothing: {why}"))
     }
 
     /// A GPU has gone, and nobody knows yet whether it comes back.
-    #[must_use]
     pub fn settling() -> Self {
         Self::new(
             State::Waiting,
@@ -117,7 +110,6 @@ impl Workload {
     }
 
     /// Somebody has set the machine up by this command, and not the charm.
-    #[must_use]
     pub fn of_another(unit: &str, command: &str) -> Self {
         let text = format!(
             "Set up by {command} on the machine, and left as it is: juju run {unit} apply has the charm's options take its \
@@ -127,7 +119,6 @@ impl Workload {
     }
 
     /// Somebody has set the machine up again after the action undo.
-    #[must_use]
     pub fn applied_since(unit: &str) -> Self {
         let text = format!(
             "Taken back by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
@@ -139,7 +130,6 @@ impl Workload {
 
 impl State {
     /// As `status-set` takes it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Active => "active",

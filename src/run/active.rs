@@ -44,7 +44,6 @@ pub enum Unreadable {
 
 impl ConfigFile {
     /// The file, as it is shown.
-    #[must_use]
     pub fn path(&self, root: &Root) -> PathBuf {
         self.named.as_ref().map_or_else(|| root.shown(config::PATH), |(_, path)| path.clone())
     }
@@ -65,13 +64,11 @@ impl ConfigFile {
 
 impl ActiveConfig {
     /// What the file says now, whoever applied what before.
-    #[must_use]
     pub fn of_file(file: &ConfigFile, root: &Root) -> Self {
         Self::read(file, root, None).unwrap_or_else(Self::Unreadable)
     }
 
     /// The same where nobody names a file: then the file of the last apply, which may withhold what the machine's own gives.
-    #[must_use]
     pub fn of_last_apply(file: &ConfigFile, root: &Root) -> Self {
         let last = || Ok(Memory::read(root)?.config.and_then(|applied| applied.other));
         last().and_then(|last| Self::read(file, root, last.as_deref())).unwrap_or_else(Self::Unreadable)
@@ -87,9 +84,6 @@ impl ActiveConfig {
     }
 
     /// What boot, status, an upgrade and the daemon go by.
-    ///
-    /// # Errors
-    /// When none is in force.
     pub fn in_force(self) -> Result<Config, Unreadable> {
         match self {
             Self::File(config) | Self::LastApplied(config) => Ok(config),
@@ -99,9 +93,6 @@ impl ActiveConfig {
     }
 
     /// What somebody goes by who asks for it now: an empty one counts.
-    ///
-    /// # Errors
-    /// When none can be read.
     pub fn asked_for(self) -> Result<Config, Unreadable> {
         match self {
             Self::IgnoredEmpty(config, _) => Ok(config),
@@ -111,9 +102,6 @@ impl ActiveConfig {
 }
 
 /// In the place of a configuration that cannot be read: nobody knows what it says of restarts.
-///
-/// # Errors
-/// Never: it is one line.
 pub fn without_restarts(root: &Root) -> Result<Config, config::Error> {
     Config::parse(&root.shown(config::PATH), "restart: never\n")
 }
@@ -141,7 +129,6 @@ fn why_ignored(root: &Root, config: &Config) -> Option<String> {
 }
 
 /// Where the last apply's configuration was and where this one is, when their places differ and their texts too.
-#[must_use]
 pub fn applied_elsewhere(root: &Root, config: &Config, memory: &Memory) -> Option<(PathBuf, PathBuf)> {
     let (last, now) = (memory.config.as_ref(), AppliedConfig::of(root, config));
     let place = |of: Option<&AppliedConfig>| of.and_then(|it| it.other.clone());

@@ -93,10 +93,6 @@ impl From<config::Error> for Error {
 
 impl Run<'_> {
     /// Brings the machine to what the configuration says. `saved`: only if that is what this plan says.
-    ///
-    /// # Errors
-    /// When the desired state is unknown, when the machine has moved, or when the receipt cannot be kept; the outcome
-    /// holds what else could not be changed.
     pub fn apply(
         &self,
         saved: Option<&Saved>,
@@ -107,17 +103,11 @@ impl Run<'_> {
 
     /// The same after dpkg has put another version of this program in place. What has to come by apt is left to the next
     /// apply.
-    ///
-    /// # Errors
-    /// As [`Run::apply`].
     pub fn upgrade(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         self.execute(&UPGRADE, Request::Configuration { saved: None }, on_progress)
     }
 
     /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
-    ///
-    /// # Errors
-    /// As [`Run::apply`]; where the desired state is unknown, the outcome says why.
     pub fn reconcile(
         &self,
         rules: &Rules<'_>,
@@ -128,9 +118,6 @@ impl Run<'_> {
     }
 
     /// Writes one file that `cdi generate` asks for by itself: it is managed from then on.
-    ///
-    /// # Errors
-    /// When it cannot be written, or the receipt cannot be kept.
     pub fn generate(&self, action: &Action) -> Result<Written, Error> {
         let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
         if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {

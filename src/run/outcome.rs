@@ -11,7 +11,7 @@ use crate::awaited::Awaited;
 use crate::worker::desired;
 
 /// What a run has done, and what it leaves. As JSON it is the command's answer, which docs/json.md documents.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     pub(super) scope: &'static Scope,
     /// Why the run ended early.
@@ -85,31 +85,15 @@ impl From<Plan> for Selected {
     }
 }
 
-impl Default for Outcome {
+impl Default for &'static Scope {
     fn default() -> Self {
-        Self::of(&APPLY)
+        &APPLY
     }
 }
 
 impl Outcome {
     pub(super) fn of(scope: &'static Scope) -> Self {
-        Self {
-            scope,
-            stopped: None,
-            problem: None,
-            changes: Vec::new(),
-            failed: Vec::new(),
-            effects: Vec::new(),
-            contested: Vec::new(),
-            blocked: Vec::new(),
-            left: Vec::new(),
-            differs: Vec::new(),
-            missing: Vec::new(),
-            is_lost: false,
-            is_held: false,
-            pending: Vec::new(),
-            notes: Vec::new(),
-        }
+        Self { scope, ..Self::default() }
     }
 
     /// Adds a plan that was carried out as far as `done`.
@@ -128,18 +112,15 @@ impl Outcome {
     }
 
     /// Of a machine that nothing is done on.
-    #[must_use]
     pub fn not_set_up() -> Self {
         Self { stopped: Some(Stopped::NotSetUp), ..Self::default() }
     }
 
-    #[must_use]
     pub fn is_set_up(&self) -> bool {
         self.stopped != Some(Stopped::NotSetUp)
     }
 
     /// Whether something failed that may succeed when it is tried again.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.problem.is_some()
             || !self.failed.is_empty()
@@ -148,7 +129,6 @@ impl Outcome {
 
     /// Whether the machine is not in sync with what was asked for. An undo falls short while anything stays managed or
     /// pending.
-    #[must_use]
     pub fn falls_short(&self) -> bool {
         let is_reverted = self.scope.aim == Aim::Reverted;
         let is_pending = || self.effects.iter().any(|effect| effect.outcome == Came::Pending);

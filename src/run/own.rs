@@ -20,20 +20,17 @@ pub struct Own {
 
 impl Own {
     /// The one that runs, with the wrapper beside it; neither is known where the kernel does not say.
-    #[must_use]
     pub fn find() -> Self {
         running().map_or_else(Self::default, |running| Self::at(&running, running.clone()))
     }
 
     /// One that runs at a place which may go: `stays` is where the same is later.
-    #[must_use]
     pub fn at(running: &Path, stays: PathBuf) -> Self {
         let beside = running.parent().map(|folder| folder.join("runc-amd-wrapper"));
         Self { program: Some(stays), beside }
     }
 
     /// One run on one machine. `caller`: who called, for the history.
-    #[must_use]
     pub fn run<'a>(
         &'a self,
         root: &'a Root,
@@ -57,14 +54,12 @@ impl Own {
 }
 
 /// Where the program is that runs.
-#[must_use]
 pub fn running() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
 /// `uid 0 (login uid 1000), by bash`: who acts, who logged in for it (proc_pid_loginuid(5)), and the program that
 /// started this one.
-#[must_use]
 pub fn caller(machine: &Root) -> String {
     /// The kernel's -1: nobody logged in, as in a service.
     const UNSET: &str = "4294967295";

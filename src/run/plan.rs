@@ -79,9 +79,6 @@ impl SavedChange {
 
 impl Saved {
     /// Reads a plan that `plan --out` wrote.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let saved: Self = serde_json::from_slice(text).map_err(|error| format!("is no plan: {error}"))?;
         if saved.schema_version == VERSION {
@@ -131,9 +128,6 @@ impl Saved {
 
 impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
-    ///
-    /// # Errors
-    /// When the configuration or what is ours cannot be read, or names what is not there; when the machine has moved.
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let planned = self.plan_now()?;
         if let Some(saved) = saved {
@@ -143,9 +137,6 @@ impl Run<'_> {
     }
 
     /// The same, with apt's own simulation. Writes nothing that stays.
-    ///
-    /// # Errors
-    /// As [`Run::plan`].
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));

@@ -14,15 +14,12 @@ pub struct State {
 }
 
 impl State {
-    /// # Errors
-    /// When either file cannot be read or believed, or a newer version wrote it.
     pub fn read(root: &Root) -> Result<Self, Error> {
         Ok(Self { receipt: Store::new(root).receipt()?, memory: Memory::read(root)? })
     }
 
     /// Whether this machine is set up: an apply has run here, and no undo since. Every command, hook and the daemon ask
     /// this; only an apply changes a machine that is not set up. A driver that an undo kept does not count.
-    #[must_use]
     pub fn is_set_up(&self) -> bool {
         // `cdi generate` alone leaves a spec, which belongs to no component.
         self.receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !self.memory.undone

@@ -20,9 +20,6 @@ use crate::worker::way_back::way_back;
 impl Run<'_> {
     /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
     /// `keeps`: what is there of this component stays, and stays managed. `force`: also what somebody has changed since.
-    ///
-    /// # Errors
-    /// When the receipt cannot be read or kept.
     pub fn undo(
         &self,
         keeps: Option<Concern>,
@@ -38,9 +35,6 @@ impl Run<'_> {
 
     /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed names
     /// the program any more.
-    ///
-    /// # Errors
-    /// As [`Run::undo`].
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         let way_back = self.way_back();
         let mut outcome = match Store::new(self.root).receipt()?.is_empty() {

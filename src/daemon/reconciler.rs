@@ -54,7 +54,7 @@ pub struct Done {
     pub again: bool,
     /// Which receipt it has left.
     pub receipt: Option<Identity>,
-    pub kept: Result<Outcome, String>,
+    pub outcome: Result<Outcome, String>,
     /// Why the configuration cannot be followed on this machine.
     pub unfit: Option<String>,
     pub took: Duration,
@@ -74,7 +74,7 @@ pub struct Ended;
 
 /// The thread, as the other side sees it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Reconciler {
     orders: Sender<Order>,
     said: Receiver<Said>,
 }
@@ -92,13 +92,11 @@ pub struct Ground {
     pub caller: String,
 }
 
-impl Keeper {
-    /// # Errors
-    /// When the thread cannot be started.
+impl Reconciler {
     pub fn start(ground: Ground) -> std::io::Result<Self> {
         let (orders, to_do) = channel::<Order>();
         let (say, said) = channel();
-        std::thread::Builder::new().name("keeper".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("reconciler".to_owned()).spawn(move || {
             let mut interests = Interests::default();
             for order in to_do {
                 let done = ground.carry_out(order, &mut interests, &say);
@@ -109,15 +107,11 @@ impl Keeper {
     }
 
     /// Has it look. False: the thread has ended, which it does by a panic alone.
-    #[must_use]
     pub fn order(&self, order: Order) -> bool {
         self.orders.send(order).is_ok()
     }
 
     /// What it has said since.
-    ///
-    /// # Errors
-    /// When the thread has ended: it says nothing more.
     pub fn heard(&self) -> Result<Option<Said>, Ended> {
         match self.said.try_recv() {
             Ok(said) => Ok(Some(said)),
@@ -143,7 +137,7 @@ impl Ground {
         let mut unwatched = None;
         let mut again = false;
         let mut left = None;
-        let kept = self.now().and_then(|root| {
+        let outcome = self.now().and_then(|root| {
             // What was watched for until now: what else matters is found after the look, which has it to be made again.
             let known = std::mem::take(interests);
             let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
@@ -158,16 +152,16 @@ impl Ground {
                 let how = Rules { enforce, restarts, closely, tags_may_go, given_up: &given_up };
                 self.keep(&root, config, &how, &is_current, say)
             };
-            let mut kept = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), keep);
-            if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &kept {
+            let mut outcome = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), keep);
+            if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
                 unfit = Some(why.clone());
-                kept = last_good.as_ref().map_or(kept, keep);
+                outcome = last_good.as_ref().map_or(outcome, keep);
             }
             // What is to be done is another thing by now.
-            let is_superseded = |kept: &Outcome| kept.stopped == Some(Stopped::Superseded);
+            let is_superseded = |outcome: &Outcome| outcome.stopped == Some(Stopped::Superseded);
             // The configuration was read before its file was watched: what was written in between nobody has told.
             let is_another = self.read(&root) != read;
-            again = is_another || kept.as_ref().is_ok_and(is_superseded);
+            again = is_another || outcome.as_ref().is_ok_and(is_superseded);
             // Before it is read for what is watched: one that is written later is another one.
             left = receipt(&root);
             *interests = places(&root, config.as_deref());
@@ -175,9 +169,9 @@ impl Ground {
                 again = true;
                 unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, interests).err());
             }
-            kept
+            outcome
         });
-        Done { watch, unwatched, again, receipt: left, kept, unfit, took: began.elapsed() }
+        Done { watch, unwatched, again, receipt: left, outcome, unfit, took: began.elapsed() }
     }
 
     fn read(&self, root: &Root) -> Result<Arc<Config>, String> {
@@ -237,11 +231,11 @@ mod tests {
     fn a_thread_that_has_ended_is_told_once_all_that_it_said_is_heard() {
         let (orders, _to_do) = channel();
         let (say, said) = channel();
-        let keeper = Keeper { orders, said };
-        assert!(keeper.heard().unwrap().is_none(), "it is at work");
+        let reconciler = Reconciler { orders, said };
+        assert!(reconciler.heard().unwrap().is_none(), "it is at work");
         say.send(Said::Stands).unwrap();
         drop(say);
-        assert!(matches!(keeper.heard(), Ok(Some(Said::Stands))));
-        assert!(matches!(keeper.heard(), Err(Ended)));
+        assert!(matches!(reconciler.heard(), Ok(Some(Said::Stands))));
+        assert!(matches!(reconciler.heard(), Err(Ended)));
     }
 }
