@@ -71,7 +71,7 @@ impl Session {
         let programs = Programs::of(&self.root);
         let caller = crate::run::caller(&caller()?);
         let now = Moment::of(SystemTime::now());
-        act(&Own::find().run(&self.root, config, programs.as_ref(), now, caller))
+        act(&Run { root: &self.root, config, programs: programs.as_ref(), own: Own::find(), now, caller })
     }
 
     /// The same, with its progress shown.

@@ -19,7 +19,7 @@ use super::places::{places, receipt};
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Stopped};
+use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
 
 /// One look that is to be made.
 #[derive(Debug)]
@@ -146,16 +146,16 @@ impl Ground {
                 let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
                 !is_replaced && self.read(&root) == read
             };
-            let keep = |by: &By| {
+            let reconcile = |by: &By| {
                 let By { config, restarts, tags_may_go } = by;
                 let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);
                 let how = Rules { enforce, restarts, closely, tags_may_go, given_up: &given_up };
-                self.keep(&root, config, &how, &is_current, say)
+                self.reconcile(&root, config, &how, &is_current, say)
             };
-            let mut outcome = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), keep);
+            let mut outcome = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), reconcile);
             if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
                 unfit = Some(why.clone());
-                outcome = last_good.as_ref().map_or(outcome, keep);
+                outcome = last_good.as_ref().map_or(outcome, reconcile);
             }
             // What is to be done is another thing by now.
             let is_superseded = |outcome: &Outcome| outcome.stopped == Some(Stopped::Superseded);
@@ -187,7 +187,7 @@ impl Ground {
         Root::open(&self.root.shown("/")).map(Arc::new).map_err(|error| error.to_string())
     }
 
-    fn keep(
+    fn reconcile(
         &self,
         root: &Root,
         config: &Config,
@@ -196,9 +196,8 @@ impl Ground {
         say: &Sender<Said>,
     ) -> Result<Outcome, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
-        let own = Own::find();
-        let now = Moment::of(SystemTime::now());
-        let run = own.run(root, config, programs.as_ref(), now, self.caller.clone());
+        let (now, caller) = (Moment::of(SystemTime::now()), self.caller.clone());
+        let run = Run { root, config, programs: programs.as_ref(), own: Own::find(), now, caller };
         let mut told = |progress: Progress<'_>| {
             if self.ends.load(Ordering::Relaxed) {
                 self.stand(say);

@@ -100,9 +100,9 @@ impl Machine<'_> {
         let stays = [PathBuf::from(PROGRAM), PathBuf::from(PACKAGED)];
         let stays = stays.into_iter().rev().find(|path| self.root.exists(path));
         let program = stays.unwrap_or_else(|| self.running.clone());
-        let own = Own::at(&self.running, program);
         let caller = format!("{}, for {}'s {}", self.caller, self.unit(), event.described());
-        act(&own.run(self.root, config, programs.as_ref(), self.now, caller))
+        let own = Own::at(&self.running, program);
+        act(&Run { root: self.root, config, programs: programs.as_ref(), own, now: self.now, caller })
     }
 
     /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration

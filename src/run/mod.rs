@@ -15,7 +15,7 @@ mod target;
 mod undo;
 mod wait;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use reconcile::command::Programs;
 use reconcile::{Action, DPKG_LOCK, Hands, Progress, Services};
@@ -43,15 +43,10 @@ pub struct Run<'a> {
     pub config: &'a Config,
     /// `None` beneath another Root than `/`.
     pub programs: Option<&'a Programs>,
-    /// Where the wrapper's program is of the build that runs.
-    pub beside: Option<&'a Path>,
-    /// Where the program is that runs.
-    pub running: Option<PathBuf>,
+    pub own: Own,
     pub now: Moment,
     /// Who called, for the history.
     pub caller: String,
-    /// What waits for a unit that takes long to end: [`Services::waiter`].
-    pub waiter: Option<Vec<String>>,
 }
 
 /// Why a machine cannot be set up, or taken back.
@@ -137,7 +132,7 @@ impl Run<'_> {
             programs: self.programs,
             restarts: self.config.restart.into(),
             drain: reconcile::DRAIN,
-            waiter: self.waiter.as_deref(),
+            waiter: self.own.waiter.as_deref(),
             proxy: self.config.packages.proxy.as_deref(),
         }
     }

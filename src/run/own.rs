@@ -2,20 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use reconcile::command::Programs;
 use root::Root;
 
-use super::Run;
-use crate::config::Config;
-use crate::moment::Moment;
-
-/// What of a program a [`Run`] is told.
+/// What of a program a [`super::Run`] is told.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
     /// Where it stands and stays: what is begun later is begun by this path.
-    program: Option<PathBuf>,
+    pub program: Option<PathBuf>,
     /// Where the wrapper's program is of its build.
-    beside: Option<PathBuf>,
+    pub beside: Option<PathBuf>,
+    /// What waits for a unit that takes long to end: [`reconcile::Services::waiter`].
+    pub waiter: Option<Vec<String>>,
 }
 
 impl Own {
@@ -26,30 +23,9 @@ impl Own {
 
     /// One that runs at a place which may go: `stays` is where the same is later.
     pub fn at(running: &Path, stays: PathBuf) -> Self {
+        let waiter = stays.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]);
         let beside = running.parent().map(|folder| folder.join("runc-amd-wrapper"));
-        Self { program: Some(stays), beside }
-    }
-
-    /// One run on one machine. `caller`: who called, for the history.
-    pub fn run<'a>(
-        &'a self,
-        root: &'a Root,
-        config: &'a Config,
-        programs: Option<&'a Programs>,
-        now: Moment,
-        caller: String,
-    ) -> Run<'a> {
-        let waiter = self.program.as_deref().and_then(Path::to_str);
-        Run {
-            root,
-            config,
-            programs,
-            beside: self.beside.as_deref(),
-            running: self.program.clone(),
-            now,
-            caller,
-            waiter: waiter.map(|program| vec![program.to_owned(), "settle".to_owned()]),
-        }
+        Self { program: Some(stays), beside, waiter }
     }
 }
 

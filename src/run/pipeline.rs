@@ -135,11 +135,10 @@ impl Run<'_> {
         outcome: &mut Outcome,
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
-        let is_apply = matches!(request, Request::Configuration { .. });
         for stage in scope.stages() {
             let selected = self.select(scope, request, target, work.receipt(), *stage)?;
             let is_driver_planned = of_driver(selected.plan.clone()).is_some();
-            if is_apply && *stage == Some(Stage::Shape) && self.may_bring_driver(&selected.plan) {
+            if is_apply(request) && *stage == Some(Stage::Shape) && self.may_bring_driver(&selected.plan) {
                 self.mark_unverified(&mut target.memory)?;
             }
             let has_acted =
@@ -160,7 +159,7 @@ impl Run<'_> {
                     self.look_again(scope, request, target, work, outcome)?;
                 }
             }
-            if is_apply {
+            if is_apply(request) {
                 self.verify_driver(target, work, outcome)?;
             }
         }
@@ -203,7 +202,7 @@ impl Run<'_> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         let (before, is_held) = (work.owed(), selected.is_held);
-        let is_unverified = target.memory.unverified;
+        let may_forget = is_apply(request) && !target.memory.unverified;
         if stage != Some(Stage::Shape) {
             outcome.notes.extend(self.lost_runtimes(&target.desired, &selected.plan, work.receipt()));
         }
@@ -219,7 +218,7 @@ impl Run<'_> {
         };
         // A restart that came and did not help is remembered until the driver runs.
         let owed: Vec<Effect> = work.receipt().owed(self.root).map(|it| it.effect.clone()).collect();
-        let is_remembered = |effect: &Effect| is_reboot(effect) && is_unverified && !owed.contains(effect);
+        let is_remembered = |effect: &Effect| is_reboot(effect) && !may_forget && !owed.contains(effect);
         let is_due = |effect: &Effect| {
             scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
         };
@@ -300,4 +299,8 @@ impl Run<'_> {
             killed: false,
         }
     }
+}
+
+fn is_apply(request: &Request<'_>) -> bool {
+    matches!(request, Request::Configuration { .. })
 }

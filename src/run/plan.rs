@@ -129,10 +129,16 @@ impl Saved {
 impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
-        let planned = self.plan_now()?;
-        if let Some(saved) = saved {
-            saved.expect(&planned)?;
+        let state = State::read(self.root)?;
+        let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
+        let elsewhere = elsewhere.filter(|_| state.is_set_up());
+        let mut planned = self.planned(state)?;
+        if let Some((last, now)) = elsewhere {
+            let text =
+                format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
+            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
         }
+        saved.map_or(Ok(()), |saved| saved.expect(&planned))?;
         Ok(planned)
     }
 
@@ -140,19 +146,6 @@ impl Run<'_> {
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
-        Ok(planned)
-    }
-
-    fn plan_now(&self) -> Result<Planned, Error> {
-        let state = State::read(self.root)?;
-        let (is_set_up, elsewhere) =
-            (state.is_set_up(), applied_elsewhere(self.root, self.config, &state.memory));
-        let mut planned = self.planned(state)?;
-        if let Some((last, now)) = elsewhere.filter(|_| is_set_up) {
-            let text =
-                format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
-            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
-        }
         Ok(planned)
     }
 

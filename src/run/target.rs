@@ -123,8 +123,8 @@ impl Run<'_> {
         let State { receipt, memory } = state;
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
-        let running = self.running.as_deref();
-        let observed = Premises::read(self.root, self.config, facts, self.beside, running, receipt, versions);
+        let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
+        let observed = Premises::read(self.root, self.config, facts, beside, running, receipt, versions);
         let driver = if asks_apt { self.driver_ground(&observed.facts) } else { None };
         Premises { driver, ..observed }
     }

@@ -8,7 +8,7 @@ use reconcile::Progress;
 use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::moment::Moment;
-use rocworker::run::Run;
+use rocworker::run::{Own, Run};
 use root::Root;
 
 use crate::laid::Laid;
@@ -47,11 +47,9 @@ fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Run<
         root: &root,
         config: &Config::parse(Path::new("/elsewhere.yaml"), config).unwrap(),
         programs: starts.then_some(&programs),
-        beside: Some(&laid.path("usr/lib/rocworker")),
+        own: Own { beside: Some(laid.path("usr/lib/rocworker")), ..Own::default() },
         now: Moment::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
-        waiter: None,
-        running: None,
     })
 }
 
