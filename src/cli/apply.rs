@@ -30,7 +30,7 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 }
 
 fn shown(session: &Session, applied: &run::Outcome) -> String {
-    let mut text = changes::applied(&session.root, applied);
+    let mut text = changes::outcome(&session.root, applied);
     text.push_str(&match applied.changes.len() {
         0 if applied.falls_short() => "nothing was changed\n".to_owned(),
         0 => "everything is as it should be: nothing was changed\n".to_owned(),

@@ -85,25 +85,17 @@ pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String 
     findings.iter().map(line).collect()
 }
 
-/// What an apply did beside its changes.
-pub(crate) fn applied(root: &Root, applied: &run::Outcome) -> String {
+/// What a run did beside its changes.
+pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
     let found = [
-        ("failed", &applied.failed),
-        ("blocked", &applied.blocked),
-        ("contested", &applied.contested),
-        ("left", &applied.left),
+        ("failed", &outcome.failed),
+        ("blocked", &outcome.blocked),
+        ("contested", &outcome.contested),
+        ("left", &outcome.left),
     ];
-    settled(&applied.effects)
+    settled(&outcome.effects)
         + &found.map(|(what, of)| findings(root, what, of)).concat()
-        + &notes(&applied.notes)
-}
-
-/// What an undo did beside its changes.
-pub(crate) fn undone(root: &Root, undone: &run::Outcome) -> String {
-    settled(&undone.effects)
-        + &findings(root, "failed", &undone.failed)
-        + &findings(root, "left", &undone.left)
-        + &notes(&undone.notes)
+        + &notes(&outcome.notes)
 }
 
 /// What is right by somebody else's hand.

@@ -11,7 +11,7 @@ pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
 }
 
 fn shown(session: &Session, undone: &run::Outcome) -> String {
-    let mut text = changes::undone(&session.root, undone);
+    let mut text = changes::outcome(&session.root, undone);
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {
             "nothing here is rocworker's: nothing to undo\n".to_owned()

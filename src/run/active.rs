@@ -68,7 +68,7 @@ impl ActiveConfig {
         Self::read(file, root, None).unwrap_or_else(Self::Unreadable)
     }
 
-    /// The same where nobody names a file: then the file of the last apply, which may withhold what the machine's own gives.
+    /// The same where nobody names a file: then that of the last apply, which may withhold what the machine's own gives.
     pub fn of_last_apply(file: &ConfigFile, root: &Root) -> Self {
         let last = || Ok(Memory::read(root)?.config.and_then(|applied| applied.other));
         last().and_then(|last| Self::read(file, root, last.as_deref())).unwrap_or_else(Self::Unreadable)
@@ -121,8 +121,8 @@ fn why_ignored(root: &Root, config: &Config) -> Option<String> {
     let option = other.map_or_else(String::new, |path| format!("--config {} ", path.display()));
     (is_of_same_place && state.is_set_up()).then(|| {
         format!(
-            "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, or \
-             after rocworker {option}apply",
+            "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, \
+             or after rocworker {option}apply",
             config.path().display()
         )
     })
@@ -145,13 +145,14 @@ pub(super) fn why_not_the_daemons(root: &Root, config: &Config, memory: &Memory)
     const OWN: &str = env!("CARGO_PKG_VERSION");
     if let Some(last) = memory.rocworker.as_deref().filter(|last| *last != OWN) {
         return Some(format!(
-            "the last apply was by rocworker {last}, and this is {OWN}: nothing is changed until both are one version, or \
-             until an apply by this one"
+            "the last apply was by rocworker {last}, and this is {OWN}: nothing is changed until both are one version, \
+             or until an apply by this one"
         ));
     }
     let (last, here) = applied_elsewhere(root, config, memory)?;
     Some(format!(
-        "the last apply was by {0}, and not by {1}: nothing is changed until they say the same, or until an apply by {1}",
+        "the last apply was by {0}, and not by {1}: nothing is changed until they say the same, or until an apply by \
+         {1}",
         last.display(),
         here.display()
     ))

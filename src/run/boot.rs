@@ -13,14 +13,14 @@ use crate::awaited::{Awaited, awaited};
 use crate::facts::Facts;
 use crate::memory::Memory;
 
-/// Between two looks at a machine whose driver is coming up. sysfs tells nobody of its changes, and KFD's topology has no
-/// uevents, so that it has to be looked at; a look takes some milliseconds.
+/// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,
+/// so that this polls; a look takes some milliseconds.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Run<'_> {
     /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
     /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts and
-    /// installs nothing, and edits no engine's file. On a machine that is not set up it only takes out of a spec that was
+    /// installs nothing, and edits no engine's file. Where the machine is not set up it only takes out of a spec that was
     /// left what is true no more. `is_known`: whether there is a configuration.
     ///
     /// # Errors

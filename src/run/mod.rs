@@ -96,7 +96,7 @@ impl Run<'_> {
         self.execute(&APPLY, Request::Configuration { saved }, on_progress)
     }
 
-    /// The same after dpkg has put another version of this program in place. What has to come by apt is left to the next
+    /// The same after dpkg has put another version of this program in place. What has to come by apt waits for the next
     /// apply.
     pub fn upgrade(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         self.execute(&UPGRADE, Request::Configuration { saved: None }, on_progress)

@@ -1,5 +1,5 @@
-//! What engines are told of GPUs by our hand, and how much of it is true still, for a time at which nobody can say what they
-//! should be told: the configuration has a slip, a template is half written, a card that was chosen has gone.
+//! What engines were told of GPUs, and how much of it is still true, for a time at which the desired state is unknown:
+//! the configuration has a slip, a template is half written, a card that was chosen has gone.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::worker::lost_tags::loses;
 use crate::worker::selection::Selection;
 use crate::worker::tags;
 
-/// The CDI spec and the worker's tags, as we have left them. What somebody has changed since is not among it.
+/// The CDI spec and the worker's tags, as rocworker wrote them. What somebody has changed since is not among it.
 #[derive(Debug, Clone)]
 pub(super) struct PublishedState {
     spec: Option<Published>,

@@ -43,7 +43,7 @@ pub(super) enum Aim {
 pub(super) enum Changes {
     All,
     ButPackages,
-    /// What engines are told of GPUs and what the wrapper may give; `nodes`: nodes too.
+    /// What engines are told of GPUs, what the wrapper may give, and nodes.
     OfGpus,
     /// Files and nodes, as [`Rules`] says.
     Files,
@@ -131,8 +131,8 @@ pub(super) enum Request<'r> {
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// The same for the GPUs of this boot. `published`: what engines were told before it. `is_known`: whether there is a
-    /// configuration.
+    /// The same for the GPUs of this boot. `published`: what engines were told before it. `is_known`: whether there is
+    /// a configuration.
     Boot {
         published: &'r PublishedState,
         is_known: bool,

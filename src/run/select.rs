@@ -82,8 +82,8 @@ impl Run<'_> {
                 selected.is_held = true;
                 Why::Settling
             } else if rules.given_up.contains(&path) {
-                let text = "something else keeps setting its group and mode: they are set no more until the node is made \
-                            anew, or rocworker.service is restarted";
+                let text = "something else keeps setting its group and mode: they are set no more until the node is \
+                            made anew, or rocworker.service is restarted";
                 selected.contested.push(Finding { path, text: text.to_owned() });
                 continue;
             } else if rules.enforce {

@@ -19,7 +19,7 @@ use crate::worker::way_back::way_back;
 
 impl Run<'_> {
     /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
-    /// `keeps`: what is there of this component stays, and stays managed. `force`: also what somebody has changed since.
+    /// `keeps`: what is there of this component stays managed. `force`: also what somebody has changed since.
     pub fn undo(
         &self,
         keeps: Option<Concern>,
@@ -33,8 +33,8 @@ impl Run<'_> {
         self.execute(&UNDO, Request::Nothing { keeps, force }, on_progress)
     }
 
-    /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed names
-    /// the program any more.
+    /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
+    /// names the program any more.
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         let way_back = self.way_back();
         let mut outcome = match Store::new(self.root).receipt()?.is_empty() {

@@ -308,29 +308,3 @@ fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
         assert_eq!(told, ["apply", "undo"], "{history:#}");
     }
 }
-
-/// Earlier versions remembered in memory.json for which build of the driver they had asked for a restart. The receipt may
-/// have the restart still, or the machine was restarted since.
-#[test]
-fn a_restart_that_an_earlier_version_remembered_beside_the_receipt_moves_into_it() {
-    const MEMORY: &str = "var/lib/rocworker/memory.json";
-    let stored = include_str!("stored/memory-1-reboot.json");
-    let asked: serde_json::Value = serde_json::from_str(stored).unwrap();
-    let then = asked["driver"]["boot_id"].as_str().unwrap();
-    for (receipt, boot) in [(Some(include_str!("stored/receipt-1-reboot.json")), then), (None, "another")] {
-        let laid = Laid::demo("driver: {install: amdgpu-dkms, version: 30.30.3}\n");
-        laid.put("proc/sys/kernel/random/boot_id", boot);
-        laid.put(MEMORY, stored);
-        receipt.iter().for_each(|receipt| laid.put(RECEIPT, receipt));
-        for _ in 0..2 {
-            laid.run(&["apply"]);
-            let receipt: serde_json::Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
-            let pending = receipt["pending"].as_array().unwrap();
-            let restarts: Vec<_> = pending.iter().filter(|it| it["effect"] == "reboot").collect();
-            assert_eq!(restarts.len(), 1, "{receipt:#}");
-            assert_eq!(restarts[0]["module"], asked["driver"], "{receipt:#}");
-            let memory: serde_json::Value = serde_json::from_str(&laid.text(MEMORY)).unwrap();
-            assert_eq!(memory.get("driver"), None);
-        }
-    }
-}
