@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Some hundred times an answer.
 const LIMIT: usize = 4 << 20;
 
-/// What came of asking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {

@@ -10,7 +10,6 @@ use root::{Attributes, Kind, Lock, Root};
 use super::socket::Server;
 use super::{LOCK, RUN, SOCKET};
 
-/// Why it is not.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("another rocworker serve runs already, and has {}: see rocworker status", path.display())]
@@ -29,10 +28,8 @@ pub struct Claim {
     is_whole: bool,
 }
 
-/// How often it is tried again to make them.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The mode of /run/rocworker.
 const READABLE: u32 = 0o755;
 
 /// Device and inode: what tells a file from another that was made in its place.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What of a folder matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
     All,
@@ -39,7 +38,6 @@ impl Interests {
         self.0.is_empty()
     }
 
-    /// What stands at this path.
     pub fn add(&mut self, path: &Path) {
         if let (Some(folder), Some(name)) = (path.parent().filter(|it| it.is_absolute()), path.file_name()) {
             self.insert(folder, Names::These([name.to_owned()].into()));

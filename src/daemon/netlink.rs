@@ -18,7 +18,6 @@ const KERNEL: u32 = 1;
 /// So many messages are read before whatever else waits has its turn.
 const AT_ONCE: usize = 512;
 
-/// What was heard of the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
     /// Events that may change what containers can be given.

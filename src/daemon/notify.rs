@@ -28,7 +28,6 @@ impl Manager {
     }
 }
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
     /// With what is shown of it: it does what it is there for.
@@ -54,7 +53,6 @@ impl Message<'_> {
     }
 }
 
-/// The way to systemd, or none.
 #[derive(Debug)]
 pub struct Notifier {
     way: Option<(UnixDatagram, SocketAddr)>,

@@ -21,7 +21,6 @@ use crate::config::Config;
 use crate::moment::Moment;
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
 
-/// One look that is to be made.
 #[derive(Debug)]
 pub struct Order {
     /// The configuration as it was read for this look, or why it is wrong.
@@ -43,24 +42,19 @@ pub struct By {
     pub tags_may_go: bool,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub struct Done {
     pub watch: Option<Watch>,
-    /// Why something cannot be watched.
     pub unwatched: Option<String>,
     /// Whether something else is watched than before the look, so that what changed there meanwhile was not heard, or
     /// something else is to be done: it is to be looked at once more.
     pub again: bool,
-    /// Which receipt it has left.
     pub receipt: Option<Identity>,
     pub outcome: Result<Outcome, String>,
-    /// Why the configuration cannot be followed on this machine.
     pub unfit: Option<String>,
     pub took: Duration,
 }
 
-/// What the thread says.
 #[derive(Debug)]
 pub enum Said {
     Done(Box<Done>),
@@ -72,14 +66,12 @@ pub enum Said {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended;
 
-/// The thread, as the other side sees it.
 #[derive(Debug)]
 pub struct Reconciler {
     orders: Sender<Order>,
     said: Receiver<Said>,
 }
 
-/// What the thread works with.
 #[derive(Debug)]
 pub struct Ground {
     pub root: Arc<Root>,
@@ -111,7 +103,6 @@ impl Reconciler {
         self.orders.send(order).is_ok()
     }
 
-    /// What it has said since.
     pub fn heard(&self) -> Result<Option<Said>, Ended> {
         match self.said.try_recv() {
             Ok(said) => Ok(Some(said)),

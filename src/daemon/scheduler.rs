@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why the machine is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The daemon has just started.
     Start,
     /// The kernel told of a device or module.
     Kernel,
@@ -19,7 +17,6 @@ pub enum Cause {
     Lost,
     /// Somebody asked for it (SIGHUP).
     Reload,
-    /// The slow timer.
     Timer,
     /// What failed is tried again.
     Retry,
@@ -36,11 +33,9 @@ pub struct Ended {
     pub settles: Option<Duration>,
 }
 
-/// The next look, and why.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     debounce: Debounce,
-    /// The slow timer's.
     interval: Duration,
     backoff: Backoff,
     causes: BTreeSet<Cause>,
@@ -73,7 +68,6 @@ impl Scheduler {
         }
     }
 
-    /// Something was heard.
     pub fn heard(&mut self, now: Duration, cause: Cause) {
         self.causes.insert(cause);
         if matches!(cause, Cause::Kernel | Cause::Files | Cause::Lost) {
@@ -108,7 +102,6 @@ impl Scheduler {
         Some(std::mem::take(&mut self.causes))
     }
 
-    /// The look that went on has come to this.
     pub fn ended(&mut self, now: Duration, ended: Ended) {
         self.is_busy = false;
         self.settles = ended.settles;
@@ -126,7 +119,6 @@ impl Scheduler {
     }
 }
 
-/// How bursts are folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// For so long nothing more may have come.
@@ -148,7 +140,6 @@ impl Debounce {
         Self { limits, burst: None }
     }
 
-    /// Something came.
     fn came(&mut self, now: Duration) {
         let first = self.burst.map_or(now, |(first, _)| first);
         self.burst = Some((first, now));
@@ -160,19 +151,16 @@ impl Debounce {
         Some((last + self.limits.quiet).min(first + self.limits.most))
     }
 
-    /// What came is taken care of from here on.
     fn clear(&mut self) {
         self.burst = None;
     }
 }
 
-/// After the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Never later than this: somebody may have put it right without a trace that is watched.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How often something has failed in a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Backoff {
     failures: u32,
@@ -190,7 +178,6 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// How often in a row.
     fn failures(&self) -> u32 {
         self.failures
     }

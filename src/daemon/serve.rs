@@ -34,7 +34,6 @@ const END: Duration = Duration::from_millis(800);
 /// A look that takes longer is one that hangs: systemd is told no more that all is well.
 const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
-/// What the daemon works with.
 #[derive(Debug)]
 pub struct Given {
     pub root: Root,
@@ -44,7 +43,6 @@ pub struct Given {
     pub caller: String,
 }
 
-/// Why it cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -64,12 +64,10 @@ impl State {
         Self { config, since, ..Self::default() }
     }
 
-    /// The kernel's events are not heard, for this reason.
     pub fn is_deaf(&mut self, why: String) {
         self.sources.kernel = Some(why);
     }
 
-    /// Files are not watched, for this reason.
     pub fn is_blind(&mut self, why: String) {
         self.sources.files = Some(why);
     }
@@ -87,7 +85,6 @@ impl State {
         self.effective().map_or(INTERVAL, |config| config.daemon.interval)
     }
 
-    /// The configuration that is in force.
     fn effective(&self) -> Option<&Arc<config::Config>> {
         if self.unfit.is_some() { self.last_good.as_ref() } else { self.in_force.as_ref() }
     }
@@ -123,7 +120,6 @@ impl State {
         }
     }
 
-    /// A look that begins now.
     pub fn order(
         &mut self,
         root: &Root,
@@ -171,7 +167,6 @@ impl State {
         Some(self.changed + self.effective()?.daemon.settle)
     }
 
-    /// A look has come to its end.
     pub fn looked(&mut self, root: &Root, now: Duration, done: Done) -> Ended {
         let Done { watch, unwatched, again: _, receipt: _, outcome, unfit, took } = done;
         if let Some(problem) = unwatched {
@@ -239,7 +234,6 @@ impl State {
         self.outcome.as_ref().filter(|_| self.in_force.is_some()).map(|outcome| outcome.is_set_up())
     }
 
-    /// How it stands.
     pub fn report(&self, now: Duration, scheduler: &Scheduler) -> Report {
         let outcome = self.outcome.as_ref();
         let daemon = self.effective().map(|config| config.daemon);

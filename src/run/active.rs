@@ -8,7 +8,6 @@ use super::State;
 use crate::config::{self, ClusterBloom, Config};
 use crate::memory::{self, AppliedConfig, Memory};
 
-/// Where the configuration is read.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     /// `--config`, and the machine that its path is meant on.
@@ -16,7 +15,6 @@ pub struct ConfigFile {
     pub environment: ClusterBloom,
 }
 
-/// Which configuration is in force.
 #[derive(Debug)]
 pub enum ActiveConfig {
     /// The file's: `--config`'s, or the machine's own.

@@ -25,7 +25,6 @@ fn reboot(wanted: &Release, attempt: Attempt) -> Effect {
     Effect::Reboot { reason, module: Some(attempt) }
 }
 
-/// What is found of a driver that came.
 enum Verified {
     /// It runs, whatever AMD's own tools have against it.
     Runs(Option<Note>),

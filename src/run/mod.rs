@@ -45,7 +45,6 @@ pub struct Run<'a> {
     pub programs: Option<&'a Programs>,
     pub own: Own,
     pub now: Moment,
-    /// Who called, for the history.
     pub caller: String,
 }
 

@@ -14,12 +14,10 @@ use crate::worker::desired;
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub(super) scope: &'static Scope,
-    /// Why the run ended early.
     pub stopped: Option<Stopped>,
     /// Why the desired state is unknown: what engines were told and is still true stays.
     pub problem: Option<desired::Error>,
     pub changes: Vec<Change>,
-    /// Changes that could not be made.
     pub failed: Vec<Finding>,
     pub effects: Vec<Settled>,
     pub contested: Vec<Finding>,

@@ -287,7 +287,6 @@ impl Run<'_> {
         }
     }
 
-    /// What the history is told.
     fn event(&self, command: &str) -> Event {
         Event {
             at: self.now.seconds(),

@@ -7,7 +7,6 @@ use super::outcome::notes_of;
 use super::scope::{APPLY, Request};
 use super::{Error, Run, State, applied_elsewhere};
 
-/// The version of a plan in a file.
 const VERSION: u32 = 1;
 
 /// What would change. `plan --output json`, documented in docs/json.md.
@@ -20,7 +19,6 @@ pub struct Planned {
     pub effects: Vec<Effect>,
     /// By which rule units are restarted.
     pub restart: Option<Restarts>,
-    /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.

@@ -12,7 +12,6 @@ use crate::worker::concern::Concern;
 /// What a run may do. [`APPLY`] and the others below are the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// Its name in the history.
     pub(super) command: &'static str,
     pub(super) aim: Aim,
     pub(super) changes: Changes,
@@ -153,7 +152,6 @@ pub(super) enum Request<'r> {
 /// What the daemon may do now.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
-    /// Whether it may change anything.
     pub enforce: bool,
     /// What it may do with units whose configuration was changed.
     pub restarts: Restarts,
