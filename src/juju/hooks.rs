@@ -13,7 +13,7 @@ use super::steps::Steps;
 use super::tools::{self, Level};
 use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
-use super::{Action, Event, standing};
+use super::{Action, Event, unit_summary};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
 use crate::run::{self, Outcome};
@@ -117,8 +117,8 @@ impl Machine<'_> {
         if applied.effects.iter().all(|it| it.outcome != Came::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
         }
-        let standing = standing::standing(self, &options, role, &config, &applied)?;
-        Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
+        let summary = unit_summary::unit_summary(self, &options, role, &config, &applied)?;
+        Ok(Brought { workload: Workload::of(&summary), applied: Some(applied) })
     }
 
     /// Whether the daemon keeps tags of the worker whose GPUs have just gone.

@@ -5,7 +5,7 @@ use reconcile::{Effect, Outcome, Settled};
 use super::hindrance::hindrance;
 use super::machine::{Failure, Machine};
 use super::options::{Mode, Options, Role};
-use super::workload::Standing;
+use super::workload::UnitSummary;
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
@@ -13,13 +13,13 @@ use crate::run;
 use crate::worker::selection::{is_off, select};
 
 /// Reads the machine again: the apply may have changed what is true.
-pub(super) fn standing(
+pub(super) fn unit_summary(
     machine: &Machine<'_>,
     options: &Options,
     role: Role,
     config: &Config,
     applied: &run::Outcome,
-) -> Result<Standing, Failure> {
+) -> Result<UnitSummary, Failure> {
     let memory = Memory::read(machine.root).map_err(Failure::installation)?;
     let facts = Facts::read(machine.root).remembering(memory.chosen);
     let selection = select(config, &facts).map_err(|error| Failure::Config(error.to_string()))?;
@@ -38,7 +38,7 @@ pub(super) fn standing(
         // Why no GPU can be used says more than what follows from it.
         first_open(applied).filter(|_| hindrance.is_none())
     });
-    Ok(Standing {
+    Ok(UnitSummary {
         role,
         gpus,
         off,
