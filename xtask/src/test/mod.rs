@@ -109,7 +109,7 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<(Tests, Ot
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     if checks {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
-        let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+        let remedy = "give its input to the target again (docs/dev/fuzzing.md), and make a test of it";
         steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
     }
     let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
