@@ -5,7 +5,7 @@ use reconcile::{Carried, Digest, Effect, Note, Plan, Progress, Receipt, Restarts
 
 use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
-use super::scope::{Aim, Request, Rule, Scope};
+use super::scope::{Aim, Request, Scope};
 use super::target::Target;
 use super::{Error, Run, State};
 use crate::memory::Memory;
@@ -279,10 +279,10 @@ impl Run<'_> {
         receipt: &Receipt,
     ) -> Services<'_> {
         let services = self.services();
-        match (scope.restarts, request) {
-            (Rule::Never, _) => Services { restarts: Restarts::Never, ..services },
-            (Rule::LastApply, _) => Services { restarts: self.restarts_of_undo(receipt), ..services },
-            (Rule::Daemon, Request::Reconcile { rules, .. }) => self.services_of_daemon(rules, own),
+        match request {
+            _ if !scope.restarts => Services { restarts: Restarts::Never, ..services },
+            Request::Nothing { .. } => Services { restarts: self.restarts_of_undo(receipt), ..services },
+            Request::Reconcile { rules, .. } => self.services_of_daemon(rules, own),
             _ => services,
         }
     }

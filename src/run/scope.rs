@@ -18,8 +18,8 @@ pub(super) struct Scope {
     /// Whether apt is asked, and packages come and go.
     pub(super) packages: bool,
     pub(super) effects: Effects,
-    /// By which rule it restarts units.
-    pub(super) restarts: Rule,
+    /// Whether it restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
+    pub(super) restarts: bool,
     /// Whether it leaves a machine alone that is not set up.
     pub(super) needs_set_up: bool,
     /// Whether it keeps what engines were told and is still true where the desired state is unknown; else it fails.
@@ -62,17 +62,6 @@ pub(super) enum Effects {
     None,
 }
 
-/// Whose rule says how units are restarted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
-    Configuration,
-    /// The last apply's, where the configuration says nothing: it may be another file than the one that was applied.
-    LastApply,
-    Never,
-    /// [`Rules::restarts`].
-    Daemon,
-}
-
 /// A person or a hook.
 pub(super) const APPLY: Scope = Scope {
     command: "apply",
@@ -80,7 +69,7 @@ pub(super) const APPLY: Scope = Scope {
     changes: Changes::All,
     packages: true,
     effects: Effects::Pending,
-    restarts: Rule::Configuration,
+    restarts: true,
     needs_set_up: false,
     keeps_published: false,
 };
@@ -96,7 +85,7 @@ pub(super) const BOOT: Scope = Scope {
     changes: Changes::OfGpus,
     packages: false,
     effects: Effects::Own,
-    restarts: Rule::Never,
+    restarts: false,
     needs_set_up: false,
     keeps_published: true,
 };
@@ -107,13 +96,12 @@ pub(super) const DAEMON: Scope = Scope {
     changes: Changes::Files,
     packages: false,
     effects: Effects::Allowed,
-    restarts: Rule::Daemon,
+    restarts: true,
     needs_set_up: true,
     keeps_published: true,
 };
 
-pub(super) const UNDO: Scope =
-    Scope { command: "undo", aim: Aim::Reverted, restarts: Rule::LastApply, ..APPLY };
+pub(super) const UNDO: Scope = Scope { command: "undo", aim: Aim::Reverted, ..APPLY };
 
 /// dpkg, which removes this program and has its lock held.
 pub(super) const REMOVE: Scope =
