@@ -6,11 +6,11 @@ use root::Attributes;
 
 use super::change::{Change, Target, Verb, diff};
 use super::{Verdict, contested};
-use crate::edit::Reverted;
 use crate::receipt::{Entry, Ours, Repairs};
 use crate::state::Found;
 use crate::store::Store;
 use crate::{Action, Edit, Error, State};
+use edit::Reverted;
 
 /// Mode of a file that was not there: engines' own packages ship theirs so.
 const NEW: u32 = 0o644;

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{Finding, Target, Verdict};
 use crate::State;
-use crate::edit::Format;
 use crate::state::{Found, LIMIT};
+use edit::Format;
 
 /// Files that stay and in which something of ours may stand.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::change::{After, Change};
 use super::read;
 use crate::WayBack;
-use crate::edit::Format;
 use crate::receipt::{Entry, Ours};
+use edit::Format;
 
 /// A key of a file that would name nothing if it held this value and ours were gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reconcile::edit::{Format, Key, Set};
+use edit::{Edit, Format, Key, Set};
 use reconcile::history::{self, Event};
-use reconcile::{Action, Carried, Desired, Edit, Finding, Plan, Stage, Store, Work};
+use reconcile::{Action, Carried, Desired, Finding, Plan, Stage, Store, Work};
 use root::Root;
 use serde_json::Value;
 use support::tree::Tree;
