@@ -25,7 +25,7 @@ pub const FORMAT: (&str, u32) = (PATH, VERSION);
 /// Everything that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    schema_version: u32,
+    pub(crate) schema_version: u32,
     #[serde(default)]
     pub chosen: Chosen,
     /// Versions of programs, by path.
@@ -37,9 +37,9 @@ pub struct Memory {
     /// The Concourse that wrote the configuration of containerd of which ours is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
-    /// The last reboot that was asked for because of the driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driver: Option<Attempt>,
+    /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it now.
+    #[serde(default, skip_serializing, rename = "driver")]
+    pub(crate) reboot: Option<Attempt>,
     /// Whether packages were about to come, and it has not been told since that the driver among them is in order: a run
     /// may have been killed, or have found what somebody puts right later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -49,15 +49,15 @@ pub struct Memory {
     pub undone: bool,
     /// By which configuration the machine was last set up. `None`: by its own, which said nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<Followed>,
+    pub config: Option<AppliedConfig>,
     /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
 }
 
-/// A configuration that was followed.
+/// The configuration of an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Followed {
+pub struct AppliedConfig {
     /// Where it was, when it was not the machine's own (`--config`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<PathBuf>,
@@ -65,9 +65,8 @@ pub struct Followed {
     pub sha256: String,
 }
 
-impl Followed {
+impl AppliedConfig {
     /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says nothing.
-    #[must_use]
     pub fn of(root: &Root, config: &Config) -> Option<Self> {
         let path = config.path();
         let other = (path != root.shown(config::PATH)).then(|| path.to_owned());
@@ -100,7 +99,7 @@ impl Default for Memory {
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
             concourse: None,
-            driver: None,
+            reboot: None,
             unverified: false,
             undone: false,
             config: None,
@@ -111,9 +110,6 @@ impl Default for Memory {
 
 impl Memory {
     /// What is remembered; nothing where nothing is.
-    ///
-    /// # Errors
-    /// When it cannot be read or believed, or was written by a newer version.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,
@@ -130,9 +126,6 @@ impl Memory {
     }
 
     /// Remembers it; nothing is written when it is what stands there, and nothing is left when there is nothing.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write(&self, root: &Root) -> Result<Written, root::Error> {
         if *self == Self::default() {
             return root.remove(PATH);

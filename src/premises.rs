@@ -35,7 +35,7 @@ pub struct Premises {
     pub cdi_place: Result<(), NotOurs>,
     pub templates: Templates,
     pub engines: Engines,
-    /// What decides about the kernel driver, where the configuration asks for one: [`crate::setup::Setup`] asks apt.
+    /// What decides about the kernel driver, where the configuration asks for one: [`crate::run::Run`] asks apt.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
     pub packages: Option<Packages>,

@@ -3,10 +3,9 @@ use std::path::Path;
 use anyhow::anyhow;
 
 use super::changes::{self, counted};
-use super::progress::Shown;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
-use crate::setup::{Applied, Saved};
+use crate::run::{self, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
 const LIMIT: usize = 64 << 20;
@@ -15,15 +14,11 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_setup(&config, |setup| Ok(setup.rehearse(saved.as_ref())?))?;
+        let planned = session.with_run(&config, |run| Ok(run.rehearse(saved.as_ref())?))?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let mut shown_so_far = Shown::new(session);
-    let applied = session.with_setup(&config, |setup| {
-        Ok(setup.apply(saved.as_ref(), &mut |progress| shown_so_far.hear(progress))?)
-    })?;
-    shown_so_far.end()?;
+    let applied = session.run(&config, |run, on_progress| Ok(run.apply(saved.as_ref(), on_progress)?))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }
@@ -34,8 +29,8 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
     Saved::parse(&text).map_err(|problem| anyhow!(Misuse(format!("{} {problem}", path.display()))))
 }
 
-fn shown(session: &Session, applied: &Applied) -> String {
-    let mut text = changes::applied(&session.root, applied);
+fn shown(session: &Session, applied: &run::Outcome) -> String {
+    let mut text = changes::outcome(&session.root, applied);
     text.push_str(&match applied.changes.len() {
         0 if applied.falls_short() => "nothing was changed\n".to_owned(),
         0 => "everything is as it should be: nothing was changed\n".to_owned(),

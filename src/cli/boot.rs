@@ -1,21 +1,21 @@
 use super::Outcome;
 use super::changes::{counted, findings, settled};
 use super::output::{WARN, styled};
-use super::progress::Shown;
 use super::session::Session;
 use crate::printable::printable;
-use crate::setup::{Booted, named};
+use crate::run::{self, named, without_restarts};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = match session.config_of_last_apply() {
-        Ok(config) => config,
-        Err(wrong) => return without_configuration(session, wrong),
+    let active = session.config_in_force();
+    let config = match &active {
+        Ok(config) => config.clone(),
+        // The file that can be read says how long to wait.
+        Err(_) => session.config().or_else(|_| anyhow::Ok(without_restarts(&session.root)?))?,
     };
     let wait_s = config.boot.wait_s;
-    let mut shown_so_far = Shown::new(session);
-    let booted =
-        session.with_setup(&config, |setup| Ok(setup.boot(&mut |progress| shown_so_far.hear(progress))?))?;
-    shown_so_far.end()?;
+    let booted = session.run(&config, |run, on_progress| Ok(run.boot(active.is_ok(), on_progress)?))?;
+    // The program ends as with every wrong configuration.
+    active?;
     session.format.print(&booted, || shown(session, &booted))?;
     if !booted.missing.is_empty() {
         tracing::error!(
@@ -27,28 +27,16 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     if booted.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }
 
-/// The end of the program is that of a wrong configuration, as with every command.
-fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
-    // Of the machine's own, where that can be read, it is asked how long to wait.
-    let config = session.config().or_else(|_| session.config_without_restarts())?;
-    let mut shown_so_far = Shown::new(session);
-    session.with_setup(&config, |setup| {
-        Ok(setup.boot_without_configuration(&mut |progress| shown_so_far.hear(progress))?)
-    })?;
-    shown_so_far.end()?;
-    Err(wrong)
-}
-
-fn shown(session: &Session, booted: &Booted) -> String {
+fn shown(session: &Session, booted: &run::Outcome) -> String {
     let mut text = settled(&booted.effects);
     text.push_str(&findings(&session.root, "failed", &booted.failed));
-    for path in &booted.differs {
-        let path = printable(&session.root.shown(path).display().to_string());
+    for differs in &booted.differs {
+        let path = printable(&session.root.shown(&differs.path).display().to_string());
         let mark = styled(WARN, "…");
         text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
     }
     text.push_str(&match booted.changes.len() {
-        0 if !booted.set_up => {
+        0 if !booted.is_set_up() => {
             "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
         0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),

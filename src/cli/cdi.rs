@@ -12,8 +12,8 @@ use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Wanted, wanted};
 use crate::printable::printable;
+use crate::run::Run;
 use crate::selection::select;
-use crate::setup::Setup;
 use crate::worker::desired::spec_file;
 
 #[derive(Debug, Subcommand)]
@@ -91,8 +91,8 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false)?;
             let action = spec_file(&config, text);
-            let made = |setup: &Setup<'_>| Ok(setup.bring_about("cdi generate", &action)?);
-            (configured, session.with_setup(&config, made)?)
+            let made = |run: &Run<'_>| Ok(run.generate(&action)?);
+            (configured, session.with_run(&config, made)?)
         }
     };
     let answer = Generated {

@@ -7,7 +7,7 @@ use root::Root;
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use crate::printable::printable;
-use crate::setup::{Applied, Undone};
+use crate::run;
 
 /// Lines of a change that are shown unless more is asked for.
 const LINES: usize = 16;
@@ -85,25 +85,17 @@ pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String 
     findings.iter().map(line).collect()
 }
 
-/// What an apply did beside its changes.
-pub(crate) fn applied(root: &Root, applied: &Applied) -> String {
+/// What a run did beside its changes.
+pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
     let found = [
-        ("failed", &applied.failed),
-        ("blocked", &applied.blocked),
-        ("contested", &applied.contested),
-        ("left", &applied.left),
+        ("failed", &outcome.failed),
+        ("blocked", &outcome.blocked),
+        ("contested", &outcome.contested),
+        ("left", &outcome.left),
     ];
-    settled(&applied.effects)
+    settled(&outcome.effects)
         + &found.map(|(what, of)| findings(root, what, of)).concat()
-        + &notes(&applied.notes)
-}
-
-/// What an undo did beside its changes.
-pub(crate) fn undone(root: &Root, undone: &Undone) -> String {
-    settled(&undone.effects)
-        + &findings(root, "failed", &undone.failed)
-        + &findings(root, "left", &undone.left)
-        + &notes(&undone.notes)
+        + &notes(&outcome.notes)
 }
 
 /// What is right by somebody else's hand.

@@ -7,10 +7,10 @@ use reconcile::{Finding, Store};
 use super::Outcome;
 use super::changes::{self, counted};
 use super::output::print_text;
-use super::progress::Shown;
 use super::session::Session;
 use crate::memory::Memory;
-use crate::setup::{deb, is_set_up};
+use crate::package;
+use crate::run::State;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -30,7 +30,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     match command {
         Command::Formats => {
             let line = |(path, version)| format!("{path} {version}\n");
-            print_text(&deb::formats().into_iter().map(line).collect::<String>())?;
+            print_text(&package::formats().into_iter().map(line).collect::<String>())?;
             Ok(Outcome::Done)
         }
         Command::Renew => renew(session),
@@ -44,21 +44,20 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     let receipt = Store::new(&session.root).receipt()?;
     // What is remembered and cannot be read is told below.
     if let Ok(memory) = Memory::read(&session.root)
-        && !is_set_up(&receipt, &memory)
+        && let state = (State { receipt, memory })
+        && !state.is_set_up()
     {
-        if memory.undone {
+        if state.memory.undone {
             print_text("rocworker was undone here. `rocworker apply` configures it again.\n")?;
         }
         return Ok(Outcome::Done);
     }
-    let mut shown_so_far = Shown::new(session);
-    let applied = session.config_of_last_apply().and_then(|config| {
-        session.with_setup(&config, |setup| Ok(setup.renew(&mut |progress| shown_so_far.hear(progress))?))
-    });
-    shown_so_far.end()?;
+    let applied = session
+        .config_in_force()
+        .and_then(|config| session.run(&config, |run, on_progress| Ok(run.upgrade(on_progress)?)));
     match applied {
         Ok(applied) => {
-            let mut text = changes::applied(&session.root, &applied);
+            let mut text = changes::outcome(&session.root, &applied);
             text.push_str(&match applied.changes.len() {
                 // What is wrong is said above.
                 0 if applied.falls_short() => String::new(),
@@ -75,23 +74,17 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
-    // As for undo.
-    let config = session.config().or_else(|error| {
-        tracing::warn!("{error:#}; what is ours is taken back without it, and nothing is restarted");
-        session.config_without_restarts()
-    })?;
-    let mut shown_so_far = Shown::new(session);
-    let (undone, stays) = session.with_setup(&config, |setup| {
-        let kept_by = setup.keeps_the_program(purge)?;
+    let config = session.config_for_undo()?;
+    let (undone, stays) = session.run(&config, |run, on_progress| {
+        let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
             let what = if purge { "purge" } else { "remove" };
             bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
         }
-        let undone = setup.leave(&mut |progress| shown_so_far.hear(progress))?;
-        Ok((undone, deb::stays(&Store::new(&session.root).receipt()?)))
+        let undone = run.remove(on_progress)?;
+        Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
-    shown_so_far.end()?;
-    let mut text = changes::undone(&session.root, &undone);
+    let mut text = changes::outcome(&session.root, &undone);
     if !undone.changes.is_empty() {
         text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));
     }

@@ -23,9 +23,9 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
         programs: programs.as_ref(),
         tools: &tools,
         environment: &environment,
-        running: crate::setup::running().context("this program does not know where it is")?,
+        running: crate::run::running().context("this program does not know where it is")?,
         now: Moment::of(SystemTime::now()),
-        caller: crate::setup::caller(&here),
+        caller: crate::run::caller(&here),
     };
     let Ended { workload, is_well } = machine.run(event)?;
     if let Some(workload) = workload.filter(|_| is_guest) {

@@ -51,7 +51,6 @@ enum Outcome {
 }
 
 /// Runs the program with the process's arguments.
-#[must_use]
 pub fn main() -> ExitCode {
     // Folders are made with the mode that engines need, at once: a caller's narrower one would be put right by a second
     // call, and a run that is killed between the two would leave them as nobody wants them.
@@ -92,9 +91,10 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     error.is::<session::Misuse>()
         || error.chain().any(|cause| {
             cause.is::<crate::config::Error>()
+                || matches!(cause.downcast_ref(), Some(unreadable) if !matches!(unreadable, crate::run::Unreadable::Memory(_)))
                 || matches!(
                     cause.downcast_ref(),
-                    Some(crate::setup::Error::Desired(crate::worker::desired::Error::Config(_)))
+                    Some(crate::run::Error::Desired(crate::worker::desired::Error::Config(_)))
                 )
         })
 }

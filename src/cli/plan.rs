@@ -8,11 +8,11 @@ use super::changes::{changes, counted, findings, found, notes};
 use super::output::{BAD, DIM, styled};
 use super::session::{Session, caller, callers_file};
 use crate::printable::printable;
-use crate::setup::Planned;
+use crate::run::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let planned = session.with_setup(&config, |setup| Ok(setup.plan(None)?))?;
+    let planned = session.with_run(&config, |run| Ok(run.plan(None)?))?;
     if let Some(path) = out {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');

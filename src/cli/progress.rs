@@ -50,7 +50,6 @@ impl<'a> Shown<'a> {
         Self { session, way, last: String::new(), failed: Ok(()) }
     }
 
-    /// Shows what a run of apply, undo or boot tells.
     pub(crate) fn hear(&mut self, progress: Progress<'_>) {
         match progress {
             Progress::Begins(made) => {
@@ -66,7 +65,6 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// One step, by its name.
     pub(crate) fn step(&mut self, step: &Step) {
         let text = printable(&step.text.replace('\n', " "));
         match &mut self.way {
@@ -96,10 +94,6 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The end of it.
-    ///
-    /// # Errors
-    /// When a change could not be printed.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.clear();
         std::mem::replace(&mut self.failed, Ok(()))

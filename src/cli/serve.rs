@@ -4,13 +4,11 @@ use super::Outcome;
 use super::session::{self, Session};
 use crate::daemon::notify::Manager;
 use crate::daemon::serve::{Given, serve};
-use crate::daemon::state::Config;
 
 pub(crate) fn run(session: Session) -> anyhow::Result<Outcome> {
     let caller = session::caller()?;
-    let told_by = crate::setup::caller(&caller);
-    let file = session.config.as_deref().map(session::absolute).transpose()?.map(|path| (caller, path));
-    let config = Config { file, environment: session::environment()? };
+    let told_by = crate::run::caller(&caller);
+    let config = session.config_file()?;
     let manager = manager();
     serve(Given { root: session.root, config, manager, caller: told_by }).context("serve")?;
     Ok(Outcome::Done)

@@ -2,18 +2,20 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
+use reconcile::Progress;
 use reconcile::command::Programs;
 use root::Root;
 use tracing::level_filters::LevelFilter;
 
 use super::args::{Args, Format};
+use super::progress::Shown;
 use crate::config::{ClusterBloom, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::render::Templates;
+use crate::run::{ActiveConfig, ConfigFile, Own, Run, without_restarts};
 use crate::selection::Selection;
-use crate::setup::{Own, Setup, emptied};
 
 /// What every command works with: the machine, and how to answer.
 pub(crate) struct Session {
@@ -36,44 +38,52 @@ impl Session {
         Ok(Self { root, config: args.config.clone(), format: args.output, verbose: args.verbose > 0 })
     }
 
-    /// The configuration: `--config`'s, or the machine's own.
+    /// The configuration that somebody asks for now: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        self.config_at(self.config.as_deref())
+        Ok(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?)
     }
 
-    /// The same; without `--config` the one that the last apply was by, which may withhold what the machine's own gives. One
-    /// that says nothing by now is an error: nobody has asked for that.
-    pub(crate) fn config_of_last_apply(&self) -> anyhow::Result<Config> {
-        let last = Memory::read(&self.root)?.config.and_then(|followed| followed.other);
-        let config = self.config_at(self.config.as_deref().or(last.as_deref()))?;
-        Ok(emptied(&self.root, &config).map_or(Ok(config), |why| Err(Misuse(why)))?)
+    /// The configuration in force, for commands that nobody watches.
+    pub(crate) fn config_in_force(&self) -> anyhow::Result<Config> {
+        Ok(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?)
     }
 
-    fn config_at(&self, path: Option<&Path>) -> anyhow::Result<Config> {
-        let config = match path {
-            None => Config::read(&self.root)?,
-            Some(path) => Config::read_file(&caller()?, &absolute(path)?)?,
-        };
-        let (config, unused) = config.beside(&environment()?).map_err(Misuse)?;
-        unused.iter().for_each(|text| tracing::info!("{text}"));
-        Ok(config)
+    /// No configuration stops an undo: without one it restarts no unit.
+    pub(crate) fn config_for_undo(&self) -> anyhow::Result<Config> {
+        self.config().or_else(|error| {
+            tracing::warn!("{error:#}; undo goes on without it, and restarts nothing");
+            Ok(without_restarts(&self.root)?)
+        })
     }
 
-    /// In the place of a configuration that cannot be read: nobody knows what it says of restarts.
-    pub(crate) fn config_without_restarts(&self) -> anyhow::Result<Config> {
-        Ok(Config::parse(&self.root.shown(crate::config::PATH), "restart: never\n")?)
+    pub(crate) fn config_file(&self) -> anyhow::Result<ConfigFile> {
+        let named =
+            self.config.as_deref().map(|path| anyhow::Ok((caller()?, absolute(path)?))).transpose()?;
+        Ok(ConfigFile { named, environment: environment()? })
     }
 
     /// Does something with the machine set up as the configuration says.
-    pub(crate) fn with_setup<T>(
+    pub(crate) fn with_run<T>(
         &self,
         config: &Config,
-        act: impl FnOnce(&Setup<'_>) -> anyhow::Result<T>,
+        act: impl FnOnce(&Run<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let programs = Programs::of(&self.root);
-        let caller = crate::setup::caller(&caller()?);
+        let caller = crate::run::caller(&caller()?);
         let now = Moment::of(SystemTime::now());
-        act(&Own::find().setup(&self.root, config, programs.as_ref(), now, caller))
+        act(&Run { root: &self.root, config, programs: programs.as_ref(), own: Own::find(), now, caller })
+    }
+
+    /// The same, with its progress shown.
+    pub(crate) fn run<T>(
+        &self,
+        config: &Config,
+        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut shown = Shown::new(self);
+        let done = self.with_run(config, |run| act(run, &mut |progress| shown.hear(progress)))?;
+        shown.end()?;
+        Ok(done)
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.
@@ -101,7 +111,7 @@ impl Session {
     clippy::disallowed_methods,
     reason = "the one place where the environment is read, and handed in as data"
 )]
-pub(crate) fn environment() -> Result<ClusterBloom, Misuse> {
+fn environment() -> Result<ClusterBloom, Misuse> {
     ClusterBloom::of(|name| std::env::var(name).ok()).map_err(Misuse)
 }
 

@@ -5,13 +5,13 @@ use super::Outcome;
 use super::changes;
 use super::output::print_text;
 use super::session::{Misuse, Session};
-use crate::setup;
+use crate::run::wait_and_start;
 
 /// For people, in systemd's journal: what it waited for is told there.
 pub(crate) fn run(session: &Session, unit: &str) -> anyhow::Result<Outcome> {
     let programs = Programs::of(&session.root)
         .ok_or_else(|| Misuse("settle: nothing is started beneath another root than /".to_owned()))?;
-    let settled = setup::settle(&session.root, &programs, unit)?;
+    let settled = wait_and_start(&session.root, &programs, unit)?;
     print_text(&changes::settled(&settled))?;
     let has_failed = settled.iter().any(|it| it.outcome == Came::Failed);
     Ok(if has_failed { Outcome::FellShort } else { Outcome::Done })

@@ -11,14 +11,14 @@ use crate::daemon::ask::Answer;
 use crate::daemon::report::Said;
 use crate::moment::Moment;
 use crate::printable::printable;
-use crate::setup::{ChosenNow, Status};
+use crate::status::{ChosenNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let config = match session.config_of_last_apply() {
+    let config = match session.config_in_force() {
         Ok(config) => config,
         Err(wrong) => return without_configuration(session, wrong),
     };
-    let status = session.with_setup(&config, |setup| Ok(setup.status()?))?;
+    let status = session.with_run(&config, |run| Ok(Status::read(run)?))?;
     session.format.print(&status, || shown(session, &status))?;
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
 }

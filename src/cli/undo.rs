@@ -1,25 +1,17 @@
 use super::Outcome;
 use super::changes::{self, counted};
-use super::progress::Shown;
 use super::session::Session;
-use crate::setup::Undone;
+use crate::run;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
-    // A configuration that cannot be read must not keep anybody from taking things back.
-    let config = session.config().or_else(|error| {
-        tracing::warn!("{error:#}; undo goes on without it, and restarts nothing");
-        session.config_without_restarts()
-    })?;
-    let mut shown_so_far = Shown::new(session);
-    let undone = session
-        .with_setup(&config, |setup| Ok(setup.undo(force, &mut |progress| shown_so_far.hear(progress))?))?;
-    shown_so_far.end()?;
+    let config = session.config_for_undo()?;
+    let undone = session.run(&config, |run, on_progress| Ok(run.undo(None, force, on_progress)?))?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 
-fn shown(session: &Session, undone: &Undone) -> String {
-    let mut text = changes::undone(&session.root, undone);
+fn shown(session: &Session, undone: &run::Outcome) -> String {
+    let mut text = changes::outcome(&session.root, undone);
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {
             "nothing here is rocworker's: nothing to undo\n".to_owned()

@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Some hundred times an answer.
 const LIMIT: usize = 4 << 20;
 
-/// What came of asking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
@@ -32,7 +31,6 @@ pub enum Answer {
 }
 
 /// Asks the daemon of this machine; `None` where none runs.
-#[must_use]
 pub fn ask(root: &Root) -> Option<Answer> {
     let shown = root.shown(SOCKET);
     let silent =
@@ -60,9 +58,6 @@ pub enum Serving {
 }
 
 /// Waits until no daemon runs.
-///
-/// # Errors
-/// When its lock cannot be asked for.
 pub fn serving(root: &Root, patience: Duration) -> Result<Option<Serving>, root::Error> {
     // Without the lock's file none has run since the machine began, and none is made for the asking.
     if !root.exists(LOCK) {

@@ -17,7 +17,6 @@ pub struct Build {
 
 impl Build {
     /// The one that runs; `None` where the kernel does not say which that is.
-    #[must_use]
     pub fn running() -> Option<Self> {
         std::env::current_exe().ok().map(|path| Self::at(&path))
     }
@@ -32,14 +31,12 @@ impl Build {
 
     /// The path at which another build stands now. One that is gone has no successor: this one goes on while it keeps
     /// anything.
-    #[must_use]
     pub fn replaced(&self) -> Option<&Path> {
         let now = identity(&self.path)?;
         (self.identity != Some(now)).then_some(self.path.as_path())
     }
 
     /// The path at which no program stands any more.
-    #[must_use]
     pub fn gone(&self) -> Option<&Path> {
         identity(&self.path).is_none().then_some(self.path.as_path())
     }

@@ -10,7 +10,6 @@ use root::{Attributes, Kind, Lock, Root};
 use super::socket::Server;
 use super::{LOCK, RUN, SOCKET};
 
-/// Why it is not.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("another rocworker serve runs already, and has {}: see rocworker status", path.display())]
@@ -29,18 +28,14 @@ pub struct Claim {
     is_whole: bool,
 }
 
-/// How often it is tried again to make them.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The mode of /run/rocworker.
 const READABLE: u32 = 0o755;
 
 /// Device and inode: what tells a file from another that was made in its place.
 type Node = (u64, u64);
 
 impl Claim {
-    /// # Errors
-    /// When another daemon runs, or the lock cannot be made.
     pub fn stake(root: &Root) -> Result<Self, Error> {
         believe(root).and_then(|()| open_to_readers(root)).map_err(Error::Root)?;
         let lock = match root.lock(LOCK, Duration::ZERO) {
@@ -53,9 +48,6 @@ impl Claim {
     }
 
     /// Makes the lock and the socket again where they have gone, or could not be made before.
-    ///
-    /// # Errors
-    /// When another daemon has begun meanwhile.
     pub fn renew(&mut self, root: &Root) -> Result<(), Error> {
         let was_whole = self.is_whole;
         let warn = |path: &str| {
@@ -83,7 +75,6 @@ impl Claim {
     }
 
     /// After how long it is to be renewed without an event: where something could not be made.
-    #[must_use]
     pub fn again(&self) -> Option<Duration> {
         (!self.is_whole).then_some(AGAIN)
     }
@@ -110,9 +101,6 @@ impl Claim {
 
 /// Whether what stands in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root
 /// owns and nobody else can write to. A missing one is made by whoever needs it.
-///
-/// # Errors
-/// Says what is wrong with it and what to do.
 pub fn believe(root: &Root) -> Result<(), root::Error> {
     root.believe_folder(RUN)?;
     match root.lstat(RUN) {

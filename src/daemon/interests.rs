@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What of a folder matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
     All,
@@ -14,7 +13,6 @@ pub enum Names {
 
 impl Names {
     /// Whether something that happened matters: to a name in the folder, or without one to the folder itself.
-    #[must_use]
     pub fn have(&self, name: Option<&OsStr>) -> bool {
         match (self, name) {
             (Self::All, _) | (_, None) => true,
@@ -36,12 +34,10 @@ impl Names {
 pub struct Interests(BTreeMap<PathBuf, Names>);
 
 impl Interests {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What stands at this path.
     pub fn add(&mut self, path: &Path) {
         if let (Some(folder), Some(name)) = (path.parent().filter(|it| it.is_absolute()), path.file_name()) {
             self.insert(folder, Names::These([name.to_owned()].into()));
@@ -65,7 +61,6 @@ impl Interests {
 
     /// The folders that can be watched for them: in the place of one that is not there, the nearest above it, in which
     /// the next on the way down matters.
-    #[must_use]
     pub fn watchable(&self, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Names> {
         let mut found = Self::default();
         for (folder, names) in &self.0 {

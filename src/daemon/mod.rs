@@ -1,27 +1,25 @@
-//! `rocworker serve`: keeps the machine as it should be while it runs.
+//! `rocworker serve`: reconciles the machine with the configuration while it runs.
 //!
-//! What is heard ([`uevent`], [`watch`]) is folded into looks ([`agenda`]); a look is [`crate::setup::Setup::keep`] in a
-//! thread of its own ([`keeper`]), so that the process answers `status`, signals and systemd's watchdog meanwhile. What to
-//! do when is decided by values without a clock of their own: [`agenda::Agenda`], [`debounce::Debounce`],
-//! [`backoff::Backoff`], [`hold::Hold`].
+//! The scheduler folds what [`uevent`] and [`watch`] report into looks. The reconciler makes each look, a
+//! [`crate::run::Run::reconcile`], in a thread of its own, so that the process answers `status`, signals and systemd's
+//! watchdog meanwhile. Values without a clock of their own decide what is due when: [`scheduler::Scheduler`],
+//! [`tag_grace::TagGrace`].
 
-pub mod agenda;
 pub mod ask;
-pub mod backoff;
 pub mod build;
 pub mod claim;
-pub mod debounce;
-pub mod hold;
 pub mod interests;
-pub mod keeper;
 pub mod netlink;
 pub mod nodes;
 pub mod notify;
 pub mod places;
+pub mod reconciler;
 pub mod report;
+pub mod scheduler;
 pub mod serve;
 pub mod socket;
 pub mod state;
+pub mod tag_grace;
 pub mod uevent;
 pub mod watch;
 

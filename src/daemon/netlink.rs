@@ -18,7 +18,6 @@ const KERNEL: u32 = 1;
 /// So many messages are read before whatever else waits has its turn.
 const AT_ONCE: usize = 512;
 
-/// What was heard of the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
     /// Events that may change what containers can be given.
@@ -39,8 +38,6 @@ impl AsFd for Netlink {
 }
 
 impl Netlink {
-    /// # Errors
-    /// What the kernel says.
     pub fn open() -> Result<Self, Errno> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let protocol = SockProtocol::NetlinkKObjectUEvent;
@@ -51,9 +48,6 @@ impl Netlink {
     }
 
     /// Reads what has come, and does not wait for more.
-    ///
-    /// # Errors
-    /// When the socket is of no use any more.
     pub fn read(&self) -> Result<Heard, Errno> {
         let mut heard = Heard::default();
         for _ in 0..AT_ONCE {

@@ -10,7 +10,6 @@ const TIMES: usize = 4;
 /// What was longer ago says nothing any more: a day, as of files.
 const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often each node got its group and mode.
 #[derive(Debug, Clone, Default)]
 pub struct Nodes(BTreeMap<PathBuf, Node>);
 
@@ -22,7 +21,6 @@ struct Node {
 }
 
 impl Nodes {
-    /// The node at this path got its group and mode.
     pub fn was_set(&mut self, path: &Path, inode: u64, now: Duration) {
         let node = self.0.entry(path.to_owned()).or_default();
         if node.inode != inode {
@@ -33,7 +31,6 @@ impl Nodes {
     }
 
     /// Those that are set no more. `inode`: which node stands at a path now.
-    #[must_use]
     pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
         let is_recent = |at: &&Duration| now.saturating_sub(**at) < FORGIVEN;
         let is_given_up = |(path, node): &(&PathBuf, &Node)| {

@@ -18,7 +18,6 @@ pub struct Manager {
 
 impl Manager {
     /// Of an environment. `pid`: this process, for which alone the watchdog is meant (sd_watchdog_enabled(3)).
-    #[must_use]
     pub fn of(variable: impl Fn(&str) -> Option<String>, pid: u32) -> Self {
         let is_ours = variable("WATCHDOG_PID").is_none_or(|meant| meant.parse() == Ok(pid));
         let watchdog = variable("WATCHDOG_USEC").filter(|_| is_ours).and_then(|us| us.parse::<u64>().ok());
@@ -29,7 +28,6 @@ impl Manager {
     }
 }
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
     /// With what is shown of it: it does what it is there for.
@@ -43,7 +41,6 @@ pub enum Message<'a> {
 
 impl Message<'_> {
     /// As systemd reads it. A line of a status is one line.
-    #[must_use]
     pub fn text(&self) -> String {
         let status = |text: &str| format!("STATUS={}\n", text.replace('\n', " "));
         match self {
@@ -56,15 +53,12 @@ impl Message<'_> {
     }
 }
 
-/// The way to systemd, or none.
 #[derive(Debug)]
 pub struct Notifier {
     way: Option<(UnixDatagram, SocketAddr)>,
 }
 
 impl Notifier {
-    /// # Errors
-    /// When the name is none that a socket can have.
     pub fn to(socket: Option<&str>) -> io::Result<Self> {
         let Some(name) = socket else { return Ok(Self { way: None }) };
         let address = match name.strip_prefix('@') {

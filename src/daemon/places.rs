@@ -19,7 +19,6 @@ pub const RECEIPT: &str = "receipt.json";
 const DEPTH: usize = 3;
 
 /// What is watched, as the machine is now.
-#[must_use]
 pub fn places(root: &Root, config: Option<&Config>) -> Interests {
     let mut found = Interests::default();
     for path in [config::PATH, "/etc/group", "/dev/kfd"] {
@@ -47,7 +46,6 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
 }
 
 /// Which receipt stands there; `None`: none.
-#[must_use]
 pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }

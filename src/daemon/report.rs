@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use reconcile::{Finding, Pending, Restarts};
 use serde::{Deserialize, Serialize};
 
-use super::agenda::Cause;
-use crate::setup::Differs;
+use super::scheduler::Cause;
+use crate::run::Differs;
 
 /// How it stands. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,6 @@ pub struct Report {
     pub schema_version: u32,
     pub version: String,
     pub pid: u32,
-    /// When it started.
     pub since: u64,
     /// Whether it changes anything, or only says what differs.
     pub enforce: bool,
@@ -25,7 +24,6 @@ pub struct Report {
     pub config: ConfigReport,
     pub sources: Sources,
     pub counts: Counts,
-    /// The last look.
     pub last: Option<Last>,
     /// What fails, and when it is tried again.
     pub failing: Option<Failing>,
@@ -35,7 +33,6 @@ pub struct Report {
     pub differs: Vec<Differs>,
     /// Until when tags are kept whose GPUs have gone.
     pub tags_held_until: Option<u64>,
-    /// Restarts and the like that are owed.
     pub pending: Vec<Pending>,
     /// What was configured and is not brought about: an engine that is left alone, a GPU that is left out.
     #[serde(default)]
@@ -49,7 +46,6 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The configuration that is in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReport {
     pub path: PathBuf,
@@ -83,7 +79,6 @@ pub struct Last {
     pub at: u64,
     pub took_ms: u64,
     pub causes: BTreeSet<Cause>,
-    /// What it changed.
     pub changed: Vec<PathBuf>,
 }
 
@@ -111,8 +106,6 @@ impl From<Finding> for Said {
 }
 
 impl Report {
-    /// Whether something is not as it should be.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         self.config.problem.is_some()
             || self.failing.is_some()
@@ -121,7 +114,6 @@ impl Report {
     }
 
     /// In a sentence, for systemd and for people.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let of = |count: usize, one: &str| match count {
             1 => format!("1 {one}"),

@@ -1,4 +1,4 @@
-//! The process: hears, decides by the agenda, has the keeper look, and answers meanwhile.
+//! The process: listens, asks the scheduler what is due, has the reconciler look, and answers meanwhile.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
@@ -11,18 +11,19 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use root::{Identity, Root};
 
-use super::agenda::{Agenda, Cause};
 use super::build::Build;
 use super::claim::{self, Claim};
-use super::debounce::Limits;
-use super::keeper::{Ground, Keeper, Said};
+use super::scheduler::{Cause, Limits, Scheduler};
+
 use super::netlink::Netlink;
 use super::notify::{Manager, Message, Notifier};
 use super::places::receipt;
+use super::reconciler::{Ground, Reconciler, Said};
 use super::socket::{STATUS, Server};
-use super::state::{Config, State};
+use super::state::State;
 use super::watch::Watch;
 use crate::moment::Moment;
+use crate::run::ConfigFile;
 
 /// A file of ours that is changed is put right within a second: this, and a look.
 const LIMITS: Limits = Limits { quiet: Duration::from_millis(100), most: Duration::from_millis(400) };
@@ -33,17 +34,15 @@ const END: Duration = Duration::from_millis(800);
 /// A look that takes longer is one that hangs: systemd is told no more that all is well.
 const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
-/// What the daemon works with.
 #[derive(Debug)]
 pub struct Given {
     pub root: Root,
-    pub config: Config,
+    pub config: ConfigFile,
     pub manager: Manager,
     /// For the history.
     pub caller: String,
 }
 
-/// Why it cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -62,9 +61,6 @@ fn kernel(what: &'static str) -> impl Fn(io::Error) -> Error {
 }
 
 /// Serves until it is told to end.
-///
-/// # Errors
-/// When another serves already, or the kernel refuses what it cannot do without.
 pub fn serve(given: Given) -> Result<(), Error> {
     let claim = Claim::stake(&given.root)?;
     let mut daemon = Daemon::new(given, claim)?;
@@ -86,14 +82,14 @@ struct Daemon {
     ends: UnixStream,
     reloads: UnixStream,
     netlink: Option<Netlink>,
-    /// With the keeper while it looks.
+    /// With the reconciler while it looks.
     watch: Option<Watch>,
     claim: Claim,
-    keeper: Keeper,
+    reconciler: Reconciler,
     build: Option<Build>,
     woken: UnixStream,
     is_ending: Arc<AtomicBool>,
-    agenda: Agenda,
+    scheduler: Scheduler,
     /// Since when a look goes on.
     looks: Option<Duration>,
     /// Which receipt the last look has left or found, once there was one.
@@ -130,8 +126,8 @@ impl Daemon {
         let (ends_too, of_build) = (Arc::clone(&is_ending), build.clone());
         let ground =
             Ground { root: Arc::clone(&root), source, build: of_build, ends: ends_too, wake, caller };
-        let keeper = Keeper::start(ground).map_err(kernel("start a thread"))?;
-        let agenda = Agenda::new(began.elapsed(), LIMITS, state.interval());
+        let reconciler = Reconciler::start(ground).map_err(kernel("start a thread"))?;
+        let scheduler = Scheduler::new(began.elapsed(), LIMITS, state.interval());
         Ok(Self {
             root,
             began,
@@ -143,11 +139,11 @@ impl Daemon {
             netlink,
             watch,
             claim,
-            keeper,
+            reconciler,
             build,
             woken,
             is_ending,
-            agenda,
+            scheduler,
             looks: None,
             receipt: None,
             state,
@@ -160,7 +156,7 @@ impl Daemon {
     }
 
     fn run(&mut self) -> Result<(), Error> {
-        self.told = self.state.report(self.now(), &self.agenda).sentence();
+        self.told = self.state.report(self.now(), &self.scheduler).sentence();
         self.notifier.tell(&Message::Ready(&self.told));
         let mut until = None;
         loop {
@@ -171,7 +167,7 @@ impl Daemon {
             self.wait(until)?;
             self.hear()?;
             self.claim.renew(&self.root)?;
-            if self.hear_keeper()? || self.is_forsaken() {
+            if self.hear_reconciler()? || self.is_forsaken() {
                 return Ok(());
             }
             self.answer();
@@ -191,17 +187,17 @@ impl Daemon {
 
     fn look_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
-        let Some(causes) = self.agenda.begin(now) else { return Ok(()) };
+        let Some(causes) = self.scheduler.begin(now) else { return Ok(()) };
         if let Some(path) = self.build.as_ref().and_then(Build::replaced) {
             let replaced = Error::Replaced { path: path.to_owned() };
             self.notifier.tell(&Message::Status(&replaced.to_string()));
             return Err(replaced);
         }
         self.state.read_config(&self.root);
-        self.agenda.every(now, self.state.interval());
+        self.scheduler.every(now, self.state.interval());
         let order = self.state.order(&self.root, now, causes, self.watch.take());
         self.looks = Some(now);
-        if self.keeper.order(order) { Ok(()) } else { Err(lost_keeper()) }
+        if self.reconciler.order(order) { Ok(()) } else { Err(lost_reconciler()) }
     }
 
     /// Says that all is well, unless a look hangs.
@@ -219,7 +215,7 @@ impl Daemon {
         let ping = self.watchdog.map(|_| self.ping);
         let slow = self.claim.server.as_ref().and_then(Server::next);
         let again = self.claim.again().map(|pause| now + pause);
-        let next = [self.agenda.next(), ping, slow, again, until].into_iter().flatten().min();
+        let next = [self.scheduler.next(), ping, slow, again, until].into_iter().flatten().min();
         let timeout = next.map_or(PollTimeout::NONE, |next| {
             // Up to the next millisecond: rounded down it would look too early, again and again.
             let left = next.saturating_sub(now) + Duration::from_micros(999);
@@ -267,18 +263,18 @@ impl Daemon {
 
     fn note(&mut self, now: Duration, came: bool, lost: bool, cause: Cause) {
         if came {
-            self.agenda.heard(now, cause);
+            self.scheduler.heard(now, cause);
         }
         if lost {
-            self.agenda.heard(now, Cause::Lost);
+            self.scheduler.heard(now, Cause::Lost);
         }
     }
 
-    /// Whether the keeper has stopped for good, which it does when it is told to end.
-    fn hear_keeper(&mut self) -> Result<bool, Error> {
+    /// Whether the reconciler has stopped for good, which it does when it is told to end.
+    fn hear_reconciler(&mut self) -> Result<bool, Error> {
         let mut bytes = [0; 16];
         while self.woken.read(&mut bytes).is_ok_and(|count| count > 0) {}
-        while let Some(said) = self.keeper.heard().map_err(|_| lost_keeper())? {
+        while let Some(said) = self.reconciler.heard().map_err(|_| lost_reconciler())? {
             match said {
                 Said::Stands => return Ok(true),
                 Said::Done(mut done) => {
@@ -287,10 +283,10 @@ impl Daemon {
                     self.looks = None;
                     self.receipt = Some(done.receipt);
                     if done.again {
-                        self.agenda.heard(now, Cause::Files);
+                        self.scheduler.heard(now, Cause::Files);
                     }
                     let ended = self.state.looked(&self.root, now, *done);
-                    self.agenda.ended(now, ended);
+                    self.scheduler.ended(now, ended);
                 }
             }
         }
@@ -310,10 +306,10 @@ impl Daemon {
     fn answer(&mut self) {
         let now = self.now();
         let Some(server) = &mut self.claim.server else { return };
-        let (state, agenda) = (&self.state, &self.agenda);
+        let (state, scheduler) = (&self.state, &self.scheduler);
         server.turn(now, |asked| {
             let answer = if asked == STATUS.as_bytes() {
-                serde_json::to_string(&state.report(now, agenda))
+                serde_json::to_string(&state.report(now, scheduler))
             } else {
                 serde_json::to_string(&serde_json::json!({ "schema_version": 1, "error": "ask for status" }))
             };
@@ -326,14 +322,14 @@ impl Daemon {
         let us = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from);
         let us = us.ok().and_then(|since| u64::try_from(since.as_micros()).ok()).unwrap_or_default();
         self.notifier.tell(&Message::Reloading(us));
-        self.agenda.heard(self.now(), Cause::Reload);
+        self.scheduler.heard(self.now(), Cause::Reload);
         "looking at the machine, as somebody asked for it".clone_into(&mut self.told);
         self.notifier.tell(&Message::Ready(&self.told));
     }
 
     /// What is shown of it, when it is another sentence than before.
     fn tell(&mut self) {
-        let sentence = self.state.report(self.now(), &self.agenda).sentence();
+        let sentence = self.state.report(self.now(), &self.scheduler).sentence();
         if sentence != self.told {
             self.notifier.tell(&Message::Status(&sentence));
             tracing::info!("{sentence}");
@@ -342,7 +338,7 @@ impl Daemon {
     }
 }
 
-fn lost_keeper() -> Error {
+fn lost_reconciler() -> Error {
     Error::Kernel { what: "look at the machine", cause: io::Error::other("its thread has ended") }
 }
 

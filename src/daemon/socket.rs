@@ -33,8 +33,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// # Errors
-    /// When its folder cannot be opened.
     pub(super) fn open(root: &Root) -> Result<Self, root::Error> {
         Ok(Self { folder: root.folder(Path::new(SOCKET).parent().unwrap_or(Path::new("/")))? })
     }
@@ -63,16 +61,13 @@ struct Client {
 
 impl Server {
     /// Takes the place of a socket that an earlier daemon has left: that none runs is for the caller to know.
-    ///
-    /// # Errors
-    /// When it cannot be made, for example because /proc is not mounted.
     pub fn bind(root: &Root) -> io::Result<Self> {
         root.remove(SOCKET).map_err(io::Error::other)?;
         let place = Place::open(root).map_err(io::Error::other)?;
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         // Nobody but root may connect, from the first moment: bind(2) takes the mode over from the socket. A umask would
-        // be the keeper's too, which writes meanwhile.
+        // be the reconciler's too, which writes meanwhile.
         fchmod(&socket, Mode::from_bits_truncate(0o600))?;
         bind(socket.as_raw_fd(), &UnixAddr::new(&place.path())?)?;
         listen(&socket, Backlog::MAXCONN)?;
@@ -89,7 +84,6 @@ impl Server {
     }
 
     /// When somebody has taken too long.
-    #[must_use]
     pub fn next(&self) -> Option<Duration> {
         self.clients.iter().map(|client| client.until).min()
     }

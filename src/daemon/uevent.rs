@@ -21,7 +21,6 @@ pub struct Sender {
 
 impl Sender {
     /// Whether it is the kernel's. A process with the right capability may send to the group as well.
-    #[must_use]
     pub fn is_kernel(self) -> bool {
         self.port == 0 && self.groups == 1 && self.uid == Some(0)
     }
@@ -40,7 +39,6 @@ pub struct Event {
 impl Event {
     /// Reads a message; `None` where it is not one of the kernel's form. Bytes that are no UTF-8 are no name that
     /// matters here.
-    #[must_use]
     pub fn parse(message: &[u8]) -> Option<Self> {
         // Every string ends: what does not was cut.
         let body = message.strip_suffix(&[0])?;
@@ -67,7 +65,6 @@ impl Event {
     }
 
     /// Whether it may change what containers can be given.
-    #[must_use]
     pub fn matters(&self) -> bool {
         SUBSYSTEMS.contains(&self.subsystem.as_str())
     }

@@ -49,8 +49,6 @@ impl AsFd for Watch {
 }
 
 impl Watch {
-    /// # Errors
-    /// What the kernel says: a user may have so many only (fs.inotify.max_user_instances).
     pub fn new() -> Result<Self, Errno> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
         Ok(Self { inotify, watched: HashMap::new(), followed: BTreeMap::new() })
@@ -58,9 +56,6 @@ impl Watch {
 
     /// Watches for these from now on, and for nothing else. Folders that came or went since the last call are taken in:
     /// what changes after this call is heard.
-    ///
-    /// # Errors
-    /// When a folder cannot be watched: a sentence. The others are.
     pub fn follow(&mut self, root: &Root, interests: &Interests) -> Result<(), String> {
         let is_folder = |path: &Path| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
         let mut problem = None;
@@ -99,9 +94,6 @@ impl Watch {
     }
 
     /// Reads what has come, and does not wait for more.
-    ///
-    /// # Errors
-    /// When nothing can be read any more.
     pub fn read(&self) -> Result<Heard, Errno> {
         let mut heard = Heard::default();
         for _ in 0..256 {

@@ -1,15 +1,16 @@
 //! AMD's own driver as dkms builds it: whether it is built for the running kernel, the one that runs, and one that goes
 //! with the machine's ROCm; where the configuration asks for it, whether it can be installed.
 
+use reconcile::Store;
+
 use super::machine::Subject;
 use crate::check::{About, Check};
 use crate::config;
 use crate::driver::dkms::State;
 use crate::driver::{
-    Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, look, pairing, preflight,
-    questions,
+    Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, asked_for, look, pairing,
+    preflight, questions,
 };
-use crate::memory::Memory;
 use crate::packages::Packages;
 use crate::worker::packages::knows_driver;
 
@@ -106,8 +107,8 @@ fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     let is_loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
     let Some(programs) = subject.programs else { return by_tree(about, driver, is_loaded) };
     // A reboot that is not remembered is asked for again: no reason to say nothing.
-    let attempt = Memory::read(subject.root).ok().and_then(|memory| memory.driver);
-    match look(subject.root, programs, driver, &subject.facts.machine.amdgpu, attempt.as_ref()) {
+    let receipt = Store::new(subject.root).receipt().unwrap_or_default();
+    match look(subject.root, programs, driver, &subject.facts.machine.amdgpu, asked_for(&receipt)) {
         Ok(Verdict::Loaded) => about.ok("the module that runs is the one that dkms has built"),
         Ok(Verdict::Loadable) => {
             about.failed("the module that dkms has built is not loaded", "modprobe amdgpu")

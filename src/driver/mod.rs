@@ -38,7 +38,7 @@ pub use preflight::{Apt, Bring, PACKAGE, preflight, questions};
 pub use release::Release;
 pub use signing::{Enrolled, Signing};
 pub use stop::{Reason, Stop};
-pub use verify::{Attempt, Seen, Verdict, verify};
+pub use verify::{Attempt, Seen, Verdict, asked_for, verify};
 
 /// What ROCm's packages and tarballs leave of their version.
 const ROCM: &str = "/opt/rocm/.info/version";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use reconcile::{Effect, ModuleBuild, Receipt};
 
 use super::Stop;
 use super::dkms::{Dkms, State};
@@ -10,13 +10,15 @@ use super::module::{Modprobe, ModuleFile};
 use super::stop::Reason;
 
 /// A reboot that was asked for, so that one that did not help is not asked for again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// As dkms names it.
-    pub version: String,
-    pub kernel: String,
-    /// The boot at which it was asked for (`/proc/sys/kernel/random/boot_id`).
-    pub boot_id: String,
+pub type Attempt = ModuleBuild;
+
+/// The last one that was asked for.
+#[must_use]
+pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
+    receipt.pending.iter().find_map(|pending| match &pending.effect {
+        Effect::Reboot { module, .. } => module.as_ref(),
+        _ => None,
+    })
 }
 
 /// What is known once the driver is installed. Kmod is asked for the files ([`super::module`]); the rest is read.

@@ -1,6 +1,6 @@
 //! What an operator can ask of a unit: the commands' answers, as an action gives them.
 
-use reconcile::{Finding, Outcome, Settled};
+use reconcile::{Finding, Outcome as Came, Settled};
 use root::Attributes;
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::setup::{self, Applied};
+use crate::run::{ActiveConfig, ConfigFile, Outcome};
+use crate::status::Status as MachineStatus;
 
 /// How many archives of the action report stay.
 const KEPT: usize = 4;
@@ -59,7 +60,8 @@ impl Machine<'_> {
     }
 
     fn config(&self) -> Result<Config, Failure> {
-        Config::read(self.root).map_err(|error| Failure::Config(error.to_string()))
+        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
+        active.asked_for().map_err(|error| Failure::Config(error.to_string()))
     }
 
     fn detect(&self) -> Answer {
@@ -87,9 +89,9 @@ impl Machine<'_> {
 
     fn status(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Status);
-        let status = match Config::read(self.root) {
-            Ok(config) => self.with_setup(event, &config, |setup| setup.status()),
-            Err(wrong) => setup::Status::without_configuration(self.root, wrong.to_string()),
+        let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
+            Ok(config) => self.with_run(event, &config, MachineStatus::read),
+            Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         };
         let status = status.map_err(Failure::installation)?;
         let answer = Answer::new("rocworker status")
@@ -111,7 +113,7 @@ impl Machine<'_> {
 
     fn plan(&self) -> Result<Answer, Failure> {
         let event = Event::Action(Action::Plan);
-        let planned = self.with_setup(event, &self.config()?, |setup| setup.plan(None));
+        let planned = self.with_run(event, &self.config()?, |run| run.plan(None));
         let planned = planned.map_err(Failure::installation)?;
         let changes = &planned.plan.changes;
         Ok(Answer::new("rocworker plan")
@@ -221,7 +223,7 @@ impl Machine<'_> {
     }
 }
 
-fn of_applied(answer: Answer, applied: &Applied) -> Answer {
+fn of_applied(answer: Answer, applied: &Outcome) -> Answer {
     let changes = &applied.changes;
     answer
         .with("changes", changes.len())
@@ -236,7 +238,7 @@ fn findings(findings: &[Finding]) -> impl Iterator<Item = String> {
 }
 
 fn settled(effects: &[Settled]) -> impl Iterator<Item = String> {
-    effects.iter().filter(|it| it.outcome != Outcome::Skipped).map(|it| it.text.clone())
+    effects.iter().filter(|it| it.outcome != Came::Skipped).map(|it| it.text.clone())
 }
 
 fn said(check: &Check) -> String {

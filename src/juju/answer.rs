@@ -26,7 +26,6 @@ impl Answer {
     }
 
     /// A key of lower-case letters, digits and hyphens (Juju's rule), and its value.
-    #[must_use]
     pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
         let value = value.to_string();
         let value = match value.char_indices().nth(LONGEST_TEXT) {
@@ -38,14 +37,12 @@ impl Answer {
     }
 
     /// `KEY-0`, `KEY-1` and so on.
-    #[must_use]
     pub(super) fn with_each(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
         let few = values.into_iter().take(MOST).enumerate();
         few.fold(self, |answer, (nth, value)| answer.with(&format!("{key}-{nth}"), value))
     }
 
     /// The whole, without what only root may read: an action's answer is kept by the controller.
-    #[must_use]
     pub(super) fn with_json(mut self, whole: &impl Serialize) -> Self {
         let mut whole = serde_json::to_value(whole).unwrap_or_default();
         without_lines(&mut whole);

@@ -22,7 +22,6 @@ const PROXIES: [(&str, [&str; 2]); 3] = [
 
 impl Environment {
     /// What it says: `look_up` tells a variable's value. An empty one is one that is not there.
-    #[must_use]
     pub fn of(look_up: impl Fn(&str) -> Option<String>) -> Self {
         let said = |name: &str| look_up(name).filter(|value| !value.is_empty());
         let proxies = PROXIES.iter().filter_map(|(name, as_programs)| Some((said(name)?, as_programs)));

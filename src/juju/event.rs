@@ -17,6 +17,17 @@ pub enum Event {
     Action(Action),
 }
 
+/// The hooks that do something, by Juju's names.
+const HOOKS: [(&str, Event); 7] = [
+    ("install", Event::Install),
+    ("config-changed", Event::ConfigChanged),
+    ("update-status", Event::UpdateStatus),
+    ("upgrade-charm", Event::UpgradeCharm),
+    ("start", Event::Start),
+    ("stop", Event::Stop),
+    ("remove", Event::Remove),
+];
+
 /// What an operator can run on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -50,9 +61,6 @@ pub enum UnknownEvent {
 impl Event {
     /// The name that was given (from another charm's own hook), else what Juju says. `actions/NAME` is an action. A hook
     /// of Juju's that is not known asks for nothing: a later Juju may have more of them, and the unit is to go on.
-    ///
-    /// # Errors
-    /// When nobody says it, when what was given is nothing that is known, or when the action is not.
     pub fn of(given: Option<&str>, environment: &Environment) -> Result<Self, UnknownEvent> {
         if let Some(name) = given {
             return match name.strip_prefix("actions/") {
@@ -71,32 +79,16 @@ impl Event {
     }
 
     fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "install" => Self::Install,
-            "config-changed" => Self::ConfigChanged,
-            "update-status" => Self::UpdateStatus,
-            "upgrade-charm" => Self::UpgradeCharm,
-            "start" => Self::Start,
-            "stop" => Self::Stop,
-            "remove" => Self::Remove,
-            _ => return None,
-        })
+        HOOKS.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
     }
 
     /// As Juju's people call it.
-    #[must_use]
     pub fn described(self) -> String {
-        match self {
-            Self::Install => "hook install".to_owned(),
-            Self::ConfigChanged => "hook config-changed".to_owned(),
-            Self::UpdateStatus => "hook update-status".to_owned(),
-            Self::UpgradeCharm => "hook upgrade-charm".to_owned(),
-            Self::Start => "hook start".to_owned(),
-            Self::Stop => "hook stop".to_owned(),
-            Self::Remove => "hook remove".to_owned(),
-            Self::Nothing => "hook".to_owned(),
-            Self::Action(action) => format!("action {}", action.name()),
+        if let Self::Action(action) = self {
+            return format!("action {}", action.name());
         }
+        let hook = HOOKS.iter().find(|(_, event)| *event == self);
+        hook.map_or_else(|| "hook".to_owned(), |(name, _)| format!("hook {name}"))
     }
 }
 
@@ -113,7 +105,6 @@ impl Action {
     ];
 
     /// Its name in charmcraft.yaml.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Detect => "detect",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reconcile::{Outcome, Progress};
+use reconcile::{Outcome as Came, Progress};
 use root::Root;
 
 use super::machine::{Failure, Machine};
@@ -13,10 +13,10 @@ use super::steps::Steps;
 use super::tools::{self, Level};
 use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
-use super::{Action, Event, standing};
+use super::{Action, Event, unit_summary};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
-use crate::setup::{self, Applied};
+use crate::run::{self, Outcome};
 use crate::worker::{daemon, desired};
 
 /// How a hook ended.
@@ -33,7 +33,7 @@ pub struct Ended {
 pub(super) struct Brought {
     pub(super) workload: Workload,
     /// `None`: the action undo has been run, and nothing is brought about until apply is.
-    pub(super) applied: Option<Applied>,
+    pub(super) applied: Option<Outcome>,
 }
 
 /// Lines of the log for one hook; the history on the machine has all.
@@ -47,9 +47,6 @@ const RESTART_LIMIT: Duration = Duration::from_secs(100);
 
 impl Machine<'_> {
     /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
-    ///
-    /// # Errors
-    /// When Juju cannot be asked or told.
     pub fn run(&self, event: Event) -> Result<Ended, tools::Error> {
         let ran = match event {
             Event::Nothing | Event::Stop => Ok(Ended { workload: None, is_well: true }),
@@ -117,11 +114,11 @@ impl Machine<'_> {
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
-        if applied.effects.iter().all(|it| it.outcome != Outcome::Pending) {
+        if applied.effects.iter().all(|it| it.outcome != Came::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
         }
-        let standing = standing::standing(self, &options, role, &config, &applied)?;
-        Ok(Brought { workload: Workload::of(&standing), applied: Some(applied) })
+        let summary = unit_summary::unit_summary(self, &options, role, &config, &applied)?;
+        Ok(Brought { workload: Workload::of(&summary), applied: Some(applied) })
     }
 
     /// Whether the daemon keeps tags of the worker whose GPUs have just gone.
@@ -131,17 +128,17 @@ impl Machine<'_> {
 
     /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
     /// hook remove takes back.
-    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Applied, Failure> {
+    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Outcome, Failure> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
             state.write(self.root).map_err(Failure::installation)?;
         }
         let mut steps = Steps::default();
-        let applied = self
-            .with_setup(event, config, |setup| setup.apply(None, &mut |told| self.step(&mut steps, &told)));
+        let applied =
+            self.with_run(event, config, |run| run.apply(None, &mut |told| self.step(&mut steps, &told)));
         // Refused before it changed anything: what stands here is still another's.
-        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, setup::Error::Midway { .. })) {
+        if is_first && applied.as_ref().is_err_and(|error| !matches!(error, run::Error::Midway { .. })) {
             state.has_applied = false;
             state.write(self.root).map_err(Failure::installation)?;
         }
@@ -189,7 +186,7 @@ impl Machine<'_> {
         }
     }
 
-    fn log_applied(&self, event: Event, applied: &Applied) -> Result<(), tools::Error> {
+    fn log_applied(&self, event: Event, applied: &Outcome) -> Result<(), tools::Error> {
         let mut lines = Vec::new();
         if !applied.changes.is_empty() {
             let of = event.described();
@@ -214,7 +211,7 @@ impl Machine<'_> {
         }
         let problems = applied.notes.iter().filter(|note| note.problem);
         lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
-        let effects = applied.effects.iter().filter(|it| it.outcome != Outcome::Skipped);
+        let effects = applied.effects.iter().filter(|it| it.outcome != Came::Skipped);
         lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
         self.log_lines(&lines)
     }
@@ -230,8 +227,8 @@ impl Machine<'_> {
     }
 }
 
-pub(super) fn level_of(outcome: Outcome) -> Level {
-    if outcome == Outcome::Failed { Level::Warning } else { Level::Info }
+pub(super) fn level_of(outcome: Came) -> Level {
+    if outcome == Came::Failed { Level::Warning } else { Level::Info }
 }
 
 fn failed(failure: Failure) -> Result<Workload, tools::Error> {
@@ -254,9 +251,9 @@ pub(super) fn of_file(error: own_files::Error) -> Failure {
 }
 
 /// What an option means on this machine is the option's fault; everything else is the machine's.
-pub(super) fn of_setup(error: setup::Error) -> Failure {
+pub(super) fn of_setup(error: run::Error) -> Failure {
     match error {
-        setup::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
+        run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
             Failure::Config(problem)
         }
         other => Failure::installation(other),

@@ -7,14 +7,17 @@ use root::Root;
 
 use super::options::{Mode, Options, Role};
 use super::own_files::PROGRAM;
+use super::state::State;
 use super::tools::{self, Tools};
+use super::workload::Workload;
 use super::{Environment, Event};
 use crate::config::Config;
 use crate::engines::concourse::UNIT;
 use crate::engines::unit::FOLDERS;
+use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::own_program::PACKAGED;
-use crate::setup::{self, Own, Setup};
+use crate::run::{self, Own, Run, applied_elsewhere};
 
 /// The unit of Concourse's web node, as the Concourse charm has it.
 const WEB_UNIT: &str = "concourse-server.service";
@@ -86,19 +89,49 @@ impl Machine<'_> {
     }
 
     /// Does something with the machine set up as the configuration says.
-    pub(super) fn with_setup<T>(
+    pub(super) fn with_run<T>(
         &self,
         event: Event,
         config: &Config,
-        act: impl FnOnce(&Setup<'_>) -> Result<T, setup::Error>,
-    ) -> Result<T, setup::Error> {
+        act: impl FnOnce(&Run<'_>) -> Result<T, run::Error>,
+    ) -> Result<T, run::Error> {
         let programs = self.told_programs();
         // The charm's folder goes with the charm: what runs later is what stays.
         let stays = [PathBuf::from(PROGRAM), PathBuf::from(PACKAGED)];
         let stays = stays.into_iter().rev().find(|path| self.root.exists(path));
         let program = stays.unwrap_or_else(|| self.running.clone());
-        let own = Own::at(&self.running, program);
         let caller = format!("{}, for {}'s {}", self.caller, self.unit(), event.described());
-        act(&own.setup(self.root, config, programs.as_ref(), self.now, caller))
+        let own = Own::at(&self.running, program);
+        act(&Run { root: self.root, config, programs: programs.as_ref(), own, now: self.now, caller })
+    }
+
+    /// How the unit stands where it is not the charm's to apply: the machine was set up before it came, or by a configuration
+    /// of another place since, which may withhold what the charm's gives. `None` where it is.
+    pub(super) fn of_another(&self, state: &State, config: &Config) -> Result<Option<Workload>, Failure> {
+        if state.is_taken_back || !self.is_set_up()? {
+            return Ok(None);
+        }
+        let memory = Memory::read(self.root).map_err(Failure::installation)?;
+        let command = match applied_elsewhere(self.root, config, &memory) {
+            Some((path, _)) => format!("rocworker --config {} apply", path.display()),
+            None if !state.has_applied => "rocworker apply".to_owned(),
+            None => return Ok(None),
+        };
+        Ok(Some(Workload::of_another(self.unit(), &command)))
+    }
+
+    pub(super) fn is_set_up(&self) -> Result<bool, Failure> {
+        Ok(run::State::read(self.root).map_err(Failure::installation)?.is_set_up())
+    }
+
+    /// Remembers that the action undo has come to its end, whatever it had to leave.
+    pub(super) fn ended(&self, state: &mut State) -> Result<(), Failure> {
+        state.undo_ended = true;
+        state.write(self.root).map_err(Failure::installation)
+    }
+
+    /// Whether somebody has run an apply on the machine after the action undo.
+    pub(super) fn was_applied_since(&self, state: &State) -> Result<bool, Failure> {
+        Ok(state.undo_ended && self.is_set_up()?)
     }
 }

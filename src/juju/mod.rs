@@ -4,7 +4,6 @@
 //! configuration of this machine ([`Options::configuration`]), which everything else reads as it reads a person's.
 
 mod actions;
-mod another;
 mod answer;
 mod environment;
 mod event;
@@ -14,11 +13,11 @@ mod machine;
 mod options;
 mod own_files;
 mod removal;
-mod standing;
 mod state;
 mod steps;
 mod tools;
 mod turn;
+mod unit_summary;
 mod workload;
 
 pub use environment::Environment;
@@ -28,4 +27,4 @@ pub use machine::{Failure, Machine};
 pub use options::{Mode, Options, Role, WrongOption};
 pub use steps::Steps;
 pub use tools::{Error, Tools, Way};
-pub use workload::{Standing, State as WorkloadState, Workload};
+pub use workload::{State as WorkloadState, UnitSummary, Workload};

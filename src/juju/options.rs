@@ -63,9 +63,6 @@ const HEADER: &str = "# Made of the charm's options at each change of them: juju
 
 impl Options {
     /// Reads the answer of `config-get --format=json`.
-    ///
-    /// # Errors
-    /// Names the option whose value is of another type than it has in charmcraft.yaml, or a word that is none.
     pub fn read(said: &Map<String, Value>) -> Result<Self, WrongOption> {
         let text = |option: &str| text(said, option);
         let mode = match text("mode")?.as_deref() {
@@ -92,9 +89,6 @@ impl Options {
     }
 
     /// The text of /etc/rocworker/config.yaml for a unit of this role, checked by whoever reads that file. Pure.
-    ///
-    /// # Errors
-    /// Names the option that cannot be followed, and why.
     pub fn configuration(&self, role: Role) -> Result<String, WrongOption> {
         let mut lines = vec![("schema_version", json!(1))];
         match role {

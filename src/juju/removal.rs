@@ -5,7 +5,7 @@ use std::path::Path;
 use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
 
 use super::Event;
-use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup, parsed};
+use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup};
 use super::machine::{Failure, Machine};
 use super::options::Options;
 use super::own_files;
@@ -13,11 +13,10 @@ use super::state::{self, State};
 use super::steps::Steps;
 use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
-use crate::config::Config;
 use crate::driver::PACKAGE;
 use crate::memory::Memory;
 use crate::program::AGENTS;
-use crate::setup::Undone;
+use crate::run::{self, ActiveConfig, ConfigFile, without_restarts};
 use crate::worker::concern::Concern;
 
 /// What the configuration's folder would hold, were there anything in it.
@@ -112,7 +111,7 @@ impl Machine<'_> {
     }
 
     /// How the unit stands after an undo. One that refused to begin changed nothing, and the next hook tries it again.
-    pub(super) fn after_undo(&self, undone: &Undone, state: &mut State) -> Result<Workload, Failure> {
+    pub(super) fn after_undo(&self, undone: &run::Outcome, state: &mut State) -> Result<Workload, Failure> {
         let open = self.open(undone)?;
         if self.is_set_up()? {
             return Ok(Workload::undo_refused(&open.unwrap_or_default()));
@@ -121,7 +120,7 @@ impl Machine<'_> {
         Ok(Workload::taken_back(self.unit(), open.as_deref()))
     }
 
-    fn log_undone(&self, undone: &Undone) -> Result<(), tools::Error> {
+    fn log_undone(&self, undone: &run::Outcome) -> Result<(), tools::Error> {
         let stays = |it: &Finding| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text));
         let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
         let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
@@ -129,7 +128,7 @@ impl Machine<'_> {
     }
 
     /// What an undo has not taken back, the first of it.
-    fn open(&self, undone: &Undone) -> Result<Option<String>, Failure> {
+    fn open(&self, undone: &run::Outcome) -> Result<Option<String>, Failure> {
         // What is no longer in the receipt is told as left: no later undo would know of it.
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         let is_ours = |it: &&Finding| receipt.entry(&it.path).is_some();
@@ -146,7 +145,7 @@ impl Machine<'_> {
 
     /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
     /// otherwise, and stays in the receipt.
-    pub(super) fn undo(&self, event: Event, force: bool) -> Result<Undone, Failure> {
+    pub(super) fn undo(&self, event: Event, force: bool) -> Result<run::Outcome, Failure> {
         let options = self.tools.options()?;
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         // An option that cannot be read is no wish to lose a driver.
@@ -157,15 +156,15 @@ impl Machine<'_> {
                         and so does rocworker undo)";
             self.tools.log(Level::Info, text)?;
         }
-        let config = Config::read(self.root).or_else(|error| {
+        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
+        let config = active.asked_for().or_else(|error| {
             self.tools
                 .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
-            parsed(self.root, "restart: never\n")
+            without_restarts(self.root).map_err(Failure::installation)
         })?;
         let mut steps = Steps::default();
-        let undone = self.with_setup(event, &config, |setup| {
-            setup.undo_but(stays, force, &mut |told| self.step(&mut steps, &told))
-        });
+        let undone = self
+            .with_run(event, &config, |run| run.undo(stays, force, &mut |told| self.step(&mut steps, &told)));
         undone.map_err(of_setup)
     }
 

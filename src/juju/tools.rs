@@ -46,21 +46,15 @@ pub(super) enum Level {
 }
 
 impl Tools {
-    #[must_use]
     pub fn new(programs: Programs, way: Way) -> Self {
         Self { programs, way }
     }
 
-    #[must_use]
     pub fn way(&self) -> Way {
         self.way
     }
 
     /// The charm's options, those without a value left out.
-    ///
-    /// # Errors
-    /// When the tool is not there, does not answer in time, or answers something else: `null` is no charm's options, and
-    /// taken for none it would turn every option back to its default.
     pub fn options(&self) -> Result<Map<String, Value>, Error> {
         self.answer(&["config-get", "--format=json"])?.ok_or_else(|| Error::Answer {
             tool: "config-get",
@@ -70,9 +64,6 @@ impl Tools {
     }
 
     /// An action's parameters.
-    ///
-    /// # Errors
-    /// As [`Tools::options`].
     pub(super) fn parameters(&self) -> Result<Map<String, Value>, Error> {
         // An action without parameters has none.
         Ok(self.answer(&["action-get", "--format=json"])?.unwrap_or_default())

@@ -19,9 +19,6 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Waits so long for whoever has it; `waits` is told so.
-    ///
-    /// # Errors
-    /// When another has it for longer, or it cannot be taken.
     pub(super) fn take(
         root: &Root,
         patience: Duration,

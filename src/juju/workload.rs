@@ -23,7 +23,7 @@ pub struct Workload {
 
 /// How the unit stands at the end of a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct UnitSummary {
     pub role: Role,
     /// The GPUs that containers may be given.
     pub gpus: usize,
@@ -43,7 +43,6 @@ pub struct Standing {
 const LONGEST: usize = 600;
 
 impl Workload {
-    #[must_use]
     pub fn new(state: State, text: &str) -> Self {
         let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = match text.char_indices().nth(LONGEST) {
@@ -54,47 +53,43 @@ impl Workload {
     }
 
     /// What is to be done first stands first: a problem hides everything else.
-    #[must_use]
-    pub fn of(standing: &Standing) -> Self {
-        if let Some(problem) = &standing.problem {
+    pub fn of(summary: &UnitSummary) -> Self {
+        if let Some(problem) = &summary.problem {
             return Self::installation_failed(problem);
         }
-        let text = match (standing.role, standing.off) {
+        let text = match (summary.role, summary.off) {
             (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
             (_, Some(word)) => format!("Worker ready (no GPU: compute-runtime is {word})"),
-            (_, None) if standing.gpus == 0 => {
-                let why = standing.hindrance.as_deref().unwrap_or("see rocworker doctor");
+            (_, None) if summary.gpus == 0 => {
+                let why = summary.hindrance.as_deref().unwrap_or("see rocworker doctor");
                 return Self::new(State::Blocked, &format!("No usable GPU: {why}"));
             }
-            (_, None) if standing.lacks_worker => {
+            (_, None) if summary.lacks_worker => {
                 return Self::new(
                     State::Waiting,
                     &format!(
                         "Waiting for concourse-worker.service, which mode=worker says comes (GPU: {}x AMD)",
-                        standing.gpus
+                        summary.gpus
                     ),
                 );
             }
-            (_, None) => format!("Worker ready (GPU: {}x AMD)", standing.gpus),
+            (_, None) => format!("Worker ready (GPU: {}x AMD)", summary.gpus),
         };
-        let remark = standing.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
+        let remark = summary.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
         Self::new(State::Active, &format!("{text}{remark}"))
     }
 
     /// The options cannot be followed.
-    #[must_use]
     pub fn config_failed(problem: &str) -> Self {
         Self::new(State::Blocked, &format!("Config failed: {problem}"))
     }
 
     /// What the options say could not be brought about.
-    #[must_use]
     pub fn installation_failed(problem: &str) -> Self {
         Self::new(State::Blocked, &format!("Installation failed: {problem}"))
     }
 
     /// The action undo has been run; `but_for`: what it has not taken back.
-    #[must_use]
     pub fn taken_back(unit: &str, but_for: Option<&str>) -> Self {
         let but_for = but_for.map_or_else(String::new, |what| format!(", but for {what}"));
         let text = format!("Taken back by the action undo{but_for}: juju run {unit} apply sets it up again");
@@ -102,13 +97,11 @@ impl Workload {
     }
 
     /// The action undo found before its first change what would stop it.
-    #[must_use]
     pub fn undo_refused(why: &str) -> Self {
         Self::new(State::Blocked, &format!("The action undo changed nothing: {why}"))
     }
 
     /// A GPU has gone, and nobody knows yet whether it comes back.
-    #[must_use]
     pub fn settling() -> Self {
         Self::new(
             State::Waiting,
@@ -117,7 +110,6 @@ impl Workload {
     }
 
     /// Somebody has set the machine up by this command, and not the charm.
-    #[must_use]
     pub fn of_another(unit: &str, command: &str) -> Self {
         let text = format!(
             "Set up by {command} on the machine, and left as it is: juju run {unit} apply has the charm's options take its \
@@ -127,7 +119,6 @@ impl Workload {
     }
 
     /// Somebody has set the machine up again after the action undo.
-    #[must_use]
     pub fn applied_since(unit: &str) -> Self {
         let text = format!(
             "Taken back by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
@@ -139,7 +130,6 @@ impl Workload {
 
 impl State {
     /// As `status-set` takes it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -154,50 +144,50 @@ impl State {
 mod tests {
     use super::*;
 
-    fn said(standing: Standing) -> String {
-        let Workload { state, text } = Workload::of(&standing);
+    fn said(summary: UnitSummary) -> String {
+        let Workload { state, text } = Workload::of(&summary);
         format!("{}: {text}", state.word())
     }
 
     #[test]
     fn a_status_says_what_people_search_for() {
-        let with = |gpus| Standing { role: Role::Worker, gpus, ..Standing::default() };
-        for (standing, expected) in [
+        let with = |gpus| UnitSummary { role: Role::Worker, gpus, ..UnitSummary::default() };
+        for (summary, expected) in [
             (with(1), "active: Worker ready (GPU: 1x AMD)"),
             (with(2), "active: Worker ready (GPU: 2x AMD)"),
             (
-                Standing { role: Role::Machine, gpus: 63, ..Standing::default() },
+                UnitSummary { role: Role::Machine, gpus: 63, ..UnitSummary::default() },
                 "active: Worker ready (GPU: 63x AMD)",
             ),
             (
-                Standing { remark: Some("pending: restart x.service".to_owned()), ..with(1) },
+                UnitSummary { remark: Some("pending: restart x.service".to_owned()), ..with(1) },
                 "active: Worker ready (GPU: 1x AMD); pending: restart x.service",
             ),
             (
-                Standing { off: Some("none"), ..with(0) },
+                UnitSummary { off: Some("none"), ..with(0) },
                 "active: Worker ready (no GPU: compute-runtime is none)",
             ),
             (
-                Standing { role: Role::Web, off: Some("none"), ..Standing::default() },
+                UnitSummary { role: Role::Web, off: Some("none"), ..UnitSummary::default() },
                 "active: Web node: no GPU is set up here",
             ),
             (
-                Standing {
+                UnitSummary {
                     hindrance: Some("the driver is not loaded:\n modprobe amdgpu".to_owned()),
                     ..with(0)
                 },
                 "blocked: No usable GPU: the driver is not loaded: modprobe amdgpu",
             ),
             (
-                Standing { lacks_worker: true, ..with(1) },
+                UnitSummary { lacks_worker: true, ..with(1) },
                 "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
             ),
             (
-                Standing { problem: Some("/etc/cdi/amd.json: is a folder".to_owned()), ..with(1) },
+                UnitSummary { problem: Some("/etc/cdi/amd.json: is a folder".to_owned()), ..with(1) },
                 "blocked: Installation failed: /etc/cdi/amd.json: is a folder",
             ),
         ] {
-            assert_eq!(said(standing), expected);
+            assert_eq!(said(summary), expected);
         }
         assert_eq!(Workload::config_failed("tag: a blank").text, "Config failed: tag: a blank");
     }

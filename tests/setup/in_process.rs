@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use rocworker::config::Config;
 use rocworker::moment::Moment;
-use rocworker::setup::Own;
+use rocworker::run::{Own, Run};
 use root::Root;
 use support::crashes::Crashes;
 
@@ -28,10 +28,11 @@ pub(crate) fn crashes(laid: &Laid, program: &Program, command: &str) -> Crashes 
 fn run_beneath(root: &Root, program: &Path, command: &str) -> String {
     let own = Own::at(program, program.to_owned());
     let config = Config::read(root).unwrap();
-    let setup = own.setup(root, &config, None, Moment::of(SystemTime::now()), "a test".to_owned());
+    let now = Moment::of(SystemTime::now());
+    let run = Run { root, config: &config, programs: None, own, now, caller: "a test".to_owned() };
     match command {
-        "apply" => format!("{:?}", setup.apply(None, &mut |_| {})),
-        "undo" => format!("{:?}", setup.undo(false, &mut |_| {})),
+        "apply" => format!("{:?}", run.apply(None, &mut |_| {})),
+        "undo" => format!("{:?}", run.undo(None, false, &mut |_| {})),
         other => panic!("{other} is neither apply nor undo"),
     }
 }

@@ -8,7 +8,7 @@ use reconcile::Progress;
 use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::moment::Moment;
-use rocworker::setup::Setup;
+use rocworker::run::{Own, Run};
 use root::Root;
 
 use crate::laid::Laid;
@@ -40,18 +40,16 @@ fn with_containerd(config: &str) -> Laid {
 }
 
 /// A run by the library: by this configuration, with systemctl's stand-in where units are to be restarted.
-fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Setup<'_>) -> T) -> T {
+fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Run<'_>) -> T) -> T {
     let root = Root::open(laid.top()).unwrap();
     let programs = Programs::in_folders(laid.path("stand-ins"));
-    act(&Setup {
+    act(&Run {
         root: &root,
         config: &Config::parse(Path::new("/elsewhere.yaml"), config).unwrap(),
         programs: starts.then_some(&programs),
-        beside: Some(&laid.path("usr/lib/rocworker")),
+        own: Own { beside: Some(laid.path("usr/lib/rocworker")), ..Own::default() },
         now: Moment::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
-        waiter: None,
-        running: None,
     })
 }
 
@@ -75,7 +73,7 @@ fn an_undo_that_is_told_nothing_of_restarts_holds_to_what_the_apply_was_told() {
         let before = laid.tree();
         // By --config, another file than the one that an undo reads.
         with_setup(&laid, applied, false, |setup| setup.apply(None, &mut |_| {}).unwrap());
-        let undone = with_setup(&laid, undone, true, |setup| setup.undo(false, &mut |_| {}).unwrap());
+        let undone = with_setup(&laid, undone, true, |setup| setup.undo(None, false, &mut |_| {}).unwrap());
         let said: Vec<_> = undone.effects.iter().map(|settled| settled.text.as_str()).collect();
         assert_eq!(said.contains(&waits), !restarted, "{applied}{said:?}");
         assert_eq!(laid.path(RECEIPT).exists(), !restarted, "it is owed until somebody has done it");
@@ -174,4 +172,34 @@ fn a_memory_that_cannot_go_is_told_by_an_undo_that_took_everything_back() {
     assert!(said.contains("taken back\n"), "{said}");
     assert_eq!(laid.tree(), before);
     assert_eq!(laid.json(&["history"])["events"][1]["command"], "undo");
+}
+
+/// Earlier versions remembered in memory.json for which build of the driver they had asked for a restart. The receipt may
+/// have the restart still, or the machine was restarted since.
+#[test]
+fn a_restart_that_an_earlier_version_remembered_beside_the_receipt_moves_into_it() {
+    let stored = include_str!("stored/memory-1-reboot.json");
+    let asked: serde_json::Value = serde_json::from_str(stored).unwrap();
+    let then = asked["driver"]["boot_id"].as_str().unwrap();
+    for (receipt, boot) in [(Some(include_str!("stored/receipt-1-reboot.json")), then), (None, "another")] {
+        let laid = with_containerd("");
+        laid.put(
+            "var/lib/dpkg/status",
+            "Package: amdgpu-dkms\nStatus: install ok installed\nVersion: 1:6.16.13\n",
+        );
+        laid.put("proc/sys/kernel/random/boot_id", boot);
+        laid.put(MEMORY, stored);
+        receipt.iter().for_each(|receipt| laid.put(RECEIPT, receipt));
+        for _ in 0..2 {
+            let driver = "driver: {install: amdgpu-dkms, version: 30.30.3}\n";
+            with_setup(&laid, driver, true, |setup| setup.apply(None, &mut |_| {}).unwrap());
+            let receipt: serde_json::Value = serde_json::from_str(&laid.text(RECEIPT)).unwrap();
+            let pending = receipt["pending"].as_array().unwrap();
+            let restarts: Vec<_> = pending.iter().filter(|it| it["effect"] == "reboot").collect();
+            assert_eq!(restarts.len(), 1, "{boot}: {receipt:#}");
+            assert_eq!(restarts[0]["module"], asked["driver"], "{boot}");
+            let memory: serde_json::Value = serde_json::from_str(&laid.text(MEMORY)).unwrap();
+            assert_eq!(memory.get("driver"), None, "{boot}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reconcile::{Progress, Stage};
 use rocworker::config::Config;
 use rocworker::moment::Moment;
-use rocworker::setup::Setup;
+use rocworker::run::{Own, Run};
 use root::Root;
 use serde_json::Value;
 
@@ -58,15 +58,13 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
     let root = Root::open(laid.top()).unwrap();
     let config = Config::read(&root).unwrap();
     let programs = laid.path("usr/lib/rocworker");
-    let setup = Setup {
+    let setup = Run {
         root: &root,
         config: &config,
         programs: None,
-        beside: Some(&programs),
-        running: None,
+        own: Own { beside: Some(programs), ..Own::default() },
         now: Moment::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
-        waiter: None,
     };
     let recorded = laid.text("capture.json");
     assert!(recorded.contains("/dev/dri/renderD128\""), "{recorded}");

@@ -46,7 +46,20 @@ pub enum Effect {
     Reboot {
         /// "the driver that is built is not the one that is loaded".
         reason: String,
+        /// What the new boot is to load: a restart that did not help is not asked for again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        module: Option<ModuleBuild>,
     },
+}
+
+/// A build of a kernel module, and the boot in which another one was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ModuleBuild {
+    /// As dkms names it.
+    pub version: String,
+    pub kernel: String,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
 }
 
 /// A question to the program that runs: its file may say by now what it has not read.
@@ -66,7 +79,7 @@ impl fmt::Display for Effect {
                 [device] => write!(f, "apply udev's rules to {} again", device.display()),
                 devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
             },
-            Self::Reboot { reason } => write!(f, "the machine has to be restarted by you: {reason}"),
+            Self::Reboot { reason, .. } => write!(f, "the machine has to be restarted by you: {reason}"),
             Self::SystemdReload => f.write_str("systemctl daemon-reload"),
             Self::Start { unit } => write!(f, "systemctl restart {unit}, which is rocworker's own"),
             Self::Stop { unit } => write!(f, "systemctl stop {unit}"),

@@ -41,7 +41,7 @@ pub use apt::{DPKG_LOCK, Hands, Rehearsal};
 pub use desired::{Desired, Note};
 pub use dpkg::Status;
 use edit::Edit;
-pub use effect::{Ask, Effect};
+pub use effect::{Ask, Effect, ModuleBuild};
 pub use error::Error;
 pub use fetch::{Check, openpgp};
 pub use installer::Installer;

@@ -78,7 +78,7 @@ impl Services<'_> {
                 let hands = Hands::of(programs, apt::DPKG_LOCK).through(self.proxy);
                 apt::update(root, &hands, source, uri, suite)
             }
-            Effect::Reboot { reason } => reboot(root, reason, pending),
+            Effect::Reboot { reason, .. } => reboot(root, reason, pending),
             Effect::Udev { devices } if root.exists("/run/udev/control") => udev(root, programs, devices),
             Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
             Effect::SystemdReload if !booted => {

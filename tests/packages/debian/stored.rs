@@ -126,7 +126,7 @@ fn a_newer_version_is_refused_with_its_number() {
 /// What preinst asks of, before the program of this version is there to be asked.
 #[test]
 fn the_maintainer_scripts_are_told_of_what_outlives_a_start() {
-    let formats = rocworker::setup::deb::formats();
+    let formats = rocworker::package::formats();
     let (paths, versions): (Vec<_>, Vec<_>) = formats.into_iter().unzip();
     assert_eq!(
         paths,

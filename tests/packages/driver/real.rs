@@ -12,6 +12,15 @@ use serde_json::Value;
 
 use crate::driver::worker::{DRIVER, PROGRAM, SOURCE, Worker};
 
+const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
+
+/// The build for which a restart is pending.
+fn module(receipt: &str) -> Value {
+    let receipt: Value = serde_json::from_str(receipt).unwrap();
+    let pending = receipt["pending"].as_array().unwrap();
+    pending.iter().find(|it| it["effect"] == "reboot").unwrap()["module"].clone()
+}
+
 #[test]
 fn real_dkms_and_its_tree_say_the_same_of_each_state() {
     let Some((machine, headers)) = systems::with_headers() else { return };
@@ -76,24 +85,25 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
     assert!(is_owed(&worker.json(&["plan"])["effects"]));
 
     // Booted anew, and still another module: no second reboot.
-    let memory = worker.machine.text("/var/lib/rocworker/memory.json").unwrap();
-    let asked: Value = serde_json::from_str(&memory).unwrap();
-    let boot = asked["driver"]["boot_id"].as_str().unwrap();
-    worker.machine.put("/var/lib/rocworker/memory.json", memory.replace(boot, "an-earlier-boot"));
+    let receipt = worker.machine.text(RECEIPT).unwrap();
+    let asked = module(&receipt);
+    let boot = asked["boot_id"].as_str().unwrap();
+    worker.machine.put(RECEIPT, receipt.replace(boot, "an-earlier-boot"));
     let [status, evidence, remedy] = worker.check("amdgpu");
     assert_eq!(status, "warning");
     assert!(
         evidence.contains("was rebooted for amdgpu") && remedy.contains("update-initramfs"),
         "{evidence}: {remedy}"
     );
-    worker.machine.put("/var/lib/rocworker/memory.json", memory);
+    worker.machine.put(RECEIPT, &*receipt);
 
     // Killed once the package had come: the next run looks at it, and remembers the same.
     worker.machine.put("/var/lib/rocworker/memory.json", "{\"schema_version\": 1, \"unverified\": true}");
     assert!(is_owed(&worker.json(&["apply"])["effects"]));
     let looked: Value =
         serde_json::from_str(&worker.machine.text("/var/lib/rocworker/memory.json").unwrap()).unwrap();
-    assert_eq!((&looked["driver"], looked.get("unverified")), (&asked["driver"], None));
+    let again = worker.machine.text(RECEIPT).unwrap();
+    assert_eq!((module(&again), looked.get("unverified")), (asked, None));
 
     let again = worker.run(&["apply"]);
     assert!(again.stdout.contains("nothing was changed"), "{again:?}");

@@ -15,7 +15,7 @@ const PACKAGES: &str = "run/reboot-required.pkgs";
 
 fn wanted() -> Desired {
     let reason = "the module that runs is an old one".to_owned();
-    desired([owned("/etc/ours", "1\n").with(Effect::Reboot { reason })])
+    desired([owned("/etc/ours", "1\n").with(Effect::Reboot { reason, module: None })])
 }
 
 fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {

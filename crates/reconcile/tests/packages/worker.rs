@@ -265,7 +265,8 @@ fn desired(told: &Told) -> Desired {
             ["reboot", file] => {
                 let reason = "the module that runs is an old one".to_owned();
                 desired.push(
-                    Action::file(Stage::Shape, *file, "x\n", "for the test").with(Effect::Reboot { reason }),
+                    Action::file(Stage::Shape, *file, "x\n", "for the test")
+                        .with(Effect::Reboot { reason, module: None }),
                 );
                 continue;
             }

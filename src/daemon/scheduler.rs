@@ -5,14 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::backoff::Backoff;
-use super::debounce::{Debounce, Limits};
-
-/// Why the machine is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The daemon has just started.
     Start,
     /// The kernel told of a device or module.
     Kernel,
@@ -22,7 +17,6 @@ pub enum Cause {
     Lost,
     /// Somebody asked for it (SIGHUP).
     Reload,
-    /// The slow timer.
     Timer,
     /// What failed is tried again.
     Retry,
@@ -39,11 +33,9 @@ pub struct Ended {
     pub settles: Option<Duration>,
 }
 
-/// The next look, and why.
 #[derive(Debug, Clone)]
-pub struct Agenda {
+pub struct Scheduler {
     debounce: Debounce,
-    /// The slow timer's.
     interval: Duration,
     backoff: Backoff,
     causes: BTreeSet<Cause>,
@@ -54,9 +46,8 @@ pub struct Agenda {
     settles: Option<Duration>,
 }
 
-impl Agenda {
+impl Scheduler {
     /// Looks at once, for the start.
-    #[must_use]
     pub fn new(now: Duration, limits: Limits, interval: Duration) -> Self {
         Self {
             debounce: Debounce::new(limits),
@@ -77,7 +68,6 @@ impl Agenda {
         }
     }
 
-    /// Something was heard.
     pub fn heard(&mut self, now: Duration, cause: Cause) {
         self.causes.insert(cause);
         if matches!(cause, Cause::Kernel | Cause::Files | Cause::Lost) {
@@ -86,7 +76,6 @@ impl Agenda {
     }
 
     /// When the next look is; `None` while one goes on.
-    #[must_use]
     pub fn next(&self) -> Option<Duration> {
         let is_at_once = self.causes.iter().any(|it| matches!(it, Cause::Start | Cause::Reload));
         let timers = [self.debounce.due(), self.retry, self.settles, Some(self.timer)];
@@ -94,7 +83,7 @@ impl Agenda {
         if self.is_busy { None } else { next.map(|next| if is_at_once { Duration::ZERO } else { next }) }
     }
 
-    /// Begins a look that is due, and says why. It goes on until [`Agenda::ended`].
+    /// Begins a look that is due, and says why. It goes on until [`Scheduler::ended`].
     pub fn begin(&mut self, now: Duration) -> Option<BTreeSet<Cause>> {
         if self.next().is_none_or(|next| next > now) {
             return None;
@@ -113,7 +102,6 @@ impl Agenda {
         Some(std::mem::take(&mut self.causes))
     }
 
-    /// The look that went on has come to this.
     pub fn ended(&mut self, now: Duration, ended: Ended) {
         self.is_busy = false;
         self.settles = ended.settles;
@@ -125,10 +113,73 @@ impl Agenda {
     }
 
     /// How often in a row a look has failed, and when it is tried again.
-    #[must_use]
     pub fn failing(&self) -> Option<(u32, Option<Duration>)> {
         let failures = self.backoff.failures();
         (failures > 0).then_some((failures, self.retry))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// For so long nothing more may have come.
+    pub quiet: Duration,
+    /// After so long it is enough, whatever still comes.
+    pub most: Duration,
+}
+
+/// Something has come and is waited with. Moments are durations since one that the caller chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Debounce {
+    limits: Limits,
+    /// The first and the last of what came.
+    burst: Option<(Duration, Duration)>,
+}
+
+impl Debounce {
+    fn new(limits: Limits) -> Self {
+        Self { limits, burst: None }
+    }
+
+    fn came(&mut self, now: Duration) {
+        let first = self.burst.map_or(now, |(first, _)| first);
+        self.burst = Some((first, now));
+    }
+
+    /// When it is enough; `None`: nothing came.
+    fn due(&self) -> Option<Duration> {
+        let (first, last) = self.burst?;
+        Some((last + self.limits.quiet).min(first + self.limits.most))
+    }
+
+    fn clear(&mut self) {
+        self.burst = None;
+    }
+}
+
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Never later than this: somebody may have put it right without a trace that is watched.
+const LONGEST: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// It failed once more; after how long it is tried again.
+    fn failed(&mut self) -> Duration {
+        let times = 2_u32.saturating_pow(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        FIRST.saturating_mul(times).min(LONGEST)
+    }
+
+    fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    fn failures(&self) -> u32 {
+        self.failures
     }
 }
 
@@ -144,16 +195,16 @@ mod tests {
     }
 
     /// One that has done its first look.
-    fn begun() -> Agenda {
-        let mut agenda = Agenda::new(ms(0), LIMITS, INTERVAL);
-        assert_eq!(agenda.begin(ms(0)), Some(BTreeSet::from([Cause::Start])));
-        agenda.ended(ms(10), Ended::default());
-        agenda
+    fn begun() -> Scheduler {
+        let mut scheduler = Scheduler::new(ms(0), LIMITS, INTERVAL);
+        assert_eq!(scheduler.begin(ms(0)), Some(BTreeSet::from([Cause::Start])));
+        scheduler.ended(ms(10), Ended::default());
+        scheduler
     }
 
     /// The moments at which looks begin, and why, when this is heard and each look takes so long.
     fn looks(
-        mut agenda: Agenda,
+        mut scheduler: Scheduler,
         heard: &[(u64, Cause)],
         takes: u64,
         until: u64,
@@ -161,12 +212,12 @@ mod tests {
         let mut looks = Vec::new();
         let mut ends = None;
         for now in 11..until {
-            heard.iter().filter(|(at, _)| *at == now).for_each(|(_, cause)| agenda.heard(ms(now), *cause));
+            heard.iter().filter(|(at, _)| *at == now).for_each(|(_, cause)| scheduler.heard(ms(now), *cause));
             if ends == Some(now) {
-                agenda.ended(ms(now), Ended::default());
+                scheduler.ended(ms(now), Ended::default());
                 ends = None;
             }
-            if let Some(causes) = agenda.begin(ms(now)) {
+            if let Some(causes) = scheduler.begin(ms(now)) {
                 looks.push((now, causes));
                 ends = Some(now + takes);
             }
@@ -207,40 +258,67 @@ mod tests {
 
     #[test]
     fn what_fails_is_tried_again_later_each_time_and_an_event_does_not_wait_for_it() {
-        let mut agenda = begun();
-        agenda.heard(ms(20), Cause::Files);
+        let mut scheduler = begun();
+        scheduler.heard(ms(20), Cause::Files);
         let mut at = ms(120);
         for wait in [1000, 2000, 4000] {
-            assert!(agenda.begin(at).is_some());
-            assert_eq!(agenda.next(), None, "it goes on");
-            agenda.ended(at, Ended { failed: true, settles: None });
+            assert!(scheduler.begin(at).is_some());
+            assert_eq!(scheduler.next(), None, "it goes on");
+            scheduler.ended(at, Ended { failed: true, settles: None });
             at += ms(wait);
-            assert_eq!(agenda.next(), Some(at));
+            assert_eq!(scheduler.next(), Some(at));
         }
-        assert_eq!(agenda.failing(), Some((3, Some(at))));
-        agenda.heard(at - ms(3000), Cause::Files);
-        assert_eq!(agenda.next(), Some(at - ms(2900)));
-        assert_eq!(agenda.begin(at - ms(2900)), Some(BTreeSet::from([Cause::Files])));
-        agenda.ended(at, Ended::default());
-        assert_eq!((agenda.failing(), agenda.next()), (None, Some(at - ms(2900) + INTERVAL)));
+        assert_eq!(scheduler.failing(), Some((3, Some(at))));
+        scheduler.heard(at - ms(3000), Cause::Files);
+        assert_eq!(scheduler.next(), Some(at - ms(2900)));
+        assert_eq!(scheduler.begin(at - ms(2900)), Some(BTreeSet::from([Cause::Files])));
+        scheduler.ended(at, Ended::default());
+        assert_eq!((scheduler.failing(), scheduler.next()), (None, Some(at - ms(2900) + INTERVAL)));
     }
 
     #[test]
     fn what_is_kept_back_has_its_own_look() {
-        let mut agenda = begun();
-        agenda.heard(ms(20), Cause::Kernel);
-        agenda.begin(ms(120)).unwrap();
-        agenda.ended(ms(130), Ended { failed: false, settles: Some(ms(30_120)) });
-        assert_eq!(agenda.next(), Some(ms(30_120)));
-        assert_eq!(agenda.begin(ms(30_120)), Some(BTreeSet::from([Cause::Settled])));
+        let mut scheduler = begun();
+        scheduler.heard(ms(20), Cause::Kernel);
+        scheduler.begin(ms(120)).unwrap();
+        scheduler.ended(ms(130), Ended { failed: false, settles: Some(ms(30_120)) });
+        assert_eq!(scheduler.next(), Some(ms(30_120)));
+        assert_eq!(scheduler.begin(ms(30_120)), Some(BTreeSet::from([Cause::Settled])));
     }
 
     #[test]
     fn another_interval_counts_from_now_and_the_same_changes_nothing() {
-        let mut agenda = begun();
-        agenda.every(ms(5000), INTERVAL);
-        assert_eq!(agenda.next(), Some(INTERVAL));
-        agenda.every(ms(5000), ms(10_000));
-        assert_eq!(agenda.next(), Some(ms(15_000)));
+        let mut scheduler = begun();
+        scheduler.every(ms(5000), INTERVAL);
+        assert_eq!(scheduler.next(), Some(INTERVAL));
+        scheduler.every(ms(5000), ms(10_000));
+        assert_eq!(scheduler.next(), Some(ms(15_000)));
+    }
+
+    #[test]
+    fn it_waits_for_quiet_and_not_longer_than_the_limit() {
+        for (came, due) in [
+            (&[][..], None),
+            (&[0], Some(100)),
+            (&[0, 50, 90], Some(190)),
+            (&[0, 90, 180, 270, 350], Some(400)),
+            (&[1000, 1350, 1390], Some(1400)),
+        ] {
+            let mut debounce = Debounce::new(LIMITS);
+            came.iter().for_each(|at| debounce.came(ms(*at)));
+            assert_eq!(debounce.due(), due.map(ms), "{came:?}");
+            debounce.clear();
+            assert_eq!(debounce.due(), None);
+        }
+    }
+
+    #[test]
+    fn each_failure_waits_twice_as_long_up_to_five_minutes_and_a_success_begins_anew() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<u64> = (0..12).map(|_| backoff.failed().as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+        (0..100).for_each(|_| assert_eq!(backoff.failed(), LONGEST));
+        backoff.succeeded();
+        assert_eq!((backoff.failures(), backoff.failed().as_secs()), (0, 1));
     }
 }

@@ -8,8 +8,8 @@ use super::Error;
 /// a unit of its own runs when an apply or undo could not wait any longer; it changes nothing else.
 ///
 /// # Errors
-/// When systemd does not tell of the unit, or the receipt cannot be read or kept. What came of the start is in the answer.
-pub fn settle(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
+/// When systemd does not tell of the unit, or the receipt cannot be read or kept. The answer has what came of the start.
+pub fn wait_and_start(root: &Root, programs: &Programs, unit: &str) -> Result<Vec<Settled>, Error> {
     let services = Services {
         programs: Some(programs),
         restarts: Restarts::Never,

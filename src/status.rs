@@ -1,13 +1,15 @@
+//! How a machine stands to what should be.
+
 use std::path::PathBuf;
 
-use reconcile::{Change, Finding, Note, Pending, Receipt, Stage, Store};
+use reconcile::{Change, Finding, Note, Pending, Stage};
 use root::Root;
 use serde::Serialize;
 
-use super::{Error, Planned, Setup};
 use crate::daemon::ask::{Answer, ask};
 use crate::facts::Facts;
-use crate::memory::Memory;
+use crate::memory::AppliedConfig;
+use crate::run::{Error, Planned, Run, State};
 
 /// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
@@ -54,48 +56,32 @@ pub struct ChosenNow {
     pub render: Option<PathBuf>,
 }
 
-impl Setup<'_> {
+impl Status {
     /// How the machine stands. Writes nothing.
-    ///
-    /// # Errors
-    /// As [`Setup::plan`].
-    pub fn status(&self) -> Result<Status, Error> {
-        let memory = Memory::read(self.root)?;
-        let receipt = Store::new(self.root).receipt()?;
-        let premises = self.premises(&memory, &receipt);
-        let (planned, problem) = match self.planned(&memory, &premises, &receipt) {
-            Ok(planned) => (Some(planned), None),
+    pub fn read(run: &Run<'_>) -> Result<Self, Error> {
+        let state = State::read(run.root)?;
+        let (mut planned, problem) = match run.planned(state.clone()) {
+            Ok(planned) => (planned, None),
             // What was chosen and is gone is told below, beside what stands all the same.
-            Err(Error::Desired(error)) => (None, Some(error.to_string())),
+            Err(Error::Desired(error)) => (Planned::default(), Some(error.to_string())),
             Err(other) => return Err(other),
         };
-        let mut planned = planned.unwrap_or_default();
-        planned.notes.extend(self.of_other_place());
-        Ok(Status::of(self.root, &memory, &receipt, &premises.facts, planned, problem))
+        if let Some(other) = AppliedConfig::of(run.root, run.config).and_then(|it| it.other) {
+            let text = format!("what should be is what {} says", other.display());
+            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
+        }
+        Ok(Self::of(run.root, &state, planned, problem))
     }
-}
 
-impl Status {
     /// How the machine stands where the configuration is wrong: what should be is not known, and what is ours is told all
     /// the same, with what the daemon says, which may go on by an earlier one. Writes nothing.
-    ///
-    /// # Errors
-    /// When what is ours or what is remembered cannot be read.
     pub fn without_configuration(root: &Root, problem: String) -> Result<Self, Error> {
-        let memory = Memory::read(root)?;
-        let receipt = Store::new(root).receipt()?;
-        let facts = Facts::read(root).remembering(memory.chosen.clone());
-        Ok(Self::of(root, &memory, &receipt, &facts, Planned::default(), Some(problem)))
+        Ok(Self::of(root, &State::read(root)?, Planned::default(), Some(problem)))
     }
 
-    fn of(
-        root: &Root,
-        memory: &Memory,
-        receipt: &Receipt,
-        facts: &Facts,
-        planned: Planned,
-        problem: Option<String>,
-    ) -> Self {
+    fn of(root: &Root, state: &State, planned: Planned, problem: Option<String>) -> Self {
+        let State { receipt, memory } = state;
+        let facts = Facts::read(root).remembering(memory.chosen.clone());
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
             kind: entry.ours.kind(),
@@ -132,7 +118,6 @@ impl Status {
     }
 
     /// Whether the machine is not as it should be.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         self.problem.is_some()
             || self.notes.iter().any(|note| note.problem)

@@ -1,5 +1,5 @@
-//! What engines are told of GPUs by our hand, and how much of it is true still, for a time at which nobody can say what they
-//! should be told: the configuration has a slip, a template is half written, a card that was chosen has gone.
+//! What engines were told of GPUs, and how much of it is still true, for a time at which the desired state is unknown:
+//! the configuration has a slip, a template is half written, a card that was chosen has gone.
 
 use std::path::Path;
 
@@ -15,29 +15,29 @@ use crate::worker::lost_tags::loses;
 use crate::worker::selection::Selection;
 use crate::worker::tags;
 
-/// The CDI spec and the worker's tags, as we have left them. What somebody has changed since is not among it.
-#[derive(Debug)]
-pub(super) struct Standing {
-    spec: Option<Told>,
-    tags: Option<Told>,
+/// The CDI spec and the worker's tags, as rocworker wrote them. What somebody has changed since is not among it.
+#[derive(Debug, Clone)]
+pub(super) struct PublishedState {
+    spec: Option<Published>,
+    tags: Option<Published>,
 }
 
-/// A file of ours.
-#[derive(Debug)]
-struct Told {
+/// A managed file.
+#[derive(Debug, Clone)]
+struct Published {
     entry: Entry,
     text: String,
 }
 
-impl Standing {
+impl PublishedState {
     pub(super) fn read(root: &Root, receipt: &Receipt) -> Self {
         // The spec belongs to no concern, wherever the configuration had it.
         let mut of_no_concern = receipt.entries.iter().filter(|entry| entry.concern.is_empty());
-        let told = |entry| Told::read(root, entry);
+        let told = |entry| Published::read(root, entry);
         Self { spec: of_no_concern.find_map(told), tags: receipt.entry(Path::new(ENV_FILE)).and_then(told) }
     }
 
-    /// What should be, of all that a receipt like this one holds ([`Standing::narrowed`]).
+    /// What should be, of all that a receipt like this one holds ([`PublishedState::narrowed`]).
     pub(super) fn still_true(&self, facts: &Facts) -> Desired {
         let mut desired = Desired::default();
         let spec = self.spec.as_ref().map(|spec| (spec, still_true(&spec.text, facts.usable())));
@@ -69,7 +69,7 @@ impl Standing {
     }
 }
 
-impl Told {
+impl Published {
     fn read(root: &Root, entry: &Entry) -> Option<Self> {
         let text = root.read_text(&entry.path, cdi::LIMIT).ok()?;
         let Ours::Owned { states } = &entry.ours else { return None };

@@ -5,21 +5,21 @@ use reconcile::{Effect, Outcome, Settled};
 use super::hindrance::hindrance;
 use super::machine::{Failure, Machine};
 use super::options::{Mode, Options, Role};
-use super::workload::Standing;
+use super::workload::UnitSummary;
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::setup::Applied;
+use crate::run;
 use crate::worker::selection::{is_off, select};
 
 /// Reads the machine again: the apply may have changed what is true.
-pub(super) fn standing(
+pub(super) fn unit_summary(
     machine: &Machine<'_>,
     options: &Options,
     role: Role,
     config: &Config,
-    applied: &Applied,
-) -> Result<Standing, Failure> {
+    applied: &run::Outcome,
+) -> Result<UnitSummary, Failure> {
     let memory = Memory::read(machine.root).map_err(Failure::installation)?;
     let facts = Facts::read(machine.root).remembering(memory.chosen);
     let selection = select(config, &facts).map_err(|error| Failure::Config(error.to_string()))?;
@@ -38,7 +38,7 @@ pub(super) fn standing(
         // Why no GPU can be used says more than what follows from it.
         first_open(applied).filter(|_| hindrance.is_none())
     });
-    Ok(Standing {
+    Ok(UnitSummary {
         role,
         gpus,
         off,
@@ -54,19 +54,19 @@ fn restart_of_the_machine(effects: &[Settled]) -> Option<String> {
     effects.iter().find(is_due).map(|it| it.effect.to_string())
 }
 
-fn first_failed(applied: &Applied) -> Option<String> {
+fn first_failed(applied: &run::Outcome) -> Option<String> {
     let change = applied.failed.first().map(|it| format!("{}: {}", it.path.display(), it.text));
     let effect = || applied.effects.iter().find(|it| it.outcome == Outcome::Failed);
     change.or_else(|| effect().map(|it| it.text.clone()))
 }
 
-fn first_open(applied: &Applied) -> Option<String> {
+fn first_open(applied: &run::Outcome) -> Option<String> {
     let change = applied.blocked.first().map(|it| format!("{}: {}", it.path.display(), it.text));
     let note = || applied.notes.iter().find(|note| note.problem);
     change.or_else(|| note().map(|note| format!("{}: {}", note.about, note.text)))
 }
 
-fn remark(applied: &Applied) -> Option<String> {
+fn remark(applied: &run::Outcome) -> Option<String> {
     let pending = applied.effects.iter().find(|it| it.outcome == Outcome::Pending);
     let contested = || applied.contested.first();
     pending

@@ -1,16 +1,12 @@
 use std::path::PathBuf;
 
-use reconcile::{
-    Change, Digest, Effect, Finding, Note, Plan, Receipt, Rehearsal, Restarts, Stage, State, Store, Verb,
-};
+use reconcile::{Change, Digest, Effect, Note, Plan, Receipt, Rehearsal, Restarts, Stage, Verb};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Moved, Setup};
-use crate::memory::Memory;
-use crate::premises::Premises;
-use crate::worker::desired::desired;
+use super::outcome::notes_of;
+use super::scope::{APPLY, Request};
+use super::{Error, Run, State, applied_elsewhere};
 
-/// The version of a plan in a file.
 const VERSION: u32 = 1;
 
 /// What would change. `plan --output json`, documented in docs/json.md.
@@ -23,7 +19,6 @@ pub struct Planned {
     pub effects: Vec<Effect>,
     /// By which rule units are restarted.
     pub restart: Option<Restarts>,
-    /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub notes: Vec<Note>,
     /// Why effects come to nothing here, when they do.
@@ -52,8 +47,19 @@ pub struct SavedChange {
     pub path: PathBuf,
     pub change: Verb,
     pub stage: Stage,
-    pub from: State,
-    pub to: State,
+    pub from: reconcile::State,
+    pub to: reconcile::State,
+}
+
+/// The machine is not the one that a plan was made for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
+    other.join("; ")
+)]
+pub struct Moved {
+    /// What is not as the plan has it, in sentences.
+    pub other: Vec<String>,
 }
 
 impl SavedChange {
@@ -71,9 +77,6 @@ impl SavedChange {
 
 impl Saved {
     /// Reads a plan that `plan --out` wrote.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let saved: Self = serde_json::from_slice(text).map_err(|error| format!("is no plan: {error}"))?;
         if saved.schema_version == VERSION {
@@ -121,61 +124,38 @@ impl Saved {
     }
 }
 
-/// What is not done beneath another Root than `/`, and whose file is parted from its other names, as notes of a plan
-/// and of an apply.
-pub(super) fn told_of(plan: &Plan) -> Vec<Note> {
-    let note = |finding: &Finding| Note {
-        about: finding.path.display().to_string(),
-        text: finding.text.clone(),
-        problem: false,
-    };
-    plan.skipped.iter().chain(&plan.linked).map(note).collect()
-}
-
-impl Setup<'_> {
+impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
-    ///
-    /// # Errors
-    /// When the configuration or what is ours cannot be read, or names what is not there; when the machine has moved.
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
-        let planned = self.plan_now()?;
-        if let Some(saved) = saved {
-            saved.expect(&planned)?;
+        let state = State::read(self.root)?;
+        let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
+        let elsewhere = elsewhere.filter(|_| state.is_set_up());
+        let mut planned = self.planned(state)?;
+        if let Some((last, now)) = elsewhere {
+            let text =
+                format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
+            planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
         }
+        saved.map_or(Ok(()), |saved| saved.expect(&planned))?;
         Ok(planned)
     }
 
     /// The same, with apt's own simulation. Writes nothing that stays.
-    ///
-    /// # Errors
-    /// As [`Setup::plan`].
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
         Ok(planned)
     }
 
-    fn plan_now(&self) -> Result<Planned, Error> {
-        let memory = Memory::read(self.root)?;
-        let receipt = Store::new(self.root).receipt()?;
-        let mut planned = self.planned(&memory, &self.premises(&memory, &receipt), &receipt)?;
-        planned.notes.extend(self.of_last_apply(&receipt, &memory));
-        Ok(planned)
-    }
-
-    pub(super) fn planned(
-        &self,
-        memory: &Memory,
-        premises: &Premises,
-        receipt: &Receipt,
-    ) -> Result<Planned, Error> {
-        let mut desired = desired(self.config, premises)?;
-        let plan = Plan::make(self.root, &desired, receipt, None, false, self.now.seconds())?;
-        desired.notes.extend(self.stale(memory, premises));
-        desired.notes.extend(told_of(&plan));
-        let lost = self.of_lost_runtimes(&desired, &plan, receipt);
-        desired.notes.extend(lost);
-        Ok(Planned { notes: desired.notes, ..self.announced(plan, receipt) })
+    pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
+        let request = Request::Configuration { saved: None };
+        let Ok(target) = self.target(&APPLY, &request, state)? else { return Ok(Planned::default()) };
+        let receipt = &target.state.receipt;
+        let plan = self.plan_for(&target, &request, receipt, None)?;
+        let mut notes = target.desired.notes.clone();
+        notes.extend(notes_of(&plan));
+        notes.extend(self.lost_runtimes(&target.desired, &plan, receipt));
+        Ok(Planned { notes, ..self.announced(plan, receipt) })
     }
 
     /// A plan with what it makes necessary, and by which rules.

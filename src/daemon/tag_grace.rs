@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::config::Config;
 
 /// Whether two configurations decide the same about the tags of a machine's GPUs. What a person decides does not wait.
-#[must_use]
 pub fn decide_alike(one: &Config, other: &Config) -> bool {
     one.compute_runtime == other.compute_runtime
         && one.devices == other.devices
@@ -15,8 +14,8 @@ pub fn decide_alike(one: &Config, other: &Config) -> bool {
 }
 
 /// Whether tags are about to go, and since when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TagGrace {
     /// For so long a loss has to last.
     lasting: Duration,
     loss: Option<Loss>,
@@ -30,19 +29,13 @@ enum Loss {
     Left,
 }
 
-impl Hold {
-    #[must_use]
-    pub fn new(lasting: Duration) -> Self {
-        Self { lasting, loss: None }
-    }
-
+impl TagGrace {
     /// The same by another time.
     pub fn last(&mut self, lasting: Duration) {
         self.lasting = lasting;
     }
 
     /// Whether tags may go now. What might go once and is lost still does not wait again.
-    #[must_use]
     pub fn may_go(&self, now: Duration) -> bool {
         self.lasting.is_zero() || self.loss == Some(Loss::Left) || self.ends().is_some_and(|ends| ends <= now)
     }
@@ -58,7 +51,6 @@ impl Hold {
     }
 
     /// When they may go; `None`: none is kept.
-    #[must_use]
     pub fn ends(&self) -> Option<Duration> {
         match self.loss? {
             Loss::Kept(since) => Some(since + self.lasting),
@@ -77,36 +69,36 @@ mod tests {
 
     #[test]
     fn tags_go_once_their_loss_has_lasted_and_a_return_begins_anew() {
-        let mut hold = Hold::new(s(30));
-        assert!(!hold.may_go(s(1000)), "nothing is known of a loss yet");
-        hold.saw(s(100), true, true);
-        hold.saw(s(110), true, true);
-        assert_eq!((hold.ends(), hold.may_go(s(129)), hold.may_go(s(130))), (Some(s(130)), false, true));
+        let mut grace = TagGrace { lasting: s(30), loss: None };
+        assert!(!grace.may_go(s(1000)), "nothing is known of a loss yet");
+        grace.saw(s(100), true, true);
+        grace.saw(s(110), true, true);
+        assert_eq!((grace.ends(), grace.may_go(s(129)), grace.may_go(s(130))), (Some(s(130)), false, true));
         // It came back at the last moment, and goes again.
-        hold.saw(s(129), false, false);
-        assert_eq!(hold.ends(), None);
-        hold.saw(s(131), true, true);
-        assert_eq!((hold.may_go(s(160)), hold.may_go(s(161))), (false, true));
+        grace.saw(s(129), false, false);
+        assert_eq!(grace.ends(), None);
+        grace.saw(s(131), true, true);
+        assert_eq!((grace.may_go(s(160)), grace.may_go(s(161))), (false, true));
     }
 
     #[test]
     fn what_might_go_and_could_not_does_not_wait_again_while_the_loss_lasts() {
-        let mut hold = Hold::new(s(30));
-        hold.saw(s(100), true, true);
+        let mut grace = TagGrace { lasting: s(30), loss: None };
+        grace.saw(s(100), true, true);
         for now in [130, 131, 500] {
-            assert!(hold.may_go(s(now)));
-            hold.saw(s(now), true, false);
-            assert_eq!(hold.ends(), None, "nothing is kept any more");
+            assert!(grace.may_go(s(now)));
+            grace.saw(s(now), true, false);
+            assert_eq!(grace.ends(), None, "nothing is kept any more");
         }
-        hold.saw(s(501), false, false);
-        assert!(!hold.may_go(s(1000)), "the next loss is another one");
+        grace.saw(s(501), false, false);
+        assert!(!grace.may_go(s(1000)), "the next loss is another one");
         // What a person has configured did not wait, nor does it where it could not be written.
-        hold.saw(s(1000), true, false);
-        assert!(hold.may_go(s(1001)));
+        grace.saw(s(1000), true, false);
+        assert!(grace.may_go(s(1001)));
     }
 
     #[test]
     fn without_a_time_they_go_at_once() {
-        assert!(Hold::new(s(0)).may_go(s(0)));
+        assert!(TagGrace::default().may_go(s(0)));
     }
 }

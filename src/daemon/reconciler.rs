@@ -16,13 +16,11 @@ use root::{Identity, Root};
 use super::build::Build;
 use super::interests::Interests;
 use super::places::{places, receipt};
-use super::state;
 use super::watch::Watch;
 use crate::config::Config;
 use crate::moment::Moment;
-use crate::setup::{Keeping, Kept, Own, Stopped};
+use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
 
-/// One look that is to be made.
 #[derive(Debug)]
 pub struct Order {
     /// The configuration as it was read for this look, or why it is wrong.
@@ -44,24 +42,19 @@ pub struct By {
     pub tags_may_go: bool,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub struct Done {
     pub watch: Option<Watch>,
-    /// Why something cannot be watched.
     pub unwatched: Option<String>,
     /// Whether something else is watched than before the look, so that what changed there meanwhile was not heard, or
     /// something else is to be done: it is to be looked at once more.
     pub again: bool,
-    /// Which receipt it has left.
     pub receipt: Option<Identity>,
-    pub kept: Result<Kept, String>,
-    /// Why the configuration cannot be followed on this machine.
+    pub outcome: Result<Outcome, String>,
     pub unfit: Option<String>,
     pub took: Duration,
 }
 
-/// What the thread says.
 #[derive(Debug)]
 pub enum Said {
     Done(Box<Done>),
@@ -73,18 +66,16 @@ pub enum Said {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended;
 
-/// The thread, as the other side sees it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Reconciler {
     orders: Sender<Order>,
     said: Receiver<Said>,
 }
 
-/// What the thread works with.
 #[derive(Debug)]
 pub struct Ground {
     pub root: Arc<Root>,
-    pub source: Arc<state::Config>,
+    pub source: Arc<ConfigFile>,
     pub build: Option<Build>,
     /// Told to end: no further change is begun, and no program waited for.
     pub ends: Arc<AtomicBool>,
@@ -93,13 +84,11 @@ pub struct Ground {
     pub caller: String,
 }
 
-impl Keeper {
-    /// # Errors
-    /// When the thread cannot be started.
+impl Reconciler {
     pub fn start(ground: Ground) -> std::io::Result<Self> {
         let (orders, to_do) = channel::<Order>();
         let (say, said) = channel();
-        std::thread::Builder::new().name("keeper".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("reconciler".to_owned()).spawn(move || {
             let mut interests = Interests::default();
             for order in to_do {
                 let done = ground.carry_out(order, &mut interests, &say);
@@ -110,15 +99,10 @@ impl Keeper {
     }
 
     /// Has it look. False: the thread has ended, which it does by a panic alone.
-    #[must_use]
     pub fn order(&self, order: Order) -> bool {
         self.orders.send(order).is_ok()
     }
 
-    /// What it has said since.
-    ///
-    /// # Errors
-    /// When the thread has ended: it says nothing more.
     pub fn heard(&self) -> Result<Option<Said>, Ended> {
         match self.said.try_recv() {
             Ok(said) => Ok(Some(said)),
@@ -144,31 +128,31 @@ impl Ground {
         let mut unwatched = None;
         let mut again = false;
         let mut left = None;
-        let kept = self.now().and_then(|root| {
+        let outcome = self.now().and_then(|root| {
             // What was watched for until now: what else matters is found after the look, which has it to be made again.
             let known = std::mem::take(interests);
             let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
             unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
             let is_current = || {
                 let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
-                !is_replaced && self.source.read(&root).map(Arc::new) == read
+                !is_replaced && self.read(&root) == read
             };
-            let keep = |by: &By| {
+            let reconcile = |by: &By| {
                 let By { config, restarts, tags_may_go } = by;
                 let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);
-                let how = Keeping { enforce, restarts, closely, tags_may_go, given_up: &given_up };
-                self.keep(&root, config, &how, &is_current, say)
+                let how = Rules { enforce, restarts, closely, tags_may_go, given_up: &given_up };
+                self.reconcile(&root, config, &how, &is_current, say)
             };
-            let mut kept = by.as_ref().map_or_else(|| Ok(Kept::default()), keep);
-            if let Ok(Kept { stopped: Some(Stopped::Unfit(why)), .. }) = &kept {
+            let mut outcome = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), reconcile);
+            if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
                 unfit = Some(why.clone());
-                kept = last_good.as_ref().map_or(kept, keep);
+                outcome = last_good.as_ref().map_or(outcome, reconcile);
             }
             // What is to be done is another thing by now.
-            let is_superseded = |kept: &Kept| kept.stopped == Some(Stopped::Superseded);
+            let is_superseded = |outcome: &Outcome| outcome.stopped == Some(Stopped::Superseded);
             // The configuration was read before its file was watched: what was written in between nobody has told.
-            let is_another = self.source.read(&root).map(Arc::new) != read;
-            again = is_another || kept.as_ref().is_ok_and(is_superseded);
+            let is_another = self.read(&root) != read;
+            again = is_another || outcome.as_ref().is_ok_and(is_superseded);
             // Before it is read for what is watched: one that is written later is another one.
             left = receipt(&root);
             *interests = places(&root, config.as_deref());
@@ -176,9 +160,14 @@ impl Ground {
                 again = true;
                 unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, interests).err());
             }
-            kept
+            outcome
         });
-        Done { watch, unwatched, again, receipt: left, kept, unfit, took: began.elapsed() }
+        Done { watch, unwatched, again, receipt: left, outcome, unfit, took: began.elapsed() }
+    }
+
+    fn read(&self, root: &Root) -> Result<Arc<Config>, String> {
+        let read = ActiveConfig::of_file(&self.source, root).in_force();
+        read.map(Arc::new).map_err(|why| why.to_string())
     }
 
     /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.
@@ -189,18 +178,17 @@ impl Ground {
         Root::open(&self.root.shown("/")).map(Arc::new).map_err(|error| error.to_string())
     }
 
-    fn keep(
+    fn reconcile(
         &self,
         root: &Root,
         config: &Config,
-        how: &Keeping<'_>,
+        how: &Rules<'_>,
         is_current: &dyn Fn() -> bool,
         say: &Sender<Said>,
-    ) -> Result<Kept, String> {
+    ) -> Result<Outcome, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
-        let own = Own::find();
-        let now = Moment::of(SystemTime::now());
-        let setup = own.setup(root, config, programs.as_ref(), now, self.caller.clone());
+        let (now, caller) = (Moment::of(SystemTime::now()), self.caller.clone());
+        let run = Run { root, config, programs: programs.as_ref(), own: Own::find(), now, caller };
         let mut told = |progress: Progress<'_>| {
             if self.ends.load(Ordering::Relaxed) {
                 self.stand(say);
@@ -212,7 +200,7 @@ impl Ground {
                 Progress::Comes(..) => {}
             }
         };
-        setup.keep(how, is_current, &mut told).map_err(|error| error.to_string())
+        run.reconcile(how, is_current, &mut told).map_err(|error| error.to_string())
     }
 
     /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.
@@ -233,11 +221,11 @@ mod tests {
     fn a_thread_that_has_ended_is_told_once_all_that_it_said_is_heard() {
         let (orders, _to_do) = channel();
         let (say, said) = channel();
-        let keeper = Keeper { orders, said };
-        assert!(keeper.heard().unwrap().is_none(), "it is at work");
+        let reconciler = Reconciler { orders, said };
+        assert!(reconciler.heard().unwrap().is_none(), "it is at work");
         say.send(Said::Stands).unwrap();
         drop(say);
-        assert!(matches!(keeper.heard(), Ok(Some(Said::Stands))));
-        assert!(matches!(keeper.heard(), Err(Ended)));
+        assert!(matches!(reconciler.heard(), Ok(Some(Said::Stands))));
+        assert!(matches!(reconciler.heard(), Err(Ended)));
     }
 }

@@ -1,0 +1,74 @@
+//! What dpkg's maintainer scripts ask before the program goes, and after another version of it has come.
+//!
+//! dpkg holds its lock meanwhile, so that packages can neither come nor go: what rocworker has installed by apt stays as
+//! it is, with the repositories that it came from.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reconcile::{Finding, Receipt, Store};
+
+use crate::daemon::LOCK;
+use crate::daemon::ask::{Serving, serving};
+use crate::memory;
+use crate::own_program;
+use crate::program::PACKAGED;
+use crate::run::{Error, Run};
+use crate::worker::concern::Concern;
+use crate::worker::way_back::running;
+
+/// A daemon that is told to end does so within a second.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version
+/// reads.
+pub fn formats() -> Vec<(&'static str, u32)> {
+    reconcile::FORMATS.into_iter().chain([memory::FORMAT]).collect()
+}
+
+/// What keeps the program from going, before anything is reverted. `forever`: the package is purged, so that nothing
+/// would remember what was changed.
+pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<Finding>, Error> {
+    let by_apt = installed_by_apt(&Store::new(run.root).receipt()?);
+    let mut findings = Vec::new();
+    if let Some(first) = by_apt.first().filter(|_| forever) {
+        let text = format!(
+            "{} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
+            match by_apt.len() {
+                1 => "it came".to_owned(),
+                count => format!("it and {} more came", count - 1),
+            }
+        );
+        findings.push(Finding { path: first.clone(), text });
+    }
+    let by = running().into_iter().filter_map(|running| running.by(run.root, Path::new(PACKAGED)));
+    findings.extend(by.map(|what| Finding {
+        path: PACKAGED.into(),
+        text: format!("{what} runs by it, and could not be stopped without it: stop it"),
+    }));
+    findings.extend(daemon(run)?);
+    Ok(findings)
+}
+
+/// A daemon that runs still. The package has stopped the one of systemd, as far as the machine's policy lets it; one
+/// that goes on would act by a program that is no more, and be in the way of the next.
+fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
+    let (who, kill) = match serving(run.root, STOPS_WITHIN)? {
+        None => return Ok(None),
+        Some(Serving::Process(pid)) => (format!("as process {pid}"), format!("kill {pid}")),
+        Some(Serving::Unknown) => {
+            let lock = run.root.shown(LOCK).display().to_string();
+            (format!("as the process that has {lock}"), format!("fuser --kill -TERM {lock}"))
+        }
+    };
+    let text = format!(
+        "rocworker serve runs still, {who}, and would outlive its program: systemctl stop rocworker.service, or {kill}"
+    );
+    Ok(Some(Finding { path: own_program::PACKAGED.into(), text }))
+}
+
+/// What stays where no package can come or go.
+pub fn installed_by_apt(receipt: &Receipt) -> Vec<PathBuf> {
+    let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
+    of_packages.map(|entry| entry.path.clone()).collect()
+}

@@ -1,0 +1,103 @@
+//! What happens before engines start: they are told of this boot's GPUs.
+
+use std::time::{Duration, Instant};
+
+use amdgpu::Gpu;
+use reconcile::{Progress, Store};
+
+use super::outcome::{Differs, Outcome, Stopped, Why};
+use super::published::PublishedState;
+use super::scope::{BOOT, Request};
+use super::{Error, Run, State};
+use crate::awaited::{Awaited, awaited};
+use crate::facts::Facts;
+use crate::memory::Memory;
+
+/// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,
+/// so that this polls; a look takes some milliseconds.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Run<'_> {
+    /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
+    /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts and
+    /// installs nothing, and edits no engine's file. Where the machine is not set up it only takes out of a spec that was
+    /// left what is true no more. `is_known`: whether there is a configuration.
+    ///
+    /// # Errors
+    /// When the desired state is unknown: what engines were told and is still true stays. When the receipt cannot be
+    /// read or kept.
+    pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        let receipt = Store::new(self.root).receipt()?;
+        let state = State { receipt, memory: self.remembered(is_known)? };
+        // As it is before the first change: what is not there yet may come.
+        let published = &PublishedState::read(self.root, &state.receipt);
+        if !state.is_set_up() {
+            // An undo that was killed may have left a spec.
+            let outcome = self.execute(&BOOT, Request::Boot { published, is_known: false }, on_progress)?;
+            return Ok(Outcome { stopped: Some(Stopped::NotSetUp), ..outcome });
+        }
+        let request = Request::Boot { published, is_known };
+        let mut missing = self.missing(published, is_known)?;
+        let mut first = Outcome::of(&BOOT);
+        if !missing.is_empty() {
+            // What is true no more goes first: whoever ends this while it waits must not leave it to engines.
+            first = self.execute(&BOOT, request, on_progress)?;
+            let wait_s = self.config.boot.wait_s;
+            on_progress(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&missing))));
+            let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
+            while !missing.is_empty() && Instant::now() < until {
+                std::thread::sleep(PAUSE);
+                missing = self.missing(published, is_known)?;
+            }
+        }
+        let mut outcome = self.execute(&BOOT, request, on_progress)?;
+        if let Some(problem) = outcome.problem.take() {
+            return Err(problem.into());
+        }
+        first.effects.retain(|it| outcome.effects.iter().all(|later| later.effect != it.effect));
+        outcome.changes.splice(0..0, first.changes);
+        outcome.failed.splice(0..0, first.failed);
+        outcome.effects.splice(0..0, first.effects);
+        outcome.missing = missing;
+        if is_known {
+            let target =
+                self.target(&BOOT, &Request::Configuration { saved: None }, State::read(self.root)?)?;
+            if let Ok(target) = target {
+                let rest = self.plan_for(
+                    &target,
+                    &Request::Configuration { saved: None },
+                    &target.state.receipt,
+                    None,
+                )?;
+                let differs = rest.changes.into_iter().map(|it| Differs { path: it.path, why: Why::Apply });
+                outcome.differs.extend(differs);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// What is remembered. Without a configuration that is not needed, and may be why there is none.
+    fn remembered(&self, is_known: bool) -> Result<Memory, Error> {
+        let memory = Memory::read(self.root);
+        Ok(if is_known { memory? } else { memory.unwrap_or_default() })
+    }
+
+    fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<Awaited>, Error> {
+        let mut facts = Facts::read(self.root).remembering(self.remembered(is_known)?.chosen);
+        if !is_known && published.is_true(&facts) {
+            // Engines were told of none of the others; of these udev may still have nodes to go over.
+            facts.machine.gpus.retain(Gpu::usable);
+        }
+        Ok(awaited(self.root, self.config, &facts))
+    }
+}
+
+/// Of partitions there may be many: why the first is not there is mostly why none is.
+pub(crate) fn named(missing: &[Awaited]) -> String {
+    let Some(first) = missing.first() else { return String::new() };
+    let why = format!("{}: {}", first.gpu, first.problems.join("; "));
+    match missing.len() {
+        1 => why,
+        count => format!("{count} GPUs, of which {why}"),
+    }
+}

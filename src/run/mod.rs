@@ -1,0 +1,138 @@
+//! Bringing a machine to what it should be, and back. The command line, hooks and the daemon call these functions.
+
+mod active;
+mod boot;
+mod driver;
+mod outcome;
+mod own;
+mod pipeline;
+mod plan;
+mod published;
+mod scope;
+mod select;
+mod state;
+mod target;
+mod undo;
+mod wait;
+
+use std::path::PathBuf;
+
+use reconcile::command::Programs;
+use reconcile::{Action, DPKG_LOCK, Hands, Progress, Services};
+use root::{Root, Written};
+
+pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, without_restarts};
+pub(crate) use boot::named;
+pub use outcome::{Differs, Outcome, Stopped, Why};
+pub use own::{Own, caller, running};
+pub use plan::{Moved, Planned, Saved};
+pub use scope::Rules;
+pub use state::State;
+pub use wait::wait_and_start;
+
+use crate::config::{self, Config};
+use crate::memory;
+use crate::moment::Moment;
+use crate::worker::desired;
+use scope::{APPLY, DAEMON, GENERATE, Request, UPGRADE};
+
+/// One run on one machine.
+#[derive(Debug)]
+pub struct Run<'a> {
+    pub root: &'a Root,
+    pub config: &'a Config,
+    /// `None` beneath another Root than `/`.
+    pub programs: Option<&'a Programs>,
+    pub own: Own,
+    pub now: Moment,
+    pub caller: String,
+}
+
+/// Why a machine cannot be set up, or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Desired(#[from] desired::Error),
+    #[error(transparent)]
+    Memory(#[from] memory::Error),
+    #[error(transparent)]
+    Reconcile(#[from] reconcile::Error),
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error(transparent)]
+    Moved(#[from] Moved),
+    #[error("{} is not written: {text}", path.display())]
+    Refused { path: PathBuf, text: String },
+    #[error("cannot wait for {unit}: {reason}")]
+    Unit { unit: String, reason: String },
+    #[error(
+        "{cause}; until then {changes} {} made: rocworker history lists them, rocworker undo takes them back",
+        if *changes == 1 { "change was" } else { "changes were" }
+    )]
+    Midway { changes: usize, cause: Box<Error> },
+}
+
+impl Error {
+    /// The same, of a run that had made so many changes by then.
+    fn after(self, changes: usize) -> Self {
+        if changes == 0 { self } else { Self::Midway { changes, cause: Box::new(self) } }
+    }
+}
+
+impl From<config::Error> for Error {
+    fn from(error: config::Error) -> Self {
+        Self::Desired(error.into())
+    }
+}
+
+impl Run<'_> {
+    /// Brings the machine to what the configuration says. `saved`: only if that is what this plan says.
+    pub fn apply(
+        &self,
+        saved: Option<&Saved>,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        self.execute(&APPLY, Request::Configuration { saved }, on_progress)
+    }
+
+    /// The same after dpkg has put another version of this program in place. What has to come by apt waits for the next
+    /// apply.
+    pub fn upgrade(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        self.execute(&UPGRADE, Request::Configuration { saved: None }, on_progress)
+    }
+
+    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    pub fn reconcile(
+        &self,
+        rules: &Rules<'_>,
+        is_current: &dyn Fn() -> bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        self.execute(&DAEMON, Request::Reconcile { rules, is_current }, on_progress)
+    }
+
+    /// Writes one file that `cdi generate` asks for by itself: it is managed from then on.
+    pub fn generate(&self, action: &Action) -> Result<Written, Error> {
+        let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
+        if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {
+            return Err(Error::Refused { path: self.root.shown(&finding.path), text: finding.text });
+        }
+        Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
+    }
+
+    /// Who installs packages, where somebody may.
+    fn hands(&self) -> Option<Hands> {
+        let hands = self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))?;
+        Some(hands.through(self.config.packages.proxy.as_deref()))
+    }
+
+    fn services(&self) -> Services<'_> {
+        Services {
+            programs: self.programs,
+            restarts: self.config.restart.into(),
+            drain: reconcile::DRAIN,
+            waiter: self.own.waiter.as_deref(),
+            proxy: self.config.packages.proxy.as_deref(),
+        }
+    }
+}

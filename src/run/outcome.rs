@@ -1,0 +1,179 @@
+//! What came of a run.
+
+use std::path::PathBuf;
+
+use reconcile::{Change, Finding, Note, Outcome as Came, Pending, Plan, Settled};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde::{Deserialize, Serialize as SerializeDerive};
+
+use super::scope::{APPLY, Aim, Scope};
+use crate::awaited::Awaited;
+use crate::worker::desired;
+
+/// What a run has done, and what it leaves. As JSON it is the command's answer, which docs/json.md documents.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub(super) scope: &'static Scope,
+    pub stopped: Option<Stopped>,
+    /// Why the desired state is unknown: what engines were told and is still true stays.
+    pub problem: Option<desired::Error>,
+    pub changes: Vec<Change>,
+    pub failed: Vec<Finding>,
+    pub effects: Vec<Settled>,
+    pub contested: Vec<Finding>,
+    pub blocked: Vec<Finding>,
+    /// What stays, and why.
+    pub left: Vec<Finding>,
+    /// What differs from the desired state, and is not this run's to change.
+    pub differs: Vec<Differs>,
+    /// GPUs that have not come: engines start without them.
+    pub missing: Vec<Awaited>,
+    /// Whether the worker would have fewer tags, and whether they are kept for a while.
+    pub is_lost: bool,
+    pub is_held: bool,
+    pub pending: Vec<Pending>,
+    pub notes: Vec<Note>,
+}
+
+/// Why a run ended before it looked at everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// No apply has set this machine up, or an undo came since.
+    NotSetUp,
+    /// The configuration was never followed on this machine, and cannot be: it names a GPU that is not there.
+    Unfit(String),
+    /// The last apply went by another configuration or version.
+    Other(String),
+    /// There is another configuration by now, or another build of this program.
+    Superseded,
+}
+
+/// Something that differs from the desired state.
+#[derive(Debug, Clone, PartialEq, Eq, SerializeDerive, Deserialize)]
+pub struct Differs {
+    pub path: PathBuf,
+    pub why: Why,
+}
+
+/// Why it is not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SerializeDerive, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The daemon only reports (`daemon.enforce: false`).
+    Reported,
+    /// Only an apply changes it: packages and the like, engines while no GPU is there, the daemon's own unit.
+    Apply,
+    /// Tags whose GPUs have just gone.
+    Settling,
+}
+
+/// A plan as far as a run carries it out, and what it leaves of it.
+#[derive(Debug)]
+pub(super) struct Selected {
+    pub(super) plan: Plan,
+    pub(super) differs: Vec<Differs>,
+    pub(super) contested: Vec<Finding>,
+    pub(super) is_lost: bool,
+    pub(super) is_held: bool,
+}
+
+impl From<Plan> for Selected {
+    fn from(plan: Plan) -> Self {
+        Self { plan, differs: Vec::new(), contested: Vec::new(), is_lost: false, is_held: false }
+    }
+}
+
+impl Default for &'static Scope {
+    fn default() -> Self {
+        &APPLY
+    }
+}
+
+impl Outcome {
+    pub(super) fn of(scope: &'static Scope) -> Self {
+        Self { scope, ..Self::default() }
+    }
+
+    /// Adds a plan that was carried out as far as `done`.
+    pub(super) fn add(&mut self, selected: Selected, done: &[PathBuf]) {
+        let Selected { plan, differs, contested, is_lost, is_held } = selected;
+        if self.scope.aim == Aim::Configured {
+            self.notes.extend(notes_of(&plan));
+        }
+        self.contested.extend(plan.contested.into_iter().chain(contested));
+        self.blocked.extend(plan.blocked);
+        self.left.extend(plan.left);
+        self.differs.extend(differs);
+        self.is_lost |= is_lost;
+        self.is_held |= is_held;
+        self.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
+    }
+
+    /// Of a machine that nothing is done on.
+    pub fn not_set_up() -> Self {
+        Self { stopped: Some(Stopped::NotSetUp), ..Self::default() }
+    }
+
+    pub fn is_set_up(&self) -> bool {
+        self.stopped != Some(Stopped::NotSetUp)
+    }
+
+    /// Whether something failed that may succeed when it is tried again.
+    pub fn has_failed(&self) -> bool {
+        self.problem.is_some()
+            || !self.failed.is_empty()
+            || self.effects.iter().any(|effect| effect.outcome == Came::Failed)
+    }
+
+    /// Whether the machine is not in sync with what was asked for. An undo falls short while anything stays managed or
+    /// pending.
+    pub fn falls_short(&self) -> bool {
+        let is_reverted = self.scope.aim == Aim::Reverted;
+        let is_pending = || self.effects.iter().any(|effect| effect.outcome == Came::Pending);
+        self.has_failed()
+            || !self.blocked.is_empty()
+            || !self.missing.is_empty()
+            || self.notes.iter().any(|note| note.problem)
+            || is_reverted && (!self.left.is_empty() || is_pending())
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let aim = self.scope.aim;
+        let mut answer = serializer.serialize_map(None)?;
+        answer.serialize_entry("schema_version", &1)?;
+        if aim == Aim::Booted {
+            answer.serialize_entry("set_up", &self.is_set_up())?;
+        }
+        answer.serialize_entry("changes", &self.changes)?;
+        answer.serialize_entry("failed", &self.failed)?;
+        answer.serialize_entry("effects", &self.effects)?;
+        match aim {
+            Aim::Booted => {
+                let differs: Vec<_> = self.differs.iter().map(|it| &it.path).collect();
+                answer.serialize_entry("missing", &self.missing)?;
+                answer.serialize_entry("differs", &differs)?;
+                return answer.end();
+            }
+            Aim::Configured => {
+                answer.serialize_entry("contested", &self.contested)?;
+                answer.serialize_entry("blocked", &self.blocked)?;
+            }
+            Aim::Reverted => {}
+        }
+        answer.serialize_entry("left", &self.left)?;
+        answer.serialize_entry("notes", &self.notes)?;
+        answer.end()
+    }
+}
+
+/// What a plan skips beneath another Root than `/`, and which files lose their other names.
+pub(super) fn notes_of(plan: &Plan) -> Vec<Note> {
+    let note = |finding: &Finding| Note {
+        about: finding.path.display().to_string(),
+        text: finding.text.clone(),
+        problem: false,
+    };
+    plan.skipped.iter().chain(&plan.linked).map(note).collect()
+}

@@ -1,0 +1,184 @@
+//! What each kind of run may do, as data.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use reconcile::{Action, Effect, Restarts, Stage};
+
+use super::Saved;
+use super::published::PublishedState;
+use crate::worker::concern::Concern;
+
+/// What a run may do. [`APPLY`] and the others below are the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Scope {
+    pub(super) command: &'static str,
+    pub(super) aim: Aim,
+    pub(super) changes: Changes,
+    /// Whether apt is asked, and packages come and go.
+    pub(super) packages: bool,
+    pub(super) effects: Effects,
+    /// Whether it restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
+    pub(super) restarts: bool,
+    /// Whether it leaves a machine alone that is not set up.
+    pub(super) needs_set_up: bool,
+    /// Whether it keeps what engines were told and is still true where the desired state is unknown; else it fails.
+    pub(super) keeps_published: bool,
+}
+
+/// What is true in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The machine is as the configuration says.
+    Configured,
+    /// Engines start with the GPUs of this boot.
+    Booted,
+    /// Nothing is managed any more.
+    Reverted,
+}
+
+/// Which changes of a plan a run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changes {
+    All,
+    ButPackages,
+    /// What engines are told of GPUs, what the wrapper may give, and nodes.
+    OfGpus,
+    /// Files and nodes, as [`Rules`] says.
+    Files,
+}
+
+/// Which effects a run executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effects {
+    /// All that are pending.
+    Pending,
+    /// The same without apt's and a restart of the machine.
+    ButApts,
+    /// Those of its own changes that were not pending before: an older one may start a unit that waits for this run.
+    Own,
+    /// As [`Rules`] says.
+    Allowed,
+    None,
+}
+
+/// A person or a hook.
+pub(super) const APPLY: Scope = Scope {
+    command: "apply",
+    aim: Aim::Configured,
+    changes: Changes::All,
+    packages: true,
+    effects: Effects::Pending,
+    restarts: true,
+    needs_set_up: false,
+    keeps_published: false,
+};
+
+/// dpkg, which has another version of this program in place and its lock still held.
+pub(super) const UPGRADE: Scope =
+    Scope { command: "upgrade", changes: Changes::ButPackages, packages: false, needs_set_up: true, ..APPLY };
+
+/// The unit that runs before engines start.
+pub(super) const BOOT: Scope = Scope {
+    command: "boot",
+    aim: Aim::Booted,
+    changes: Changes::OfGpus,
+    packages: false,
+    effects: Effects::Own,
+    restarts: false,
+    needs_set_up: false,
+    keeps_published: true,
+};
+
+pub(super) const DAEMON: Scope = Scope {
+    command: "serve",
+    aim: Aim::Configured,
+    changes: Changes::Files,
+    packages: false,
+    effects: Effects::Allowed,
+    restarts: true,
+    needs_set_up: true,
+    keeps_published: true,
+};
+
+pub(super) const UNDO: Scope = Scope { command: "undo", aim: Aim::Reverted, ..APPLY };
+
+/// dpkg, which removes this program and has its lock held.
+pub(super) const REMOVE: Scope =
+    Scope { command: "remove", packages: false, effects: Effects::ButApts, ..UNDO };
+
+/// One file that a command writes by itself.
+pub(super) const GENERATE: Scope =
+    Scope { command: "cdi generate", packages: false, effects: Effects::None, ..APPLY };
+
+/// What a run is asked for, beside its scope.
+#[derive(Clone, Copy)]
+pub(super) enum Request<'r> {
+    /// What the configuration says. `saved`: only if it is what this plan says.
+    Configuration {
+        saved: Option<&'r Saved>,
+    },
+    /// The same for the GPUs of this boot. `published`: what engines were told before it. `is_known`: whether there is
+    /// a configuration.
+    Boot {
+        published: &'r PublishedState,
+        is_known: bool,
+    },
+    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    Reconcile {
+        rules: &'r Rules<'r>,
+        is_current: &'r dyn Fn() -> bool,
+    },
+    One(&'r Action),
+    /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what somebody has changed.
+    Nothing {
+        keeps: Option<Concern>,
+        force: bool,
+    },
+}
+
+/// What the daemon may do now.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    pub enforce: bool,
+    /// What it may do with units whose configuration was changed.
+    pub restarts: Restarts,
+    /// Whether it also asks systemd about pending restarts: somebody may have made them since.
+    pub closely: bool,
+    /// Whether a worker may lose tags because GPUs have gone.
+    pub tags_may_go: bool,
+    /// Device nodes that somebody else keeps setting.
+    pub given_up: &'a BTreeSet<PathBuf>,
+}
+
+impl Scope {
+    /// The stages of a run: what the first changes decides about the second.
+    pub(super) fn stages(&self) -> &'static [Option<Stage>] {
+        match self.aim {
+            Aim::Reverted => &[None],
+            Aim::Configured | Aim::Booted => &[Some(Stage::Shape), Some(Stage::Expose)],
+        }
+    }
+
+    /// Whether this run executes an effect at the end of a stage. `own`: the effects of the stage's changes; `before`:
+    /// those that were pending before it.
+    pub(super) fn executes(
+        &self,
+        effect: &Effect,
+        stage: Option<Stage>,
+        (own, before): (&[Effect], &[Effect]),
+        allowed: impl Fn(&Effect) -> bool,
+    ) -> bool {
+        // Nodes get their groups before the CDI spec tells engines of their modes; what a repository offers is read
+        // before the second stage is planned.
+        let is_first = matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
+        let is_of_stage = stage.is_none_or(|stage| is_first == (stage == Stage::Shape));
+        match self.effects {
+            Effects::Pending => is_of_stage,
+            Effects::ButApts => !matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. }),
+            Effects::Own => own.contains(effect) && !before.contains(effect),
+            Effects::Allowed => is_of_stage && allowed(effect),
+            Effects::None => false,
+        }
+    }
+}

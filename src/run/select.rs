@@ -1,0 +1,169 @@
+//! Which changes of a plan a run makes, where it does not make all.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reconcile::{
+    Change, Content, Desired, Effect, Finding, Kind, Plan, Receipt, Restarts, Services, Stage, Verb,
+};
+
+use super::outcome::{Differs, Selected, Why};
+use super::scope::{Changes, Request, Rules, Scope};
+use super::target::Target;
+use super::{Error, Run};
+use crate::engines::concourse::{DROP_IN, ENV_FILE};
+use crate::engines::env_file::EnvFile;
+use crate::engines::unit::WANTS;
+use crate::worker::concern::Concern;
+use crate::worker::concourse;
+use crate::worker::lost_tags::loses;
+use crate::worker::policy;
+
+impl Run<'_> {
+    /// The plan for what should be, as far as this run carries it out.
+    pub(super) fn select(
+        &self,
+        scope: &Scope,
+        request: &Request<'_>,
+        target: &Target,
+        receipt: &Receipt,
+        stage: Option<Stage>,
+    ) -> Result<Selected, Error> {
+        let plan = self.plan_for(target, request, receipt, stage)?;
+        Ok(match (scope.changes, request) {
+            (Changes::OfGpus, _) => self.select_for_boot(target, plan).into(),
+            (Changes::Files, Request::Reconcile { rules, .. }) => {
+                self.select_for_daemon(rules, target, plan, &target.receipt(receipt, request))
+            }
+            _ => plan.into(),
+        })
+    }
+
+    /// What is read by what starts next.
+    fn select_for_boot(&self, target: &Target, mut plan: Plan) -> Plan {
+        // All else is for an apply to say.
+        plan.blocked.clear();
+        // Tags without the drop-in that names their file would stand there for nobody.
+        let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
+        plan.changes.retain(|change| {
+            let is_tags = change.path == Path::new(ENV_FILE) && !is_removal(change);
+            let is_read = self.is_of_gpus(change) || change.kind == "node";
+            target.unknown.is_some() || is_read && (!is_tags || is_named)
+        });
+        plan
+    }
+
+    /// What tells engines of GPUs, and what the wrapper may give: it follows the machine and waits for no apply.
+    fn is_of_gpus(&self, change: &Change) -> bool {
+        [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)].contains(&change.path.as_path())
+    }
+
+    fn select_for_daemon(
+        &self,
+        rules: &Rules<'_>,
+        target: &Target,
+        plan: Plan,
+        receipt: &Receipt,
+    ) -> Selected {
+        let action = |path: &Path| target.desired.actions.iter().find(|action| action.path == path);
+        let concern = |path: &Path| {
+            let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
+            action(path).map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default()
+        };
+        let is_lost = self.loses_tags(&target.desired, &plan);
+        let keeps_tags = !rules.tags_may_go && is_lost;
+        let mut selected = Selected { is_lost, ..plan.into() };
+        for change in std::mem::take(&mut selected.plan.changes) {
+            let (path, concern) = (change.path.clone(), concern(&change.path));
+            let goes = (is_removal(&change) || change.change == Verb::Edit) && action(&path).is_none();
+            let why = if !self.is_for_daemon(target, &change, concern, goes) {
+                Why::Apply
+            } else if keeps_tags && (concern == Concern::Concourse.as_ref() || path == Path::new(ENV_FILE)) {
+                selected.is_held = true;
+                Why::Settling
+            } else if rules.given_up.contains(&path) {
+                let text = "something else keeps setting its group and mode: they are set no more until the node is \
+                            made anew, or rocworker.service is restarted";
+                selected.contested.push(Finding { path, text: text.to_owned() });
+                continue;
+            } else if rules.enforce {
+                selected.plan.changes.push(change);
+                continue;
+            } else {
+                Why::Reported
+            };
+            selected.differs.push(Differs { path, why });
+        }
+        selected
+    }
+
+    /// Whether the daemon makes a change by itself. `goes`: it reverts something.
+    fn is_for_daemon(&self, target: &Target, change: &Change, concern: &str, goes: bool) -> bool {
+        let is_file = matches!(change.kind, "owned" | "edited" | "node");
+        // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
+        let is_enabling = change.path.starts_with(WANTS);
+        if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
+            false
+        } else if target.has_lost_all {
+            // A card that fell off its bus may come back: engines stay as they are configured.
+            self.is_of_gpus(change)
+        } else {
+            // It would not hear of a configuration that wants it again.
+            !(goes && concern == Concern::Daemon.as_ref())
+        }
+    }
+
+    /// Whether the worker would have fewer GPUs to offer by this plan.
+    fn loses_tags(&self, desired: &Desired, plan: &Plan) -> bool {
+        let is_changed = plan.changes.iter().any(|change| change.path == Path::new(ENV_FILE));
+        let Some(now) = self.root.read_text(ENV_FILE, 1 << 20).ok().filter(|_| is_changed) else {
+            return false;
+        };
+        let after = desired.actions.iter().find(|action| action.path == Path::new(ENV_FILE));
+        let after = after.and_then(|action| match &action.kind {
+            Kind::Owned(Content::File { bytes, .. }) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        });
+        let tags = |text: &str| EnvFile::parse(text).get(concourse::TAGS).unwrap_or_default().to_owned();
+        loses(&tags(&now), &after.map(tags).unwrap_or_default())
+    }
+
+    /// Whether the daemon may execute an effect. `own`: the effects of its changes.
+    pub(super) fn may_execute(
+        &self,
+        rules: &Rules<'_>,
+        own: &[Effect],
+        is_held: bool,
+        effect: &Effect,
+    ) -> bool {
+        match effect {
+            Effect::AptUpdate { .. } | Effect::Reboot { .. } => false,
+            Effect::Udev { .. } | Effect::SystemdReload | Effect::Start { .. } | Effect::Stop { .. } => true,
+            Effect::Reload { .. } | Effect::Restart { .. } | Effect::NextStart { .. } => {
+                let may = rules.restarts != Restarts::Never && !is_held;
+                self.programs.is_none() || may || rules.closely || own.contains(effect)
+            }
+        }
+    }
+
+    pub(super) fn services_of_daemon(&self, rules: &Rules<'_>, own: &[Effect]) -> Services<'_> {
+        let is_restart =
+            |effect: &Effect| matches!(effect, Effect::Restart { .. } | Effect::NextStart { .. });
+        // What has just changed may change again: a later look restarts the unit that reads it, once for all of it.
+        let waits = !self.config.daemon.settle.is_zero() && own.iter().any(is_restart);
+        let restarts = if waits { Restarts::Never } else { rules.restarts };
+        // The daemon does not wait for hours: a unit of its own does.
+        Services { restarts, drain: Duration::ZERO, ..self.services() }
+    }
+}
+
+impl Selected {
+    /// Tags that were just taken are no loss to come.
+    pub(super) fn forget_loss(&mut self, done: &[std::path::PathBuf]) {
+        self.is_lost &= !done.iter().any(|path| path == Path::new(ENV_FILE));
+    }
+}
+
+fn is_removal(change: &Change) -> bool {
+    matches!(change.change, Verb::Remove | Verb::Restore)
+}

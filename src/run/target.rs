@@ -1,0 +1,171 @@
+//! The desired state, as far as it is known.
+
+use reconcile::{Desired, Note, Receipt};
+
+use super::active::why_not_the_daemons;
+use super::outcome::Stopped;
+use super::published::PublishedState;
+use super::scope::{Changes, Request, Scope};
+use super::{Error, Run, State};
+use crate::config;
+use crate::engines::Versions;
+use crate::facts::Facts;
+use crate::memory::{AppliedConfig, Memory};
+use crate::premises::Premises;
+use crate::render::judge;
+use crate::worker::concern::Concern;
+use crate::worker::concourse::{out_of_date, written_by};
+use crate::worker::daemon;
+use crate::worker::desired::{self, desired};
+use crate::worker::selection::{choose, is_off};
+
+/// What should be, and what it was decided by.
+pub(super) struct Target {
+    /// As it was read.
+    pub(super) state: State,
+    pub(super) desired: Desired,
+    /// What was observed, where that decides.
+    pub(super) observed: Option<Premises>,
+    /// What is remembered from now on.
+    pub(super) memory: Memory,
+    /// What engines were told, where the desired state is unknown, and why it is: it stays as far as it is true.
+    pub(super) unknown: Option<(PublishedState, Option<desired::Error>)>,
+    /// Whether the configuration wants AMD's GPUs and there is no card.
+    pub(super) has_lost_all: bool,
+}
+
+impl Target {
+    /// One that nothing on the machine decides about.
+    fn fixed(state: State, desired: Desired) -> Self {
+        let memory = state.memory.clone();
+        Self { state, desired, observed: None, memory, unknown: None, has_lost_all: false }
+    }
+
+    /// The receipt, as far as a plan for this goes by it.
+    pub(super) fn receipt(&self, receipt: &Receipt, request: &Request<'_>) -> Receipt {
+        match (&self.unknown, request) {
+            (Some((published, _)), _) => published.narrowed(receipt),
+            // Somebody asks for it by name.
+            (None, Request::One(action)) => receipt.clone().forgiving(&action.path),
+            _ => receipt.clone(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// What should be now; else why nothing is to be done.
+    pub(super) fn target(
+        &self,
+        scope: &Scope,
+        request: &Request<'_>,
+        state: State,
+    ) -> Result<Result<Target, Stopped>, Error> {
+        if scope.needs_set_up && !state.is_set_up() {
+            return Ok(Err(Stopped::NotSetUp));
+        }
+        let (is_daemon, fallback, is_known) = match request {
+            Request::One(action) => {
+                let actions = vec![(*action).clone()];
+                return Ok(Ok(Target::fixed(
+                    state,
+                    Desired { actions, is_undecided: true, ..Desired::default() },
+                )));
+            }
+            Request::Nothing { keeps, .. } => {
+                let undecided = keeps.iter().map(|concern| concern.as_ref().to_owned()).collect();
+                let way_back = self.way_back();
+                return Ok(Ok(Target::fixed(state, Desired { way_back, undecided, ..Desired::default() })));
+            }
+            Request::Configuration { .. } => (false, None, true),
+            Request::Boot { published, is_known } => (false, Some((*published).clone()), *is_known),
+            Request::Reconcile { .. } => (true, None, true),
+        };
+        if is_daemon && let Some(why) = why_not_the_daemons(self.root, self.config, &state.memory) {
+            return Ok(Err(Stopped::Other(why)));
+        }
+        let observed = self.observe(&state, scope.packages);
+        let has_lost_all = !is_off(self.config) && observed.facts.amd().next().is_none();
+        let wanted = is_known.then(|| {
+            let memory = self.remember(&state.memory, &observed)?;
+            Ok((memory, desired(self.config, &observed)?))
+        });
+        let problem = match wanted {
+            Some(Ok((mut memory, mut desired))) => {
+                if is_daemon {
+                    // Whether a driver that was installed runs is for an apply to see.
+                    memory.unverified = state.memory.unverified;
+                }
+                if scope.changes == Changes::ButPackages {
+                    desired.actions.retain(|action| action.concern != Concern::Packages.as_ref());
+                    desired.leave(Concern::Packages);
+                }
+                desired.notes.extend(self.notes_on(&state.memory, &observed));
+                let observed = Some(observed);
+                return Ok(Ok(Target { state, desired, observed, memory, unknown: None, has_lost_all }));
+            }
+            // Who wrote a configuration that was never followed here made a mistake. The machine lets a card go.
+            Some(Err(desired::Error::Config(error)))
+                if is_daemon && AppliedConfig::of(self.root, self.config) != state.memory.config =>
+            {
+                return Ok(Err(Stopped::Unfit(error.to_string())));
+            }
+            Some(Err(error)) if !scope.keeps_published => return Err(error.into()),
+            unknown => unknown.and_then(Result::err),
+        };
+        let published = fallback.unwrap_or_else(|| PublishedState::read(self.root, &state.receipt));
+        let desired = published.still_true(&observed.facts);
+        let unknown = Some((published, problem));
+        Ok(Ok(Target { unknown, has_lost_all, observed: Some(observed), ..Target::fixed(state, desired) }))
+    }
+
+    /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
+    pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Premises {
+        let State { receipt, memory } = state;
+        let facts = Facts::read(self.root).remembering(memory.chosen.clone());
+        let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
+        let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
+        let observed = Premises::read(self.root, self.config, facts, beside, running, receipt, versions);
+        let driver = if asks_apt { self.driver_ground(&observed.facts) } else { None };
+        Premises { driver, ..observed }
+    }
+
+    /// What an apply by this remembers.
+    fn remember(&self, memory: &Memory, observed: &Premises) -> Result<Memory, config::Error> {
+        let mut memory = memory.clone();
+        memory.chosen = choose(self.config, &observed.facts)?;
+        memory.versions.clone_from(&observed.versions);
+        memory.overrides = judge(&memory.overrides, &observed.templates.sums()).memory;
+        memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
+        memory.reboot = None;
+        memory.unverified &= self.config.driver != config::Driver::Keep;
+        memory.undone = false;
+        memory.config = AppliedConfig::of(self.root, self.config);
+        memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
+        Ok(memory)
+    }
+
+    /// What to say of overridden templates, of what another Concourse wrote, and of a daemon that goes by another file.
+    fn notes_on(&self, remembered: &Memory, observed: &Premises) -> Vec<Note> {
+        let note = |about: &str, text| Note { about: about.to_owned(), text, problem: false };
+        let stale = judge(&remembered.overrides, &observed.templates.sums()).names.into_iter().map(|name| {
+            let text = format!(
+                "{} was made beside an older template than this version carries, and may lack what is new: compare it \
+                 with the new one, and edit it",
+                observed.templates.place(&name)
+            );
+            note("templates", text)
+        });
+        let out_of_date = out_of_date(&observed.engines.concourse, remembered.concourse);
+        let other = AppliedConfig::of(self.root, self.config).and_then(|applied| applied.other);
+        let other = other.filter(|_| daemon::is_wanted(self.config, &observed.facts)).map(|other| {
+            let text = format!(
+                "{} does not follow {}: it changes nothing until {} says the same",
+                daemon::UNIT,
+                other.display(),
+                self.root.shown(config::PATH).display()
+            );
+            note(daemon::ABOUT, text)
+        });
+        stale.chain(out_of_date.map(|text| note("concourse", text))).chain(other).collect()
+    }
+}

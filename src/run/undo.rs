@@ -1,0 +1,164 @@
+//! What an undo heeds beside its plan.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use reconcile::{
+    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, WayBack, Work, naming,
+};
+
+use super::outcome::Outcome;
+use super::scope::{REMOVE, Request, Scope, UNDO};
+use super::{Error, Run};
+use crate::config;
+use crate::engines::{Containerd, Docker, InForce, Versions};
+use crate::memory::Memory;
+use crate::program::PACKAGED;
+use crate::worker::concern::Concern;
+use crate::worker::way_back::way_back;
+
+impl Run<'_> {
+    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
+    /// `keeps`: what is there of this component stays managed. `force`: also what somebody has changed since.
+    pub fn undo(
+        &self,
+        keeps: Option<Concern>,
+        force: bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        let is_empty = Store::new(self.root).receipt()?.is_empty();
+        if is_empty && Memory::read(self.root).is_ok_and(|memory| memory == Memory::default()) {
+            return Ok(Outcome::of(&UNDO));
+        }
+        self.execute(&UNDO, Request::Nothing { keeps, force }, on_progress)
+    }
+
+    /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
+    /// names the program any more.
+    pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        let way_back = self.way_back();
+        let mut outcome = match Store::new(self.root).receipt()?.is_empty() {
+            true => Outcome::of(&REMOVE),
+            false => {
+                let request = Request::Nothing { keeps: Some(Concern::Packages), force: false };
+                self.execute(&REMOVE, request, on_progress)?
+            }
+        };
+        if !outcome.falls_short() {
+            outcome.left.extend(self.naming(&way_back));
+        }
+        Ok(outcome)
+    }
+
+    /// What would stop this half-way, as far as that shows before the first change. An undo leaves what somebody has
+    /// changed and a unit that may not be restarted; they stop a removal.
+    pub(super) fn hindrances(
+        &self,
+        scope: &Scope,
+        plan: &Plan,
+        work: &Work<'_>,
+        desired: &Desired,
+    ) -> Vec<Finding> {
+        let mut found = plan.hindered.clone();
+        if !scope.packages {
+            let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+            let mut effects: Vec<&Effect> = plan.changes.iter().flat_map(|change| &change.effects).collect();
+            effects.sort();
+            effects.dedup();
+            let waiting = effects.into_iter().filter_map(|effect| services.would_wait(self.root, effect));
+            found.extend(waiting.map(|text| Finding { path: config::PATH.into(), text }));
+            let is_mended = |file: &Finding| {
+                plan.changes.iter().any(|it| it.path == file.path && !it.leaves_named(Path::new(PACKAGED)))
+            };
+            found.extend(self.naming(&desired.way_back).into_iter().filter(|file| !is_mended(file)));
+        }
+        found
+    }
+
+    /// Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
+    pub(super) fn begin_undo(&self, memory: &mut Memory) {
+        memory.undone = true;
+        if let Err(error) = memory.write(self.root) {
+            tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
+        }
+    }
+
+    /// Forgets what was remembered of the last apply; but a driver that stays is looked after by the next one.
+    pub(super) fn end_undo(&self, was: Memory, receipt: &Receipt) -> Option<Note> {
+        let memory = match receipt.entries.is_empty() {
+            true => Memory::default(),
+            false => Memory { undone: true, unverified: was.unverified, ..Memory::default() },
+        };
+        let error = memory.write(self.root).err()?;
+        let text = format!("what was remembered stays: {error}");
+        Some(Note { about: "memory".to_owned(), text, problem: true })
+    }
+
+    /// The configuration's rule; where it says nothing at all, for it may be another file than the one that was
+    /// applied (`--config`), the rule of the last apply.
+    pub(super) fn restarts_of_undo(&self, receipt: &Receipt) -> Restarts {
+        receipt.restart.filter(|_| self.config.says_nothing()).unwrap_or_else(|| self.services().restarts)
+    }
+
+    /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
+    /// that runs by it.
+    fn naming(&self, way_back: &WayBack) -> Vec<Finding> {
+        let mut found = naming(self.root, &way_back.namers, Path::new(PACKAGED));
+        found.extend(way_back.unread.iter().map(|unread| Finding {
+            path: unread.path.clone(),
+            text: format!("it may name {PACKAGED}: {}", unread.text),
+        }));
+        let named = way_back.named.iter().filter(|named| named.value == PACKAGED);
+        found.extend(named.map(|it| Finding { path: PACKAGED.into(), text: it.why.clone() }));
+        found
+    }
+
+    /// How the engines are configured now. None of their programs is run.
+    pub(super) fn way_back(&self) -> WayBack {
+        let docker = self.docker();
+        let containerd = Containerd::unasked(self.root, self.config);
+        let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
+        way_back(self.config, &in_force, &docker)
+    }
+
+    fn docker(&self) -> Docker {
+        let mut versions = Versions::new(self.root, None, BTreeMap::new());
+        Docker::read(self.root, &self.config.docker.config, &mut versions)
+    }
+
+    /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.
+    pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
+        /// Names of containers that are listed; of more the number is told.
+        const SHOWN: usize = 20;
+        let is_changed = |path: &Path| plan.changes.iter().any(|change| change.path == *path);
+        let is_dockers = |concern: &str| concern == Concern::Docker.as_ref();
+        let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.concern));
+        let stays = |runtime: &str| {
+            let mut actions = desired.actions.iter().filter(|action| is_dockers(&action.concern));
+            actions.any(|action| action.uses.iter().any(|it| it.value == runtime))
+        };
+        let mut lost: Vec<String> = of_docker
+            .filter(|entry| is_changed(&entry.path))
+            .flat_map(|entry| entry.uses.iter().map(|it| it.value.clone()))
+            .filter(|runtime| !stays(runtime))
+            .collect();
+        lost.sort();
+        lost.dedup();
+        if lost.is_empty() {
+            return None;
+        }
+        let containers = self.docker().made_with(self.root, &lost);
+        let shown = containers.get(..SHOWN).unwrap_or(&containers).join(", ");
+        let more = containers.len().saturating_sub(SHOWN);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let runtimes = lost.join(", ");
+        (!containers.is_empty()).then(|| Note {
+            about: "docker".to_owned(),
+            text: format!(
+                "docker made these containers with runtime {runtimes}, and cannot start them again without it: \
+                 {shown}{more}; make them anew with another runtime"
+            ),
+            problem: false,
+        })
+    }
+}
