@@ -16,4 +16,5 @@ mod real_killed;
 mod real_nodes;
 mod reboot;
 mod same_moment;
+mod stored;
 mod third_party;
