@@ -43,7 +43,7 @@ fn shown(session: &Session, booted: &Booted) -> String {
     let mut text = settled(&booted.effects);
     text.push_str(&findings(&session.root, "failed", &booted.failed));
     for path in &booted.differs {
-        let path = printable(&session.root.shown(path).display().to_string());
+        let path = printable(&path.shown(&session.root));
         let mark = styled(WARN, "…");
         text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
     }

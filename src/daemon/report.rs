@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use reconcile::{Finding, Pending, Restarts};
+use reconcile::{Finding, Pending, Resource, Restarts};
 use serde::{Deserialize, Serialize};
 
 use super::agenda::Cause;
@@ -84,7 +84,7 @@ pub struct Last {
     pub took_ms: u64,
     pub causes: BTreeSet<Cause>,
     /// What it changed.
-    pub changed: Vec<PathBuf>,
+    pub changed: Vec<Resource>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ pub struct Failing {
 /// Something about a path; about everything where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    pub path: Option<PathBuf>,
+    pub path: Option<Resource>,
     pub text: String,
 }
 

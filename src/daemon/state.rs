@@ -238,9 +238,10 @@ impl State {
                 self.hold.saw(now, kept.is_lost, kept.is_held);
                 for change in &kept.changes {
                     if change.change == Verb::Permissions
-                        && let Ok(identity) = root.identity(&change.path)
+                        && let Some(path) = change.path.path()
+                        && let Ok(identity) = root.identity(path)
                     {
-                        self.nodes.was_set(&change.path, identity.inode, now);
+                        self.nodes.was_set(path, identity.inode, now);
                     }
                 }
                 if kept.changes.iter().any(|change| !change.effects.is_empty()) {

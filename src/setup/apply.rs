@@ -169,7 +169,7 @@ impl Setup<'_> {
             }
             None => (premises, wanted),
         };
-        let changed = applied.changes.iter().map(|change| change.path.as_path());
+        let changed = applied.changes.iter().map(|change| &change.path);
         let verified = self.verified(&premises.facts, memory, changed);
         applied.notes.extend(verified.note);
         let is_restart = |effect: &Effect| matches!(effect, Effect::Reboot { .. });

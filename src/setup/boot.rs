@@ -1,12 +1,12 @@
 //! What happens before engines start: they are told of this start's GPUs. What an apply would do beside that is left to it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use amdgpu::Gpu;
 use reconcile::{
-    Carried, Change, Effect, Finding, Outcome, Plan, Progress, Receipt, Restarts, Services, Settled, Stage,
-    Store, Verb, Work,
+    Carried, Change, Effect, Finding, Outcome, Plan, Progress, Receipt, Resource, Restarts, Services,
+    Settled, Stage, Store, Verb, Work,
 };
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub struct Booted {
     /// GPUs that had not come when the time was over: engines start without them.
     pub missing: Vec<Awaited>,
     /// What else differs from what should be: apply's to change.
-    pub differs: Vec<PathBuf>,
+    pub differs: Vec<Resource>,
 }
 
 impl Booted {

@@ -3,10 +3,10 @@
 //! dpkg holds its lock meanwhile, so that packages can neither come nor go: what rocworker has installed by apt stays as
 //! it is, with the repositories that it came from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use reconcile::{Desired, Finding, Progress, Receipt, Store, WayBack, naming};
+use reconcile::{Desired, Finding, Progress, Receipt, Resource, Store, WayBack, naming};
 
 use super::apply::Run;
 use super::undo::Leaves;
@@ -123,7 +123,7 @@ impl Setup<'_> {
 
 /// What stays where no package can come or go.
 #[must_use]
-pub fn stays(receipt: &Receipt) -> Vec<PathBuf> {
+pub fn stays(receipt: &Receipt) -> Vec<Resource> {
     let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
     of_packages.map(|entry| entry.path.clone()).collect()
 }

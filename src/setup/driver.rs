@@ -1,9 +1,7 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
-use std::path::Path;
-
 use reconcile::command::Programs;
-use reconcile::{Effect, Module, Note, Outcome, Package, Plan, Settled, Work, is_package};
+use reconcile::{Effect, Note, Outcome, Package, Plan, Resource, Settled, Work};
 
 use super::Setup;
 use crate::config;
@@ -46,7 +44,7 @@ pub(super) fn is_read(settled: &Settled) -> bool {
 /// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's
 /// repository, which may be in the midst of an apply. `None`: nothing.
 pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
-    let names = [Package::present(PACKAGE).path(), Module { name: "amdgpu".to_owned() }.path()];
+    let names = [Resource::Package(PACKAGE.to_owned()), Resource::Module("amdgpu".to_owned())];
     plan.changes.retain(|change| names.contains(&change.path));
     for told in [&mut plan.blocked, &mut plan.contested] {
         told.retain(|finding| names.contains(&finding.path));
@@ -55,11 +53,9 @@ pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
     plan.left.clear();
     plan.skipped.clear();
     plan.linked.clear();
-    let is_driver = |path: &Path| names.first().is_some_and(|name| name == path);
-    let paths = plan.changes.iter().map(|change| change.path.as_path());
-    let mut paths =
-        paths.chain(plan.blocked.iter().chain(&plan.contested).map(|finding| finding.path.as_path()));
-    paths.any(is_driver).then_some(plan)
+    let findings = plan.blocked.iter().chain(&plan.contested).map(|finding| &finding.path);
+    let mut all = plan.changes.iter().map(|change| &change.path).chain(findings);
+    all.any(|it| names.first() == Some(it)).then_some(plan)
 }
 
 /// What AMD's own tools have against it, where they are installed.
@@ -92,7 +88,7 @@ impl Setup<'_> {
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
         matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
-            && plan.changes.iter().any(|change| is_package(&change.path))
+            && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -107,7 +103,7 @@ impl Setup<'_> {
 
     /// Forgets a restart of the machine that was to bring a driver which has gone.
     pub(super) fn forgive_gone(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
-        if work.receipt().entry(&Package::present(PACKAGE).path()).is_some() {
+        if work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }
         work.forgive(|effect| matches!(effect, Effect::Reboot { .. }))
@@ -126,10 +122,10 @@ impl Setup<'_> {
         &self,
         facts: &Facts,
         memory: &mut Memory,
-        mut changed: impl Iterator<Item = &'a Path>,
+        mut changed: impl Iterator<Item = &'a Resource>,
     ) -> Verified {
         let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::default() };
-        let is_due = changed.any(is_package) || self.has_to_verify(memory);
+        let is_due = changed.any(Resource::is_package) || self.has_to_verify(memory);
         let Some(programs) = self.programs.filter(|_| is_due) else {
             return Verified::default();
         };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reconcile::Change;
+use reconcile::{Change, KindName};
 
 use super::Setup;
 use crate::engines::concourse::ENV_FILE;
@@ -22,6 +22,6 @@ impl Setup<'_> {
     pub(super) fn follows(&self, part: Part, change: &Change) -> bool {
         let tells = change.path == self.config.cdi.path || change.path == Path::new(ENV_FILE);
         let gives = change.path == Path::new(policy::PATH);
-        tells || gives || change.kind == "node" && part >= Part::Start
+        tells || gives || change.kind == KindName::Node && part >= Part::Start
     }
 }

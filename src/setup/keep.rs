@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Outcome, Pending, Plan, Progress, Receipt, Restarts,
-    Services, Settled, Stage, Store, Verb, Work,
+    Carried, Change, Desired, Effect, Finding, KindName, Note, Outcome, Pending, Plan, Progress, Receipt,
+    Resource, Restarts, Services, Settled, Stage, Store, Verb, Work,
 };
 use root::Root;
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ pub enum Stopped {
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Differs {
-    pub path: PathBuf,
+    pub path: Resource,
     pub why: Why,
 }
 
@@ -322,8 +322,8 @@ impl Setup<'_> {
         let narrowed = wanted.problem.as_ref().map(|(_, standing)| standing.narrowed(receipt));
         let receipt = narrowed.as_ref().unwrap_or(receipt);
         let plan = Plan::make(self.root, &wanted.desired, receipt, stage, false, self.now.seconds())?;
-        let concern = |path: &Path| {
-            let action = wanted.desired.actions.iter().find(|action| action.path == path);
+        let concern = |path: &Resource| {
+            let action = wanted.desired.actions.iter().find(|action| action.path == *path);
             let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
             action.map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default().to_owned()
         };
@@ -340,7 +340,7 @@ impl Setup<'_> {
             } else if keeps_tags && (concern == Concern::Concourse.as_ref() || path == Path::new(ENV_FILE)) {
                 parted.is_held = true;
                 parted.differs.push(Differs { path, why: Why::Settling });
-            } else if how.given_up.contains(&path) {
+            } else if path.path().is_some_and(|path| how.given_up.contains(path)) {
                 let text = "something else keeps setting its group and mode: they are set no more until the node is made \
                             anew, or rocworker.service is restarted";
                 parted.contested.push(Finding { path, text: text.to_owned() });
@@ -355,9 +355,9 @@ impl Setup<'_> {
 
     /// Whether it is the daemon's to carry out. `goes`: it is taken back.
     fn is_for_daemon(&self, wanted: &Wanted, change: &Change, concern: &str, goes: bool) -> bool {
-        let is_file = matches!(change.kind, "owned" | "edited" | "node");
+        let is_file = matches!(change.kind, KindName::Owned | KindName::Edited | KindName::Node);
         // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
-        let is_enabling = change.path.starts_with(WANTS);
+        let is_enabling = change.path.path().is_some_and(|path| path.starts_with(WANTS));
         if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
         } else if wanted.has_lost_all {
@@ -400,6 +400,6 @@ fn is_restart(effect: &Effect) -> bool {
     matches!(effect, Effect::Restart { .. } | Effect::NextStart { .. })
 }
 
-fn is_wanted(wanted: &Wanted, path: &Path) -> bool {
-    wanted.desired.actions.iter().any(|action| action.path == path)
+fn is_wanted(wanted: &Wanted, path: &Resource) -> bool {
+    wanted.desired.actions.iter().any(|action| action.path == *path)
 }

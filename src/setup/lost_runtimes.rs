@@ -1,8 +1,6 @@
 //! Who needs a runtime that a plan takes away.
 
-use std::path::Path;
-
-use reconcile::{Desired, Note, Plan, Receipt};
+use reconcile::{Desired, Note, Plan, Receipt, Resource};
 
 use super::Setup;
 use crate::worker::concern::Concern;
@@ -13,7 +11,7 @@ const SHOWN: usize = 20;
 impl Setup<'_> {
     /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.
     pub(super) fn of_lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
-        let is_changed = |path: &Path| plan.changes.iter().any(|change| change.path == *path);
+        let is_changed = |path: &Resource| plan.changes.iter().any(|change| change.path == *path);
         let is_dockers = |concern: &str| concern == Concern::Docker.as_ref();
         let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.concern));
         let stays = |runtime: &str| {

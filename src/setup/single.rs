@@ -6,9 +6,9 @@ use super::{Error, Setup};
 
 /// One thing that was asked for by itself cannot be brought about.
 #[derive(Debug, thiserror::Error)]
-#[error("{} is not written: {text}", path.display())]
+#[error("{path} is not written: {text}")]
 pub struct Refused {
-    pub path: std::path::PathBuf,
+    pub path: String,
     pub text: String,
 }
 
@@ -45,6 +45,6 @@ impl Setup<'_> {
     }
 
     fn refused(&self, finding: &Finding) -> Refused {
-        Refused { path: self.root.shown(&finding.path), text: finding.text.clone() }
+        Refused { path: finding.path.shown(self.root), text: finding.text.clone() }
     }
 }

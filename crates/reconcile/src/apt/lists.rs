@@ -2,7 +2,7 @@
 
 use root::Root;
 
-pub(super) const FOLDER: &str = "/var/lib/apt/lists";
+pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 
 /// What apt escapes in the name of a list, besides what cannot be printed (apt's apt-pkg/contrib/strutl.cc,
 /// `URItoFileName`).

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use root::Root;
 
-use crate::dpkg;
+use super::dpkg;
 
 /// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
 const STATES: &str = "/var/lib/apt/extended_states";

@@ -1,8 +1,6 @@
 //! A program that runs apt by itself: what apt would do for it is simulated first, and held to.
 
-use crate::Step;
-
-use super::{Hands, Simulated};
+use super::{Hands, Simulated, Step};
 
 /// For every run: nobody's packages go, nobody is asked, and what dpkg prints is no terminal's.
 const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::machine::{Machine, desired, edited, owned, run};
 use reconcile::edit::Format;
-use reconcile::{Action, Content, Desired, Kind, Stage};
+use reconcile::{Action, Content, Desired, Kind, Resource, Stage};
 use serde_json::json;
 use support::killed::{TREE_AND_RIGHTS, calls, is_temporary, killed_at};
 use support::real;
@@ -184,7 +184,7 @@ fn remembers(machine: &Machine, (runs, has_told): (usize, bool), left: &Tree, fr
     let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
     let changed = left.clone().differences(&[from]).into_iter().filter(is_ours);
     let changed: BTreeSet<_> =
-        changed.map(|line| PathBuf::from(format!("/{}", line.split(':').next().unwrap()))).collect();
+        changed.map(|line| Resource::from(format!("/{}", line.split(':').next().unwrap()))).collect();
     let history = machine.history();
     let of_it = history.get(runs).filter(|event| event.killed != has_told);
     let paths = of_it.into_iter().flat_map(|event| &event.changed).map(|changed| changed.path.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
 use reconcile::{
-    Desired, Effect, Entry, Module, Ours, Outcome, Plan, Receipt, Repairs, Restarts, Services, Settled,
+    Desired, Effect, Entry, Ours, Outcome, Plan, Receipt, Repairs, Resource, Restarts, Services, Settled,
     Stage, State, Work,
 };
 
@@ -78,7 +78,7 @@ fn what_others_have_said_of_a_restart_stays() {
 #[test]
 fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
     let entry = Entry {
-        path: Module { name: "amdgpu".to_owned() }.path(),
+        path: Resource::Module("amdgpu".to_owned()),
         stage: Stage::Shape,
         reason: "for the test".to_owned(),
         before: State::Absent,

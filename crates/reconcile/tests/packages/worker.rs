@@ -12,8 +12,8 @@ use lab::repository::Repository;
 use lab::server::Server;
 use reconcile::command::Programs;
 use reconcile::{
-    Action, Content, Desired, Digest, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage,
-    Store, Unpacked, Work,
+    Action, Content, Desired, Digest, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress,
+    Resource, Stage, Store, Unpacked, Work,
 };
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub(crate) struct Source {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) planned: Vec<String>,
-    pub(crate) done: Vec<PathBuf>,
+    pub(crate) done: Vec<Resource>,
     pub(crate) failed: Vec<String>,
     pub(crate) blocked: Vec<String>,
     pub(crate) contested: Vec<String>,
@@ -245,7 +245,7 @@ fn desired(told: &Told) -> Desired {
         let package = match words.as_slice() {
             ["install", name, "after", needed] => {
                 let action = Action::package(Wanted::present(*name), "for the test");
-                desired.push(action.after(Wanted::present(*needed).path()));
+                desired.push(action.after(Wanted::present(*needed).resource()));
                 continue;
             }
             ["install", name] => Wanted::present(*name),
