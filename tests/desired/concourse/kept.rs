@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use reconcile::{Effect, Work};
+use reconcile::{Effect, Resource, Work};
 use root::Root;
 
 use crate::concourse::worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG};
@@ -19,7 +19,7 @@ const FILE: &str = "/etc/rocworker/concourse.env";
 const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 
 /// Brings the machine there, and tells which paths were changed.
-pub(crate) fn carry_out(machine: &Machine, config: &str) -> Vec<PathBuf> {
+pub(crate) fn carry_out(machine: &Machine, config: &str) -> Vec<Resource> {
     let root = Root::open(machine.root()).unwrap();
     let mut work = Work::begin(&root).unwrap();
     let plan = work.plan(&machine.desired(config), None, false, NOW).unwrap();
@@ -58,8 +58,8 @@ fn tree(machine: &Machine) -> BTreeMap<PathBuf, String> {
 }
 
 #[track_caller]
-pub(crate) fn assert_changed(changed: &[PathBuf], expected: &[&str]) {
-    let changed: Vec<&str> = changed.iter().map(|path| path.to_str().unwrap()).collect();
+pub(crate) fn assert_changed(changed: &[Resource], expected: &[&str]) {
+    let changed: Vec<String> = changed.iter().map(Resource::to_string).collect();
     assert_eq!(changed, expected);
 }
 

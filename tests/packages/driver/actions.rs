@@ -1,8 +1,8 @@
 //! What a driver that is asked for comes to, as actions.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use reconcile::Desired;
+use reconcile::{Desired, Resource};
 use rocworker::config::Config;
 use rocworker::driver::{Driver, Offered};
 use rocworker::facts::Facts;
@@ -28,8 +28,8 @@ fn wanted(offered: &str) -> Desired {
     desired
 }
 
-fn needs(desired: &Desired, path: &str) -> Option<Vec<PathBuf>> {
-    desired.actions.iter().find(|action| action.path == Path::new(path)).map(|action| action.needs.clone())
+fn needs(desired: &Desired, path: &str) -> Option<Vec<Resource>> {
+    desired.actions.iter().find(|action| action.path.to_string() == path).map(|action| action.needs.clone())
 }
 
 const DISTRIBUTIONS: &str = "linux-headers-6.8.0-45-generic | 6.8.0-45.45 | http://lab noble/main amd64 Packages\n\
@@ -38,9 +38,10 @@ const DISTRIBUTIONS: &str = "linux-headers-6.8.0-45-generic | 6.8.0-45.45 | http
 #[test]
 fn the_driver_comes_after_its_headers_and_the_module_after_the_driver() {
     let desired = wanted(DISTRIBUTIONS);
-    let headers = "package:linux-headers-6.8.0-45-generic";
-    assert_eq!(needs(&desired, "package:amdgpu-dkms").unwrap(), [Path::new(headers), Path::new(SOURCE)]);
-    assert_eq!(needs(&desired, "module:amdgpu").unwrap(), [Path::new("package:amdgpu-dkms")]);
+    let package = |name: &str| Resource::Package(name.to_owned());
+    let headers = package("linux-headers-6.8.0-45-generic");
+    assert_eq!(needs(&desired, "package:amdgpu-dkms").unwrap(), [headers, SOURCE.into()]);
+    assert_eq!(needs(&desired, "module:amdgpu").unwrap(), [package("amdgpu-dkms")]);
     assert_eq!(desired.undecided, Vec::<String>::new());
 }
 
