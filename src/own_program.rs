@@ -42,7 +42,9 @@ pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 fn stays(root: &Root, path: &Path) -> Result<(), String> {
-    if let Some(folder) = NOT_FOR_UNITS.iter().find(|folder| path.starts_with(folder)) {
+    let behind_links = root.without_links(path).unwrap_or_else(|| path.to_owned());
+    let is_hidden = |folder: &&&str| path.starts_with(folder) || behind_links.starts_with(folder);
+    if let Some(folder) = NOT_FOR_UNITS.iter().find(is_hidden) {
         return Err(format!("no unit can run {} from {folder}", path.display()));
     }
     // What a unit's line takes as it stands: no blank, no quote, no specifier.
@@ -116,6 +118,9 @@ mod tests {
             assert_eq!(stays(&root, Path::new(path)).unwrap_err(), problem);
         }
         assert_eq!(stays(&root, Path::new("/opt/rocworker")), Ok(()));
+        std::os::unix::fs::symlink("/home/ann", root.shown("/usr")).unwrap();
+        let by_a_link = stays(&root, Path::new("/usr/rocworker"));
+        assert_eq!(by_a_link.unwrap_err(), "no unit can run /usr/rocworker from /home");
 
         let (dir, root) = laid(&["usr/bin/rocworker"]);
         let folder = dir.path().join("usr/bin");

@@ -2,7 +2,7 @@
 //!
 //! Each `check` panics where a promise of the code under test is broken; libFuzzer counts that as a crash. The
 //! promises are checked against something that shares no code with what is tested: serde_json, a tokenizer, a second
-//! reading of the grammar, or runc itself. docs/fuzzing.md says how to run them.
+//! reading of the grammar, or runc itself. docs/dev/fuzzing.md says how to run them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -8,6 +8,8 @@
 mod bench;
 mod command;
 mod dist;
+#[cfg(test)]
+mod documents;
 mod fuzz;
 mod pci_ids;
 mod picture;
@@ -35,7 +37,7 @@ usage: cargo xtask test [--yes]
            checksums in target/dist.
            FILE: pack these programs instead of building them. --fast: larger files in less time
        cargo xtask fuzz [--seconds N] [TARGET]
-           runs each fuzz target, or one, for N seconds (60 unless told); docs/fuzzing.md says what they check
+           runs each fuzz target, or one, for N seconds (default 60); docs/dev/fuzzing.md says what they check
        cargo xtask kernel SUITE
            fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
        cargo xtask charmcraft

@@ -1,5 +1,6 @@
 //! Where a path stands: on which mounted file system, and under how many names.
 
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, ResolveFlag};
@@ -49,6 +50,18 @@ impl Root {
     fn mounts(&self) -> Vec<Mount> {
         let list = self.read_text("/proc/self/mountinfo", 4 << 20).unwrap_or_default();
         list.lines().filter_map(Mount::parse).collect()
+    }
+
+    /// The path beneath the Root that leads to the same file without any link. `None` where nothing is, or /proc is not
+    /// mounted.
+    #[must_use]
+    pub fn without_links(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
+        let path_of = |fd: BorrowedFd<'_>| {
+            nix::fcntl::readlink(&*format!("/proc/self/fd/{}", fd.as_raw_fd())).map(PathBuf::from).ok()
+        };
+        let opened = self.dir.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
+        let beneath = path_of(opened.as_fd())?.strip_prefix(path_of(self.dir.as_fd())?).ok()?.to_owned();
+        Some(Path::new("/").join(beneath))
     }
 
     /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing

@@ -19,7 +19,7 @@ fn real_lintian_finds_no_error() {
 #[test]
 fn real_the_bill_of_materials_is_cyclonedx_and_one_that_is_not_is_told() {
     let Some(folder) = handed_out(&["/usr/bin/python3"]) else { return };
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/debian");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/debian");
     let judge = |document: &Path| {
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-W", "ignore"]).arg(here.join("sbom.py")).arg(here.join("cyclonedx")).arg(document);

@@ -102,7 +102,8 @@ fn real_a_removal_stops_where_something_would_dangle() {
         put(&worker);
         let before = worker.written().without(&["run", "var/lib/rocworker/lock"]);
         for way in ["--remove", "--purge"] {
-            let words = worker.dpkg(&[way, "rocworker"]).badly();
+            let ended = worker.dpkg(&[way, "rocworker"]);
+            let words = ended.stdout.clone() + &ended.badly();
             for part in said {
                 let part = if way == "--purge" {
                     part.replace("then remove it", "then purge it")

@@ -1,5 +1,5 @@
 //! The real amdgpu module's /dev/kfd, in a machine with a distribution's kernel: what rocworker says of it, and who
-//! may ask its driver through the wrapper and who may not. docs/real-driver.md says what is real and what is not.
+//! may ask its driver through the wrapper and who may not. docs/dev/real-driver.md says what is real and what is not.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -26,6 +26,9 @@ pub struct Call {
     pub line: String,
 }
 
+/// What strace writes for the name of the call in which a thread was when its process ended.
+const DETACHED: &str = "???";
+
 /// Runs a program to its end and tells which of these calls it made, in their order.
 ///
 /// # Panics
@@ -58,7 +61,7 @@ pub fn calls(argv: &[&str], of: &str) -> Vec<Call> {
     let call = |line: &str| {
         // `1234 renameat(…`: the process first.
         let line = line.split_once(' ')?.1.trim_start();
-        let name = line.split_once('(')?.0.to_owned();
+        let name = line.split_once('(').map(|(name, _)| name).filter(|name| *name != DETACHED)?.to_owned();
         let nth = counts.entry(name.clone()).or_default();
         *nth += 1;
         Some(Call { name, nth: *nth, line: line.to_owned() })

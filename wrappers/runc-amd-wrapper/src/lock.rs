@@ -211,7 +211,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let owner = place.path().metadata().unwrap().uid();
         let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
-        let patience = Duration::from_secs(20);
+        let patience = Duration::from_secs(120);
         let first = Lock::take(&paths, patience).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
         let has_it = std::sync::atomic::AtomicBool::new(false);
@@ -242,8 +242,10 @@ mod tests {
             are_open(1);
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
-            let said = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
-            assert!(said.contains("/lock was not to be had within 0 s: the process "), "{said}");
+            let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+            let names_it = |said: &String| said.contains("/lock was not to be had within 0 s: the process ");
+            // The kernel's list misses a lock where one before it goes while it is read (fs/seq_file.c, `seq_read_iter`).
+            assert!((0..10).any(|_| names_it(&refused())), "{}", refused());
             drop(first);
             for _ in 0..2 {
                 receive.recv_timeout(patience).unwrap();

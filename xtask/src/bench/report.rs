@@ -1,4 +1,4 @@
-//! What was measured, as a table that can be pasted into docs/performance.md.
+//! What was measured, as a table that can be pasted into docs/dev/benchmarks.md.
 
 use std::fmt;
 

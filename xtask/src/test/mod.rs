@@ -109,7 +109,7 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<(Tests, Ot
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     if checks {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
-        let remedy = "give its input to the target again (docs/fuzzing.md), and make a test of it";
+        let remedy = "give its input to the target again (docs/dev/fuzzing.md), and make a test of it";
         steps.run("fuzzing", remedy, || fuzz::briefly(privilege))?;
     }
     let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
@@ -209,8 +209,10 @@ impl Tests {
 
     /// The tests that these arguments of nextest's select.
     fn run_selected(&self, selection: &[String]) -> Result<()> {
-        let nextest = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
-        self.told(Command::new(nextest).arguments(selection), &self.wrapper).run()
+        let nextest = Command::new(["cargo", "nextest", "run", "--locked", "--profile", "ci"]);
+        let names_packages = selection.iter().any(|word| word == "-p" || word.starts_with("--package"));
+        let nextest = if names_packages { nextest } else { nextest.arguments(["--workspace"]) };
+        self.told(nextest.arguments(selection), &self.wrapper).run()
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
