@@ -32,38 +32,22 @@ fn modules(folder: &Path, of: &[String], found: &mut BTreeMap<Module, String>) {
     }
 }
 
-/// What a path such as `{model::{Change, Entry}, apt}` at the start of a text names.
-fn named(text: &str, from: &[String], found: &mut Vec<Module>) {
-    let text = text.trim_start();
-    if let Some(inner) = text.strip_prefix('{') {
-        let (mut depth, mut start) = (0, 0);
-        for (at, c) in inner.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' | ',' if depth == 0 => {
-                    named(&inner[start..at], from, found);
-                    start = at + 1;
-                    if c == '}' {
-                        return;
-                    }
-                }
-                '}' => depth -= 1,
-                _ => {}
-            }
+/// What the path at the start of a text names, or each of those in its braces.
+fn named(text: &str, from: &[String]) -> Vec<Module> {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(text.len());
+    let (path, rest) = text.split_at(end);
+    let mut module = from.to_vec();
+    for part in path.split("::").filter(|part| !part.is_empty()) {
+        match part {
+            "super" => drop(module.pop()),
+            part => module.push(part.to_owned()),
         }
-        return;
     }
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    let path: Module = match name {
-        "super" => from.get(..from.len().saturating_sub(1)).unwrap_or_default().to_vec(),
-        "self" | "" => from.to_vec(),
-        name => from.iter().cloned().chain([name.to_owned()]).collect(),
+    let Some((inner, _)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
+        return vec![module];
     };
-    match rest.strip_prefix("::") {
-        Some(rest) => named(rest, &path, found),
-        None => found.push(path),
-    }
+    assert!(!inner.contains('{'), "two imports are two lines: {path}{{{inner}");
+    inner.split(',').flat_map(|text| named(text.trim(), &module)).collect()
 }
 
 /// What each module names by a path that begins at the crate or at its parent.
@@ -71,10 +55,10 @@ fn uses(module: &[String], text: &str) -> Vec<Module> {
     let mut found = Vec::new();
     for (at, start) in text.match_indices("crate::").chain(text.match_indices("super::")) {
         let is_inner = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-        if !is_inner && start == "crate::" {
-            named(&text[at + start.len()..], &[], &mut found);
-        } else if !is_inner {
-            named(&text[at..], module, &mut found);
+        match start {
+            _ if is_inner => {}
+            "crate::" => found.extend(named(&text[at + start.len()..], &[])),
+            _ => found.extend(named(&text[at..], module)),
         }
     }
     found
@@ -126,7 +110,7 @@ fn a_circle_is_found_however_it_is_written() {
     let module = |path: &str| path.split("::").map(str::to_owned).collect::<Module>();
     for (one, other, is_circle) in [
         ("use crate::b::Thing;", "fn f() { crate::a::g() }", true),
-        ("use super::b::{Thing, c};", "use crate::{\n    root,\n    a::{X, Y},\n};", true),
+        ("use super::b::{Thing, c};", "use crate::{\n    root,\n    a,\n};", true),
         ("use crate::b::Thing;", "use other_crate::a;\nuse std::fmt;", false),
     ] {
         let needs = needs(&BTreeMap::from([(module("a"), text(one)), (module("b"), text(other))]));
