@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Plan, Progress, Settled, Stage, Store, Work,
+    Change, Desired, Effect, Executed, Finding, Note, Plan, Progress, Settled, Stage, Store, Transaction,
 };
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ impl Setup<'_> {
             Run::Apply { saved, versions } => (false, "apply", self.hands(), saved, Some(versions)),
             Run::Upgrade => (true, "upgrade", None, None, None),
         };
-        let work = Work::begin_told(self.root, told)?.by(hands);
+        let work = Transaction::begin(self.root, told)?.by(hands);
         let mut remembered = Memory::read(self.root)?;
         // Whoever was waited for may have taken it back.
         if is_upgrade && !is_set_up(work.receipt(), &remembered) {
@@ -126,7 +126,7 @@ impl Setup<'_> {
 
     fn stages(
         &self,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         remembered: &Memory,
         memory: &mut Memory,
         (premises, wanted): (Premises, Desired),
@@ -143,11 +143,11 @@ impl Setup<'_> {
             memory.write(self.root)?;
             written.clone_from(memory);
         }
-        self.carry_out(work, plan, &mut applied, told)?;
+        self.execute(work, plan, &mut applied, told)?;
         // Nodes get their groups now: the CDI spec tells engines of their modes. What a repository offers, and nothing
         // has been installed of, is read now too.
         let first = |effect: &Effect| matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
-        applied.effects.extend(work.settle_told(self.root, &self.services(), first, told)?);
+        applied.effects.extend(work.run_effects(self.root, &self.services(), first, told)?);
 
         // What the first stage did may have changed what is true.
         let is_as_before = applied.changes.is_empty() && applied.effects.is_empty();
@@ -162,7 +162,7 @@ impl Setup<'_> {
                 memory.unverified = true;
                 memory.write(self.root)?;
                 written.clone_from(memory);
-                self.carry_out(work, plan, &mut applied, told)?;
+                self.execute(work, plan, &mut applied, told)?;
                 let premises = self.premises(memory, work.receipt());
                 let wanted = desired(self.config, &premises)?;
                 (premises, wanted)
@@ -189,8 +189,8 @@ impl Setup<'_> {
         }
         let plan = work.plan(&wanted, Some(Stage::Expose), false, self.now.seconds())?;
         applied.notes.extend(self.of_lost_runtimes(&wanted, &plan, work.receipt()));
-        self.carry_out(work, plan, &mut applied, told)?;
-        applied.effects.extend(work.settle_told(
+        self.execute(work, plan, &mut applied, told)?;
+        applied.effects.extend(work.run_effects(
             self.root,
             &self.services(),
             |effect| !first(effect),
@@ -201,14 +201,14 @@ impl Setup<'_> {
         Ok(applied)
     }
 
-    fn carry_out(
+    fn execute(
         &self,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         plan: Plan,
         applied: &mut Applied,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
-        let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
+        let Executed { done, failed, effects } = work.execute(&plan, self.now.seconds(), told)?;
         applied.failed.extend(failed);
         applied.notes.extend(told_of(&plan));
         applied.effects.extend(effects);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use amdgpu::Gpu;
 use reconcile::{
-    Carried, Change, Effect, Finding, Outcome, Plan, Progress, Receipt, Resource, Restarts, Services,
-    Settled, Stage, Store, Verb, Work,
+    Change, Effect, Executed, Finding, Outcome, Plan, Progress, Receipt, Resource, Restarts, Services,
+    Settled, Stage, Store, Transaction, Verb,
 };
 use serde::Serialize;
 
@@ -187,18 +187,18 @@ impl Setup<'_> {
         if planned(&Store::new(self.root).receipt()?)?.changes.is_empty() {
             return Ok(());
         }
-        let mut work = Work::begin_told(self.root, told)?.recorded(self.event("boot"));
+        let mut work = Transaction::begin(self.root, told)?.recorded(self.event("boot"));
         let plan = planned(work.receipt())?;
         let owed = work.owed();
         // What is fetched or installed is none of a start's business, so that nothing is settled before the end.
-        let Carried { done, failed, effects: _ } = work.carry_out(&plan, self.now.seconds(), told)?;
+        let Executed { done, failed, effects: _ } = work.execute(&plan, self.now.seconds(), told)?;
         // What starts after this has read what was changed. A debt of an earlier run stays: settling it may start a unit,
         // which would wait for this one.
         let arose = |effect: &Effect| {
             !owed.contains(effect) && plan.changes.iter().any(|change| change.effects.contains(effect))
         };
         let services = Services { restarts: Restarts::Never, ..self.services() };
-        for settled in work.settle_told(self.root, &services, arose, told)? {
+        for settled in work.run_effects(self.root, &services, arose, told)? {
             booted.effects.retain(|it| it.effect != settled.effect);
             booted.effects.push(settled);
         }

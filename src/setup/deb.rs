@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reconcile::{Desired, Finding, Progress, Receipt, Resource, Store, WayBack, naming};
+use reconcile::{Desired, Finding, Progress, Receipt, Resource, Store, UndoConstraints, naming};
 
 use super::apply::Run;
 use super::undo::Leaves;
@@ -17,7 +17,7 @@ use crate::memory::{self, Memory};
 use crate::own_program;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
-use crate::worker::way_back::running;
+use crate::worker::undo_constraints::running;
 
 /// A daemon that is told to end does so within a second.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -82,15 +82,15 @@ impl Setup<'_> {
     /// # Errors
     /// When the receipt cannot be read or kept.
     pub fn leave(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Undone, Error> {
-        let (mut undone, way_back) = match Store::new(self.root).receipt()?.is_empty() {
-            true => (Undone::default(), self.way_back()),
+        let (mut undone, undo_constraints) = match Store::new(self.root).receipt()?.is_empty() {
+            true => (Undone::default(), self.undo_constraints()),
             false => {
                 let leaves = Leaves { stays: Some(Concern::Packages), is_dpkgs: true };
                 self.take_back("remove", leaves, false, told)?
             }
         };
         if !undone.falls_short() {
-            undone.left.extend(self.naming(&way_back));
+            undone.left.extend(self.naming(&undo_constraints));
         }
         Ok(undone)
     }
@@ -109,13 +109,13 @@ impl Setup<'_> {
 
     /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
     /// that runs by it.
-    pub(super) fn naming(&self, way_back: &WayBack) -> Vec<Finding> {
-        let mut found = naming(self.root, &way_back.namers, Path::new(PACKAGED));
-        found.extend(way_back.unread.iter().map(|unread| Finding {
+    pub(super) fn naming(&self, undo_constraints: &UndoConstraints) -> Vec<Finding> {
+        let mut found = naming(self.root, &undo_constraints.namers, Path::new(PACKAGED));
+        found.extend(undo_constraints.unread.iter().map(|unread| Finding {
             path: unread.path.clone(),
             text: format!("it may name {PACKAGED}: {}", unread.text),
         }));
-        let named = way_back.named.iter().filter(|named| named.value == PACKAGED);
+        let named = undo_constraints.named.iter().filter(|named| named.value == PACKAGED);
         found.extend(named.map(|it| Finding { path: PACKAGED.into(), text: it.why.clone() }));
         found
     }

@@ -1,7 +1,7 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, Outcome, Package, Plan, Resource, Settled, Work};
+use reconcile::{Effect, Note, Outcome, Package, Plan, Resource, Settled, Transaction};
 
 use super::Setup;
 use crate::config;
@@ -102,7 +102,7 @@ impl Setup<'_> {
     }
 
     /// Forgets a restart of the machine that was to bring a driver which has gone.
-    pub(super) fn forgive_gone(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+    pub(super) fn forgive_gone(work: &mut Transaction<'_>) -> Result<(), reconcile::Error> {
         if work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, KindName, Note, Outcome, Pending, Plan, Progress, Receipt,
-    Resource, Restarts, Services, Settled, Stage, Store, Verb, Work,
+    Change, Desired, Effect, Executed, Finding, KindName, Note, Outcome, Pending, Plan, Progress, Receipt,
+    Resource, Restarts, Services, Settled, Stage, Store, Transaction, Verb,
 };
 use root::Root;
 use serde::{Deserialize, Serialize};
@@ -190,7 +190,7 @@ impl Setup<'_> {
         versions: BTreeMap<PathBuf, Known>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Kept, Error> {
-        let work = Work::begin_told(self.root, told)?;
+        let work = Transaction::begin(self.root, told)?;
         // Somebody may have had the lock until now: an apply, an undo, which need not have changed the receipt.
         if !is_current() {
             return Ok(Kept { stopped: Some(Stopped::Superseded), ..Kept::default() });
@@ -212,7 +212,7 @@ impl Setup<'_> {
         &self,
         how: &Keeping<'_>,
         mut wanted: Wanted,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Kept, Error> {
         let mut kept = Kept { is_set_up: true, ..Kept::default() };
@@ -234,12 +234,12 @@ impl Setup<'_> {
         how: &Keeping<'_>,
         stage: Stage,
         wanted: &Wanted,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         kept: &mut Kept,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
         let mut parted = self.parted(how, wanted, work.receipt(), Some(stage))?;
-        let Carried { done, failed, effects } = work.carry_out(&parted.plan, self.now.seconds(), told)?;
+        let Executed { done, failed, effects } = work.execute(&parted.plan, self.now.seconds(), told)?;
         let arose: Vec<Effect> =
             parted.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         // What has just changed may change again: a unit that reads it is restarted by a later look, once for all of it.
@@ -255,7 +255,7 @@ impl Setup<'_> {
             is_first(effect) == (stage == Stage::Shape)
                 && self.may_settle(how, &arose, parted.is_held, effect)
         };
-        let settled = work.settle_told(self.root, &services, is_due, told)?;
+        let settled = work.run_effects(self.root, &services, is_due, told)?;
         let has_acted = !done.is_empty() || !settled.is_empty();
         kept.failed.extend(failed);
         kept.effects.extend(effects.into_iter().chain(settled));

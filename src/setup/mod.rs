@@ -22,7 +22,7 @@ mod undo;
 use std::path::{Path, PathBuf};
 
 use reconcile::command::Programs;
-use reconcile::{DPKG_LOCK, Hands, Note, Receipt, Services};
+use reconcile::{DPKG_LOCK, Note, PackageManager, Receipt, Services};
 use root::Root;
 
 pub use apply::{Applied, Moved};
@@ -172,8 +172,8 @@ impl Setup<'_> {
     }
 
     /// Who installs packages, where somebody may.
-    fn hands(&self) -> Option<Hands> {
-        let hands = self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))?;
+    fn hands(&self) -> Option<PackageManager> {
+        let hands = self.programs.map(|programs| PackageManager::of(programs, DPKG_LOCK))?;
         Some(hands.through(self.config.packages.proxy.as_deref()))
     }
 

@@ -1,7 +1,7 @@
 //! What the history is told.
 
 use reconcile::history::Event;
-use reconcile::{Digest, Note, Work};
+use reconcile::{Digest, Note, Transaction};
 
 use super::Setup;
 
@@ -25,7 +25,7 @@ impl Setup<'_> {
 }
 
 /// Writes what was changed into the history. That this fails takes nothing back: it is told.
-pub(super) fn record(work: &mut Work<'_>) -> Option<Note> {
+pub(super) fn record(work: &mut Transaction<'_>) -> Option<Note> {
     let error = work.record().err()?;
     let text = format!("the changes are made, and the history lacks them: {error}");
     Some(Note { about: "history".to_owned(), text, problem: true })

@@ -1,4 +1,4 @@
-use reconcile::{Action, Finding, Plan, Store, Work};
+use reconcile::{Action, Finding, Plan, Store, Transaction};
 use root::Written;
 
 use super::recorded::record;
@@ -26,10 +26,10 @@ impl Setup<'_> {
         if unlocked.is_empty() {
             return Ok(Written::Unchanged);
         }
-        let mut work = Work::begin(self.root)?.recorded(self.event(command));
+        let mut work = Transaction::begin(self.root, &mut |_| {})?.recorded(self.event(command));
         let plan = Plan::of(self.root, [action], &work.receipt().clone().forgiving(&action.path), now)?;
         self.refuse(&plan)?;
-        let carried = work.carry_out(&plan, now, &mut |_| {})?;
+        let carried = work.execute(&plan, now, &mut |_| {})?;
         if let Some(failed) = carried.failed.first() {
             return Err(self.refused(failed).into());
         }

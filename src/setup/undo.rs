@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reconcile::{
-    Carried, Change, Desired, Effect, Finding, Note, Outcome, Plan, Progress, Receipt, Restarts, Services,
-    Settled, WayBack, Work,
+    Change, Desired, Effect, Executed, Finding, Note, Outcome, Plan, Progress, Receipt, Restarts, Services,
+    Settled, Transaction, UndoConstraints,
 };
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::engines::{Containerd, Docker, InForce, Versions};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
-use crate::worker::way_back::way_back;
+use crate::worker::undo_constraints::undo_constraints;
 
 /// What an undo did. `undo --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
@@ -72,15 +72,15 @@ impl Setup<'_> {
         leaves: Leaves,
         force: bool,
         told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(Undone, WayBack), Error> {
+    ) -> Result<(Undone, UndoConstraints), Error> {
         let mut undone = Undone::default();
         let hands = if leaves.is_dpkgs { None } else { self.hands() };
-        let mut work = Work::begin_told(self.root, told)?.by(hands).recorded(self.event(command));
+        let mut work = Transaction::begin(self.root, told)?.by(hands).recorded(self.event(command));
         let (wanted, plan) = self.plan_back(&work, leaves, force)?;
         let hindered =
-            if force { Vec::new() } else { self.hindrances(&plan, &work, leaves, &wanted.way_back) };
+            if force { Vec::new() } else { self.hindrances(&plan, &work, leaves, &wanted.undo_constraints) };
         if !hindered.is_empty() || (leaves.is_dpkgs && !plan.left.is_empty()) {
-            return Ok((Undone { failed: hindered, left: plan.left, ..undone }, wanted.way_back));
+            return Ok((Undone { failed: hindered, left: plan.left, ..undone }, wanted.undo_constraints));
         }
         // Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
         let mut memory = Memory::read(self.root).unwrap_or_default();
@@ -103,11 +103,16 @@ impl Setup<'_> {
             let text = format!("what was remembered stays: {error}");
             undone.notes.push(Note { about: "memory".to_owned(), text, problem: true });
         }
-        Ok((undone, wanted.way_back))
+        Ok((undone, wanted.undo_constraints))
     }
 
-    fn plan_back(&self, work: &Work<'_>, leaves: Leaves, force: bool) -> Result<(Desired, Plan), Error> {
-        let mut wanted = Desired { way_back: self.way_back(), ..Desired::default() };
+    fn plan_back(
+        &self,
+        work: &Transaction<'_>,
+        leaves: Leaves,
+        force: bool,
+    ) -> Result<(Desired, Plan), Error> {
+        let mut wanted = Desired { undo_constraints: self.undo_constraints(), ..Desired::default() };
         wanted.undecided.extend(leaves.stays.map(|concern| concern.as_ref().to_owned()));
         let plan = work.plan(&wanted, None, force, self.now.seconds())?;
         Ok((wanted, plan))
@@ -115,7 +120,13 @@ impl Setup<'_> {
 
     /// What would stop this half-way, as far as that shows before the first change. An undo leaves what somebody has
     /// changed and a unit that may not be restarted; a removal is stopped by them.
-    fn hindrances(&self, plan: &Plan, work: &Work<'_>, leaves: Leaves, way_back: &WayBack) -> Vec<Finding> {
+    fn hindrances(
+        &self,
+        plan: &Plan,
+        work: &Transaction<'_>,
+        leaves: Leaves,
+        undo_constraints: &UndoConstraints,
+    ) -> Vec<Finding> {
         let mut found = plan.hindered.clone();
         if leaves.is_dpkgs {
             let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
@@ -127,14 +138,14 @@ impl Setup<'_> {
             let is_mended = |file: &Finding| {
                 plan.changes.iter().any(|it| it.path == file.path && !it.leaves_named(Path::new(PACKAGED)))
             };
-            found.extend(self.naming(way_back).into_iter().filter(|file| !is_mended(file)));
+            found.extend(self.naming(undo_constraints).into_iter().filter(|file| !is_mended(file)));
         }
         found
     }
 
     fn take_back_by(
         &self,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         plan: Plan,
         leaves: Leaves,
         undone: &mut Undone,
@@ -142,13 +153,13 @@ impl Setup<'_> {
     ) -> Result<(), Error> {
         let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
         let of_apt = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. });
-        let Carried { done, failed, effects } = work.carry_out(&plan, self.now.seconds(), told)?;
+        let Executed { done, failed, effects } = work.execute(&plan, self.now.seconds(), told)?;
         undone.failed = failed;
         undone.effects = effects;
         undone.left = plan.left;
         undone.changes = plan.changes.into_iter().filter(|change| done.contains(&change.path)).collect();
         Self::forgive_gone(work)?;
-        undone.effects.extend(work.settle_told(
+        undone.effects.extend(work.run_effects(
             self.root,
             &services,
             |effect| !(leaves.is_dpkgs && of_apt(effect)),
@@ -165,9 +176,9 @@ impl Setup<'_> {
     }
 
     /// How the engines are configured now. None of their programs is run.
-    pub(super) fn way_back(&self) -> WayBack {
+    pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = self.docker();
-        way_back(self.config, &self.in_force(&docker).asking(self.root, &docker), &docker)
+        undo_constraints(self.config, &self.in_force(&docker).asking(self.root, &docker), &docker)
     }
 
     /// docker as it is configured now. Its program is not run.

@@ -9,7 +9,7 @@ use super::cdi::{Wanted, wanted};
 use super::concern::Concern;
 use super::concourse::SetUp;
 use super::selection::{Selection, is_off, select};
-use super::way_back::{way_back, with_docker};
+use super::undo_constraints::{undo_constraints, with_docker};
 use super::{
     boot, concourse, containerd, daemon, docker, driver, host, own_unit, packages, policy, therock, uses,
 };
@@ -41,8 +41,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let way_back = way_back(config, &premises.in_force, &premises.docker);
-    let mut desired = Desired { way_back, ..Desired::default() };
+    let undo_constraints = undo_constraints(config, &premises.in_force, &premises.docker);
+    let mut desired = Desired { undo_constraints, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
@@ -171,7 +171,7 @@ fn runtime(
     }
     if let Some(containerd) = &premises.containerd {
         let part = containerd::actions(config, containerd, &premises.templates, &program.path);
-        let part = with_docker(part, &way_back(config, &premises.in_force, &premises.docker));
+        let part = with_docker(part, &undo_constraints(config, &premises.in_force, &premises.docker));
         let files = containerd.files.iter().map(|file| file.path.as_path());
         desired.extend(part.used_by(&uses::of_containerd(files, &config.containerd.runtime)));
     }

@@ -19,5 +19,5 @@ mod rocm_installer;
 pub mod selection;
 pub mod tags;
 pub mod therock;
+pub mod undo_constraints;
 mod uses;
-pub mod way_back;

@@ -66,7 +66,9 @@ impl Machine {
         let each = desired.actions.iter().map(|action| {
             let text = match &action.kind {
                 Kind::Owned(Content::File { bytes, .. }) => String::from_utf8(bytes.clone()).unwrap(),
-                Kind::Edited(edit) => edit.apply(&self.text(action.path.path().unwrap()).unwrap_or_default()).unwrap(),
+                Kind::Edited(edit) => {
+                    edit.apply(&self.text(action.path.path().unwrap()).unwrap_or_default()).unwrap()
+                }
                 other => panic!("{other:?}"),
             };
             format!("==> {} ({}) <==\n{text}", action.path.display(), action.reason)

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::laid::Laid;
 use crate::program::Program;
-use crate::way_back::with;
+use crate::undo_constraints::with;
 
 const WRAPPER: &str = "usr/local/lib/rocworker/runc-amd-wrapper";
 const DAEMON: &str = "etc/docker/daemon.json";

@@ -32,4 +32,4 @@ mod set_up;
 mod slips;
 mod starts;
 mod theirs;
-mod way_back;
+mod undo_constraints;

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::laid::Laid;
-use crate::way_back::{effects, with};
+use crate::undo_constraints::{effects, with};
 
 const DAEMON: &str = "etc/docker/daemon.json";
 

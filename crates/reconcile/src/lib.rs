@@ -19,7 +19,7 @@ mod receipt;
 mod transaction;
 
 pub use apt::dpkg::{self, Status};
-pub use apt::{Check, DPKG_LOCK, Hands, Installer, Step, openpgp};
+pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp};
 pub use digest::Digest;
 pub use edit::Edit;
 pub use effects::{DRAIN, Services};
@@ -27,4 +27,4 @@ pub use error::Error;
 pub use model::*;
 pub use plan::{Plan, Rehearsal, naming};
 pub use receipt::{FOLDER, FORMATS, Pending, Receipt, Store, Told, history};
-pub use transaction::{Carried, Work};
+pub use transaction::{Executed, Transaction};

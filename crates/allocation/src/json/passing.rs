@@ -10,14 +10,14 @@ use super::{Container, DEEPEST, Fault, Scanner, Span, block};
 
 /// What is known at the end of a row of what goes on behind it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Carried {
+struct Executed {
     /// All ones in a string.
     inside: u64,
     /// 1 where an escape has begun.
     escaped: u64,
 }
 
-impl Carried {
+impl Executed {
     /// The bytes of a row that stand in a string, given its quotation marks and backslashes.
     fn strings(&mut self, mut quotes: u64, backslashes: u64) -> u64 {
         // Of two backslashes in a row the second is what the first one escapes.
@@ -66,7 +66,7 @@ impl Scanner<'_> {
         let (rows, rest) = self.text.as_bytes().get(start..).unwrap_or_default().as_chunks::<64>();
         let mut last = [b' '; 64];
         last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        let mut carried = Carried::default();
+        let mut carried = Executed::default();
         let mut depth = self.depth;
         for (number, row) in rows.iter().chain([&last]).enumerate() {
             let (quotes, has_more) = block::quotes(row);

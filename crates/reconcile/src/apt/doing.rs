@@ -1,16 +1,16 @@
 //! Packages that come and go, each first in apt's own simulation.
 
 use super::Step;
-use super::{AS_IT_STANDS, Hands, SIMULATED, Simulated};
+use super::{AS_IT_STANDS, PackageManager, SIMULATED, Simulated};
 
-impl Hands {
+impl PackageManager {
     /// What apt would do. Takes no lock and changes nothing.
     pub(super) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
         let said = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
         Ok(Simulated::parse(&said))
     }
 
-    /// What would come with a package. `anew`: as in [`Hands::install`].
+    /// What would come with a package. `anew`: as in [`PackageManager::install`].
     pub(crate) fn simulate_install(
         &self,
         name: &str,

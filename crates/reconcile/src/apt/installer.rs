@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use root::{Attributes, Root};
 
 use super::fetch::FOLDER;
-use super::{Hands, Step, dpkg};
+use super::{PackageManager, Step, dpkg};
 use crate::digest::Digest;
 
 /// An installer has some kibibytes, and what it installs comes from repositories.
@@ -33,7 +33,7 @@ impl Installer {
     pub(crate) fn fetch(
         &self,
         root: &Root,
-        hands: &Hands,
+        hands: &PackageManager,
         name: &str,
         hear: &mut dyn FnMut(Step),
     ) -> Result<PathBuf, String> {

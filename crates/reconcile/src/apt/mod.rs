@@ -66,7 +66,7 @@ pub struct Step {
 
 /// Who runs apt and dpkg.
 #[derive(Debug, Clone)]
-pub struct Hands {
+pub struct PackageManager {
     programs: Programs,
     /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
     lock: Duration,
@@ -78,7 +78,7 @@ pub struct Hands {
 /// With what apt is asked what it would do: its log of what it was given to order would be written then too.
 pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
-impl Hands {
+impl PackageManager {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
     #[must_use]
     pub fn of(programs: &Programs, lock: Duration) -> Self {

@@ -1,6 +1,6 @@
 //! A program that runs apt by itself: what apt would do for it is simulated first, and held to.
 
-use super::{Hands, Simulated, Step};
+use super::{PackageManager, Simulated, Step};
 
 /// For every run: nobody's packages go, nobody is asked, and what dpkg prints is no terminal's.
 const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\
@@ -13,7 +13,7 @@ const SIMULATION: &str = "APT::Get::Simulate \"true\";\nDir::Log::Planner \"/dev
 /// How long the program may take.
 const PATIENCE: std::time::Duration = super::PATIENCE;
 
-impl Hands {
+impl PackageManager {
     /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
         let mut text = format!("{CONFIGURATION}DPkg::Lock::Timeout \"{}\";\n", self.lock.as_secs());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use root::Root;
 
-use super::{Hands, lists};
+use super::{PackageManager, lists};
 
 /// More than a list of sources has.
 const LIMIT: usize = 1 << 20;
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// go. What was done, or why not, in a sentence.
 pub(crate) fn update(
     root: &Root,
-    hands: &Hands,
+    hands: &PackageManager,
     source: &Path,
     uri: &str,
     suite: &str,
@@ -49,7 +49,7 @@ fn remedy(error: &str, uri: &str) -> String {
     format!("see that {uri} can be reached and that its key is the right one")
 }
 
-fn fetch(hands: &Hands, source: &Path) -> Result<(), String> {
+fn fetch(hands: &PackageManager, source: &Path) -> Result<(), String> {
     let until = Instant::now() + hands.lock;
     loop {
         let Err(error) = hands.update(source, &[]) else { return Ok(()) };

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use root::Root;
 
 use super::dpkg::{self, Database, Status};
-use super::{Hands, Step};
+use super::{PackageManager, Step};
 
-impl Hands {
+impl PackageManager {
     /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
     /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run of ours left may not have come to
     /// dpkg yet.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use root::Root;
 
-use crate::apt::{self, Hands};
+use crate::apt::{self, PackageManager};
 use crate::command::Programs;
 use crate::model::{Ask, Effect, Restarts, Uptime};
 use crate::receipt::{Pending, Receipt, Told};
@@ -34,7 +34,7 @@ pub struct Services<'a> {
     /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
     /// that its last argument names. That argument is not in it.
     pub waiter: Option<&'a [String]>,
-    /// Through which apt reads what repositories offer, whatever its configuration says: [`Hands::through`].
+    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::through`].
     pub proxy: Option<&'a str>,
 }
 
@@ -47,7 +47,7 @@ impl Services<'_> {
         let booted = is_booted(root);
         match &owed.effect {
             Effect::AptUpdate { source, uri, suite } => {
-                let hands = Hands::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                let hands = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
                 done(apt::update(root, &hands, source, uri, suite)?)
             }
             Effect::Reboot { reason } => reboot::reboot(root, reason, owed),

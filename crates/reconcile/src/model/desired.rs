@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::{Action, Use, WayBack};
+use super::{Action, UndoConstraints, Use};
 
 /// What should be, in the order in which it is brought about: what is named before what names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Desired {
     /// The same of everything: what the machine has could not be looked at.
     pub is_undecided: bool,
     /// What taking things back has to heed.
-    pub way_back: WayBack,
+    pub undo_constraints: UndoConstraints,
 }
 
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.

@@ -21,5 +21,5 @@ pub use progress::Progress;
 pub use resource::Resource;
 pub use state::State;
 pub(crate) use state::{Found, LIMIT, owner};
-pub use undo_constraints::{Named, Running, Use, WayBack};
+pub use undo_constraints::{Named, Running, UndoConstraints, Use};
 pub use uptime::Uptime;

@@ -19,7 +19,7 @@ pub struct Use {
 
 /// By what the machine's files say now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WayBack {
+pub struct UndoConstraints {
     /// The files of a concern in which a use of it can stand, beside those in which it could when its parts came.
     pub files: BTreeMap<String, Vec<PathBuf>>,
     /// Uses that stand elsewhere than at a key of a file.
@@ -57,7 +57,7 @@ pub struct Running {
     pub what: String,
 }
 
-impl WayBack {
+impl UndoConstraints {
     /// What the effects of an entry come to now.
     #[must_use]
     pub fn effects(&self, kept: &[Effect]) -> Vec<Effect> {

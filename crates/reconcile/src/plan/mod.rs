@@ -80,7 +80,7 @@ impl Plan {
         plan.forced = force;
         for change in std::mem::take(&mut plan.changes) {
             let held = receipt.entry(&change.path);
-            match held.and_then(|held| used::given_up(root, held, &change, &desired.way_back)) {
+            match held.and_then(|held| used::given_up(root, held, &change, &desired.undo_constraints)) {
                 Some(text) => plan.blocked.push(Finding { path: change.path, text }),
                 None => plan.changes.push(change),
             }
@@ -105,12 +105,12 @@ impl Plan {
         let is_named = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         let mut stays = Stays::default();
         // What stands in the files of this plan counts as it will be: see below.
-        for path in desired.way_back.namers.iter() {
+        for path in desired.undo_constraints.namers.iter() {
             if receipt.entry(path).is_none() && !is_named(&path.into()) {
                 stays.add(path, read(root, path));
             }
         }
-        for unread in &desired.way_back.unread {
+        for unread in &desired.undo_constraints.unread {
             stays.add(unread.path.clone(), Err(unread.text.clone()));
         }
         let is_wanted = |entry: &Entry| {
@@ -259,14 +259,14 @@ fn unless_used(
 ) -> Planned {
     match planned {
         Ok(mut change) => {
-            if let Some(text) = used::standing(root, entry, &desired.way_back) {
+            if let Some(text) = used::standing(root, entry, &desired.undo_constraints) {
                 return Err(Unchanged::Left(text));
             }
-            change.effects = desired.way_back.effects(&change.effects);
+            change.effects = desired.undo_constraints.effects(&change.effects);
             Ok(change)
         }
         Err(Unchanged::Gone) => {
-            let Some(text) = used::dangling(root, entry, &desired.way_back) else {
+            let Some(text) = used::dangling(root, entry, &desired.undo_constraints) else {
                 return Err(Unchanged::Gone);
             };
             // The program that the runtime had is what its owner needs to put it back.

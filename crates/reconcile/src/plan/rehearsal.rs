@@ -10,7 +10,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Plan;
-use crate::apt::{Hands, SIMULATED, lists, wanted as exactly};
+use crate::apt::{PackageManager, SIMULATED, lists, wanted as exactly};
 use crate::model::{Change, Doing, Effect, Resource, Target};
 
 const KEYRINGS: &str = "/etc/apt/keyrings";
@@ -36,7 +36,7 @@ impl Plan {
     /// What apt would do for the packages of this plan, all of them at once. Changes nothing: repositories are asked,
     /// and what they answer is forgotten. `None`: no package is to come or go.
     #[must_use]
-    pub fn rehearse(&self, root: &Root, hands: &Hands) -> Option<Rehearsal> {
+    pub fn rehearse(&self, root: &Root, hands: &PackageManager) -> Option<Rehearsal> {
         let mut wanted = Vec::new();
         let mut goes = Vec::new();
         let (mut files, mut installers) = (Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ impl Plan {
     fn rehearsed(
         &self,
         folder: &Folder,
-        hands: &Hands,
+        hands: &PackageManager,
         packages: &[String],
         problems: &mut Vec<String>,
     ) -> Result<Vec<String>, String> {
@@ -160,7 +160,7 @@ impl Folder {
     }
 
     /// The keys that the plan would fetch: without them no repository is believed.
-    fn fetch(&self, hands: &Hands, changes: &[Change], problems: &mut Vec<String>) {
+    fn fetch(&self, hands: &PackageManager, changes: &[Change], problems: &mut Vec<String>) {
         for (path, change) in beneath("/etc/apt", changes) {
             let Target::Fetched { url, check, .. } = &change.target else { continue };
             let fetched = hands.fetch(url, check, path).and_then(|bytes| {

@@ -7,10 +7,10 @@ use root::Root;
 use serde_json::Value;
 
 use super::stays::read;
-use crate::model::{Change, Entry, LIMIT, Ours, Running, Use, WayBack};
+use crate::model::{Change, Entry, LIMIT, Ours, Running, UndoConstraints, Use};
 
 /// Why a change may not be made that gives ours another name: a setting names it by the old one.
-pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &WayBack) -> Option<String> {
+pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoConstraints) -> Option<String> {
     let entry = change.entry.as_ref()?;
     let is_kept = |it: &Use| entry.uses.iter().any(|kept| kept.value == it.value);
     let uses: Vec<Use> = held.uses.iter().filter(|it| !is_kept(it)).cloned().collect();
@@ -22,7 +22,7 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &WayBack
 
 /// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
 /// came or can stand by now.
-pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.concern).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
@@ -39,12 +39,12 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<Stri
 }
 
 /// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
-pub(super) fn dangling(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
     own.filter(|_| matches!(entry.ours, Ours::Edited { .. })).find_map(|it| it.said(root, entry, now))
 }
 
-fn uses(entry: &Entry, now: &WayBack) -> Vec<Use> {
+fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
     let files = now.files.get(&entry.concern).map_or(&[][..], Vec::as_slice);
     let in_files =
         entry.uses.iter().flat_map(|it| files.iter().map(|file| Use { file: file.clone(), ..it.clone() }));
@@ -78,7 +78,7 @@ impl Running {
 
 impl Use {
     /// What to do about it first, where the file holds it or cannot be read.
-    fn said(&self, root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+    fn said(&self, root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
         let bytes = match read(root, &self.file) {
             Ok(bytes) => bytes,
             Err(error) => {

@@ -6,7 +6,7 @@ use root::Root;
 
 use super::history::{self, Changed, Event};
 use super::{Receipt, Replacing, Store, place};
-use crate::apt::{Hands, dpkg};
+use crate::apt::{PackageManager, dpkg};
 use crate::error::Error;
 use crate::model::{Change, Effect, Entry, Outcome, Resource, Settled, State, Verb};
 
@@ -18,7 +18,7 @@ pub(crate) struct Journal<'a> {
     /// Whether the receipt on disk lacks something of this one.
     pub(crate) unsaved: bool,
     /// Who installs packages; `None`: nobody may.
-    pub(crate) hands: Option<Hands>,
+    pub(crate) hands: Option<PackageManager>,
     /// What was necessary before a change of this run could be made, and what came of it.
     pub(crate) settled: Vec<Settled>,
     /// What this run has changed until now.
@@ -87,7 +87,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Who installs packages, and runs programs. `what`: what nobody may do beneath another Root than `/`.
-    pub(crate) fn hands(&self, what: &str) -> Result<Hands, String> {
+    pub(crate) fn hands(&self, what: &str) -> Result<PackageManager, String> {
         self.hands.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
 

@@ -43,17 +43,17 @@ impl<'a> Store<'a> {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives. `told` hears when another has to end first.
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` hears when another has to end first.
     ///
     /// # Errors
     /// When another has been at work for longer than a minute, or the folder cannot be written.
-    pub fn lock(&self, told: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
+    pub fn lock(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
         self.root.believe_folder(FOLDER)?;
         self.root.believe_folder(BEFORE)?;
         match self.root.lock(LOCK, Duration::ZERO) {
             Err(root::Error::Locked { path, .. }) => {
                 let (path, limit) = (path.display(), PATIENCE.as_secs());
-                told(Progress::Waits(format!(
+                on_progress(Progress::Waits(format!(
                     "waiting up to {limit} s for another run of rocworker, which has {path}"
                 )));
             }

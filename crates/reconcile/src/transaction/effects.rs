@@ -2,41 +2,29 @@
 
 use root::Root;
 
-use super::Work;
+use super::Transaction;
 use crate::effects::{Came, Services};
 use crate::error::Error;
 use crate::model::{Effect, Outcome, Progress, Settled};
 
-impl Work<'_> {
-    /// Does what is owed and `only` says, as far as `services` may; what is not done stays owed and is told by status.
+impl Transaction<'_> {
+    /// Runs the effects that are pending and that `only` names, as far as `services` may. What is not done stays pending
+    /// and `status` shows it. `on_progress` hears of each effect before it runs, and of what is waited for.
     ///
     /// # Errors
     /// When the receipt cannot be written.
-    pub fn settle(
+    pub fn run_effects(
         &mut self,
         root: &Root,
         services: &Services<'_>,
         only: impl Fn(&Effect) -> bool,
-    ) -> Result<Vec<Settled>, Error> {
-        self.settle_told(root, services, only, &mut |_| {})
-    }
-
-    /// The same; `told` hears of each effect before it is brought about, and of what is waited for.
-    ///
-    /// # Errors
-    /// As [`Work::settle`].
-    pub fn settle_told(
-        &mut self,
-        root: &Root,
-        services: &Services<'_>,
-        only: impl Fn(&Effect) -> bool,
-        tell: &mut dyn FnMut(Progress<'_>),
+        on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Settled>, Error> {
         let mut settled: Vec<Settled> = Vec::new();
         let failed = self.journal.failed();
         let is_due = |effect: &Effect| only(effect) && !failed.contains(effect);
         for pending in self.journal.receipt.pending.clone().into_iter().filter(|it| is_due(&it.effect)) {
-            tell(Progress::Settles(&pending.effect));
+            on_progress(Progress::Settles(&pending.effect));
             let mut came = match stale_units(&settled, &pending.effect) {
                 Some(text) => Ok(Came::Ended(Outcome::Pending, text)),
                 None => services.run(root, &pending),
@@ -51,7 +39,7 @@ impl Work<'_> {
                 }
                 self.journal.save()?;
                 if let Some(text) = services.waits(&pending.effect, &told) {
-                    tell(Progress::Waits(text));
+                    on_progress(Progress::Waits(text));
                 }
                 came = services.drain(&pending.effect, told);
             }

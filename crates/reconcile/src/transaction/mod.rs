@@ -6,7 +6,7 @@ use std::path::Path;
 
 use root::{Lock, Root};
 
-use crate::apt::Hands;
+use crate::apt::PackageManager;
 use crate::effects::untell;
 use crate::error::Error;
 use crate::kinds;
@@ -17,14 +17,14 @@ use crate::receipt::{Failure, Journal, Receipt, Store};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
-pub struct Work<'a> {
+pub struct Transaction<'a> {
     journal: Journal<'a>,
     _lock: Lock,
 }
 
 /// What came of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct Executed {
     /// The changes that were made, by their place in the plan.
     pub done: Vec<Resource>,
     /// Those that were not, and why: the rest was made all the same.
@@ -33,22 +33,14 @@ pub struct Carried {
     pub effects: Vec<Settled>,
 }
 
-impl<'a> Work<'a> {
-    /// Takes the lock, and reads what is ours.
+impl<'a> Transaction<'a> {
+    /// Takes the lock, and reads what is ours. `on_progress` hears when another run has to end first.
     ///
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
-    pub fn begin(root: &'a Root) -> Result<Self, Error> {
-        Self::begin_told(root, &mut |_| {})
-    }
-
-    /// The same; `told` hears when another run has to end first.
-    ///
-    /// # Errors
-    /// As [`Work::begin`].
-    pub fn begin_told(root: &'a Root, told: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
+    pub fn begin(root: &'a Root, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
-        let lock = store.lock(told)?;
+        let lock = store.lock(on_progress)?;
         let mut receipt = store.receipt()?;
         let killed_at = receipt.writing.take();
         if let Some(path) = &killed_at {
@@ -66,7 +58,7 @@ impl<'a> Work<'a> {
 
     /// The same with somebody who installs packages.
     #[must_use]
-    pub fn by(mut self, hands: Option<Hands>) -> Self {
+    pub fn by(mut self, hands: Option<PackageManager>) -> Self {
         self.journal.hands = hands;
         self
     }
@@ -122,15 +114,15 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// When the receipt cannot be kept: nothing is changed that could not be taken back.
-    pub fn carry_out(
+    pub fn execute(
         &mut self,
         plan: &Plan,
         now: u64,
-        told: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Carried, Error> {
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Executed, Error> {
         let root = self.journal.root;
-        let mut carried = Carried::default();
-        let told_of = self.journal.settled.len();
+        let mut carried = Executed::default();
+        let ran_before = self.journal.settled.len();
         for path in &plan.gone {
             carried.failed.extend(self.let_go(plan, path));
         }
@@ -139,12 +131,12 @@ impl<'a> Work<'a> {
         }
         let mut stays = Stays::default();
         for change in &plan.changes {
-            told(Progress::Begins(change));
+            on_progress(Progress::Begins(change));
             let held = change.path.path().filter(|_| change.target.is_gone()).and_then(|it| stays.hold(it));
             let made = match held.or_else(|| unmet(root, plan, &carried, change)) {
                 Some(text) => Err(Failure::Change(text)),
                 None => {
-                    let hear = &mut |step| told(Progress::Comes(change, step));
+                    let hear = &mut |step| on_progress(Progress::Comes(change, step));
                     kinds::apply(&mut self.journal, change, now, hear)
                 }
             };
@@ -169,7 +161,7 @@ impl<'a> Work<'a> {
             self.journal.store.sweep(&self.journal.receipt);
             kinds::sweep(root, &self.journal.receipt);
         }
-        carried.effects.extend(self.journal.settled.iter().skip(told_of).cloned());
+        carried.effects.extend(self.journal.settled.iter().skip(ran_before).cloned());
         Ok(carried)
     }
 
@@ -264,7 +256,7 @@ impl<'a> Work<'a> {
 
 /// Why a change cannot be made yet; `None` where all that it needs is there: a file, or a package or module that came in
 /// this run or had not to be touched.
-fn unmet(root: &Root, plan: &Plan, carried: &Carried, change: &Change) -> Option<String> {
+fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Option<String> {
     let failed = || carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
     change.needs.iter().find_map(|needed| {
         if let Some(path) = needed.path() {

@@ -6,7 +6,7 @@ use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
 use reconcile::{
     Desired, Effect, Entry, Ours, Outcome, Plan, Receipt, Repairs, Resource, Restarts, Services, Settled,
-    Stage, State, Work,
+    Stage, State, Transaction,
 };
 
 const BOOT: &str = "proc/sys/kernel/random/boot_id";
@@ -20,13 +20,13 @@ fn wanted() -> Desired {
 
 fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
     let root = machine.root();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     let plan = work.plan(desired, None, false, NOW).unwrap();
-    work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let programs = Programs::in_folders("/nowhere");
     let (restarts, drain) = (Restarts::Now, Duration::ZERO);
     let services = Services { programs: Some(&programs), restarts, drain, waiter: None, proxy: None };
-    work.settle(&root, &services, |_| true).unwrap()
+    work.run_effects(&root, &services, |_| true, &mut |_| {}).unwrap()
 }
 
 fn booted(boot: &str) -> Machine {
@@ -103,7 +103,7 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
 
 fn forgive(machine: &Machine) {
     let root = machine.root();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
     assert!(work.owed().is_empty());
 }

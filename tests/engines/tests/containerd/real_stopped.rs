@@ -6,10 +6,10 @@ use std::path::Path;
 use engines::containerd::Containerd;
 use engines::engine::ALL;
 use engines::machine::ASKED;
-use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Work};
+use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Transaction};
 use rocworker::config::Config;
 use rocworker::engines::{Docker, InForce};
-use rocworker::worker::way_back::way_back;
+use rocworker::worker::undo_constraints::undo_constraints;
 use root::{Attributes, Root};
 
 /// Beneath the stage, which is this test's Root.
@@ -17,9 +17,9 @@ const WRAPPER: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
 /// Makes the changes of a plan.
 fn bring_about(root: &Root, desired: &Desired) -> Plan {
-    let mut work = Work::begin(root).unwrap();
+    let mut work = Transaction::begin(root, &mut |_| {}).unwrap();
     let plan = work.plan(desired, None, false, 0).unwrap();
-    let carried = work.carry_out(&plan, 0, &mut |_| {}).unwrap();
+    let carried = work.execute(&plan, 0, &mut |_| {}).unwrap();
     assert!(carried.failed.is_empty(), "{carried:?}");
     plan
 }
@@ -63,7 +63,7 @@ fn real_a_container_can_be_stopped_after_undo() {
 
         let config = Config::parse(Path::new("config.yaml"), "").unwrap();
         let undo = Desired {
-            way_back: way_back(&config, &InForce::default(), &Docker::default()),
+            undo_constraints: undo_constraints(&config, &InForce::default(), &Docker::default()),
             ..Desired::default()
         };
         let plan = bring_about(&root, &undo);

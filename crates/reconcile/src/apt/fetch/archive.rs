@@ -11,7 +11,7 @@ use nix::unistd::{User, fchown, getegid, geteuid};
 use root::{Attributes, Root};
 
 use super::{SANDBOX, local};
-use crate::apt::{Hands, Step};
+use crate::apt::{PackageManager, Step};
 
 /// Where archives are while they are needed. Whoever has the receipt's lock is the only one in it.
 pub(crate) const FOLDER: &str = "/var/cache/rocworker";
@@ -29,7 +29,7 @@ pub(crate) const RESERVE: u64 = 256 << 20;
 /// Between two looks at how much has come.
 const GLANCE: Duration = Duration::from_secs(1);
 
-impl Hands {
+impl PackageManager {
     /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
     ///
     /// # Errors

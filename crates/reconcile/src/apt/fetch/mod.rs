@@ -14,7 +14,7 @@ use root::Root;
 
 pub(crate) use archive::{FOLDER, RESERVE, sweep};
 
-use crate::apt::{Hands, Step};
+use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
 
 /// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
@@ -77,7 +77,7 @@ impl Check {
     }
 }
 
-impl Hands {
+impl PackageManager {
     /// What is at `url`, once it was checked, as it is to be written to `path`.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use root::{Attributes, Kind, Root};
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
 use crate::apt::fetch::{RESERVE, sweep};
-use crate::apt::{Hands, Step};
+use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
 use crate::model::{Change, Entry, Found, Ours, State, Target, Unpacked, Verb};
 use crate::receipt::{Failure, Journal};
@@ -91,7 +91,7 @@ pub(super) fn apply(
 
 fn unpack(
     root: &Root,
-    hands: &Hands,
+    hands: &PackageManager,
     path: &Path,
     wanted: &Unpacked,
     hear: &mut dyn FnMut(Step),

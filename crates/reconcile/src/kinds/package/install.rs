@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::apt::dpkg::{Database, Status};
-use crate::apt::{self, Hands, Simulated, Step};
+use crate::apt::{self, PackageManager, Simulated, Step};
 use crate::error::Error;
 use crate::model::{Came, Change, Effect, Ours, Outcome, Settled, State};
 use crate::receipt::{Failure, Journal};
@@ -11,7 +11,7 @@ use crate::receipt::{Failure, Journal};
 /// A change of packages at work.
 pub(super) struct Job<'j, 'r> {
     pub(super) journal: &'j mut Journal<'r>,
-    pub(super) hands: Hands,
+    pub(super) hands: PackageManager,
     pub(super) change: &'j Change,
     /// Of the package that the change is about.
     pub(super) name: &'j str,

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Folder, is_telling};
 use crate::apt::dpkg::Status;
-use crate::apt::{Hands, Installer};
+use crate::apt::{Installer, PackageManager};
 use crate::model::{Change, State};
 
 /// An installer's own package, for apt to simulate.
@@ -23,7 +23,7 @@ pub(super) fn is_there(change: &Change) -> bool {
 }
 
 /// The package's file, fetched as an apply would, into a folder of its own.
-pub(super) fn fetched(hands: &Hands, name: &str, installer: &Installer) -> Result<Fetched, String> {
+pub(super) fn fetched(hands: &PackageManager, name: &str, installer: &Installer) -> Result<Fetched, String> {
     // Open to all: apt fetches and reads packages as a user of its own.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     let dir = tempfile::Builder::new().prefix("rocworker-apt-").permissions(open).tempdir();
@@ -45,7 +45,11 @@ pub(super) fn untold(name: &str, installer: &Installer) -> String {
 
 impl Folder {
     /// apt's own lines of what a program would do that is there. What it has apt read goes into this folder.
-    pub(super) fn simulated(&self, hands: &Hands, installer: &Installer) -> Result<Vec<String>, String> {
+    pub(super) fn simulated(
+        &self,
+        hands: &PackageManager,
+        installer: &Installer,
+    ) -> Result<Vec<String>, String> {
         let mut text = hands.configuration(true);
         for (key, value) in self.options().iter().filter_map(|option| option.split_once('=')) {
             text.push_str(&format!("{key} \"{value}\";\n"));

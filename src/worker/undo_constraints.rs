@@ -1,7 +1,7 @@
 //! What taking engines' configuration back has to heed, by how the engines are configured now: settings that name our
 //! runtime, and whether an engine may begin anew.
 
-use reconcile::{Desired, Effect, Named, Running, WayBack};
+use reconcile::{Desired, Effect, Named, Running, UndoConstraints};
 
 use super::concern::Concern;
 use super::{containerd, docker};
@@ -32,15 +32,18 @@ pub(crate) fn running() -> Vec<Running> {
 /// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
 /// more.
 #[must_use]
-pub fn way_back(config: &Config, in_force: &InForce, docker: &Docker) -> WayBack {
-    let mut way_back =
-        WayBack { namers: in_force.all.clone(), unread: in_force.unread.clone(), ..WayBack::default() };
-    way_back.running.insert(name(Concern::Wrapper), running());
-    way_back.files.insert(name(Concern::Containerd), in_force.containerd.clone());
-    way_back.files.insert(name(Concern::Docker), in_force.docker.clone());
+pub fn undo_constraints(config: &Config, in_force: &InForce, docker: &Docker) -> UndoConstraints {
+    let mut undo_constraints = UndoConstraints {
+        namers: in_force.all.clone(),
+        unread: in_force.unread.clone(),
+        ..UndoConstraints::default()
+    };
+    undo_constraints.running.insert(name(Concern::Wrapper), running());
+    undo_constraints.files.insert(name(Concern::Containerd), in_force.containerd.clone());
+    undo_constraints.files.insert(name(Concern::Docker), in_force.docker.clone());
     if let Some(docker) = &docker.installed {
         let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
-        way_back.named.extend(default.map(|runtime| Named {
+        undo_constraints.named.extend(default.map(|runtime| Named {
             concern: name(Concern::Docker),
             value: runtime.to_owned(),
             why: format!(
@@ -50,15 +53,15 @@ pub fn way_back(config: &Config, in_force: &InForce, docker: &Docker) -> WayBack
         }));
         let file = docker.config.display();
         let remedy = format!("set \"default-runtime\": \"runc\" in {file}, then systemctl reload docker");
-        way_back.named.extend(of_running(in_force, config, &remedy));
+        undo_constraints.named.extend(of_running(in_force, config, &remedy));
         let remedy = format!("{remedy} (it keeps a default that is only taken out)");
-        way_back.remedies.insert(name(Concern::Docker), remedy);
+        undo_constraints.remedies.insert(name(Concern::Docker), remedy);
         if docker.ends_with.iter().any(|unit| unit == UNIT) {
-            way_back.starts.insert(UNIT.to_owned(), docker::start_with(config, docker, UNIT));
+            undo_constraints.starts.insert(UNIT.to_owned(), docker::start_with(config, docker, UNIT));
         }
-        way_back.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
+        undo_constraints.starts.insert(docker::UNIT.to_owned(), docker::start_now(config, docker));
     }
-    way_back
+    undo_constraints
 }
 
 /// What the dockerd that runs would name: its default runtime, and the program of that.
@@ -102,7 +105,7 @@ fn name(concern: Concern) -> String {
 }
 
 /// containerd's part, where docker ends with containerd: then its restart is docker's.
-pub(super) fn with_docker(mut part: Desired, now: &WayBack) -> Desired {
+pub(super) fn with_docker(mut part: Desired, now: &UndoConstraints) -> Desired {
     for action in &mut part.actions {
         action.effects = now.effects(&action.effects);
     }
