@@ -18,17 +18,8 @@ use crate::apt::{Step, dpkg};
 use crate::model::{Action, Change, Entry, Found, Kind, Ours, Resource, State, Target};
 use crate::receipt::{Failure, Journal, Receipt};
 
-/// Why it cannot be told what is there.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unseen {
-    #[error(transparent)]
-    Root(#[from] root::Error),
-    #[error(transparent)]
-    Dpkg(#[from] dpkg::Error),
-}
-
 /// What is there. Of a path, a link at its end is not followed.
-pub(crate) fn observe(seen: &Observed<'_>, resource: &Resource) -> Result<Found, Unseen> {
+pub(crate) fn observe(seen: &Observed<'_>, resource: &Resource) -> Result<Found, dpkg::Error> {
     Ok(match resource {
         Resource::Path(path) => file::observe(seen.root, path)?,
         Resource::Package(name) => Found::Else(package::observe(seen.database()?, name)?),

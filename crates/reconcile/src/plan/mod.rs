@@ -13,8 +13,9 @@ pub use rehearsal::Rehearsal;
 pub use stays::naming;
 pub(crate) use stays::{Stays, read};
 
+use crate::apt::dpkg;
 use crate::error::Error;
-use crate::kinds::{self, Observed, Planned, Unchanged, Unseen};
+use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
     Action, Change, Desired, Doing, Entry, Finding, Kind, Ours, Resource, Stage, State, Target,
 };
@@ -127,7 +128,7 @@ impl Plan {
                     stays.unless_named(root, path, &found, planned)
                 }
                 // What stands in the way of it is nobody's of ours, and nothing says that it will go.
-                Err(error @ Unseen::Root(root::Error::Folder { .. })) if force => {
+                Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
                     if let Some(path) = path.path() {
                         stays.add(path, read(root, path));
                     }

@@ -1,8 +1,6 @@
 //! What apt would do, by its own simulation, before anything of the plan is written: what the repositories of the plan
 //! offer is read into a folder that goes again.
 
-mod by_installer;
-
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
@@ -10,8 +8,9 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Plan;
-use crate::apt::{PackageManager, SIMULATED, lists, wanted as exactly};
-use crate::model::{Change, Doing, Effect, Resource, Target};
+use crate::apt::dpkg::Status;
+use crate::apt::{Installer, PackageManager, SIMULATED, lists, wanted as exactly};
+use crate::model::{Change, Doing, Effect, Resource, State, Target};
 
 const KEYRINGS: &str = "/etc/apt/keyrings";
 const SOURCES: &str = "/etc/apt/sources.list.d";
@@ -47,10 +46,10 @@ impl Plan {
             };
             match doing {
                 Doing::Install { version } => wanted.push(exactly(name, version.as_deref())),
-                Doing::InstallBy(installer) if by_installer::is_there(change) => installers.push(installer),
+                Doing::InstallBy(installer) if is_there(change) => installers.push(installer),
                 Doing::InstallBy(installer) => {
-                    rehearsal.problems.push(by_installer::untold(name, installer));
-                    match by_installer::fetched(hands, name, installer) {
+                    rehearsal.problems.push(untold(name, installer));
+                    match fetched(hands, name, installer) {
                         Ok(file) => {
                             wanted.push(file.path.clone());
                             files.push(file);
@@ -104,6 +103,39 @@ impl Plan {
         let said = hands.apt_get(&[&options[..], &SIMULATED, &["install"], &names].concat(), &mut |_| {})?;
         Ok(said.lines().filter(is_telling).map(str::to_owned).collect())
     }
+}
+
+/// An installer's own package, for apt to simulate.
+struct Fetched {
+    /// In a folder that goes with this value.
+    path: String,
+    _dir: TempDir,
+}
+
+/// Whether the program is there, and can tell what it would have apt do.
+fn is_there(change: &Change) -> bool {
+    matches!(change.from, State::Package { status: Status::Installed, .. })
+}
+
+/// The package's file, fetched as an apply would, into a folder of its own.
+fn fetched(hands: &PackageManager, name: &str, installer: &Installer) -> Result<Fetched, String> {
+    // Open to all: apt fetches and reads packages as a user of its own.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let dir = tempfile::Builder::new().prefix("rocworker-apt-").permissions(open).tempdir();
+    let dir = dir.map_err(|error| format!("no folder can be made for {}: {error}", installer.url))?;
+    let root = Root::open(dir.path()).map_err(|error| error.to_string())?;
+    let path = installer.fetch(&root, hands, name, &mut |_| {})?;
+    Ok(Fetched { path: path.display().to_string(), _dir: dir })
+}
+
+/// What apt cannot simulate of it: its program says to apt what to install, and that does not run from a file.
+fn untold(name: &str, installer: &Installer) -> String {
+    format!(
+        "what {} installs is not simulated: the program and the repositories that it takes packages from come with {name}, \
+         which is not there yet; apply simulates it once they are there, and ends before it runs where it would replace or \
+         remove anything",
+        installer.argv.join(" ")
+    )
 }
 
 /// Whether a line of a simulation tells what would be done.
@@ -196,5 +228,19 @@ impl Folder {
             // The folder is closed to the user as whom apt fetches.
             "APT::Sandbox::User=root".to_owned(),
         ]
+    }
+
+    /// apt's own lines of what a program would do that is there. What it has apt read goes into this folder.
+    fn simulated(&self, hands: &PackageManager, installer: &Installer) -> Result<Vec<String>, String> {
+        let mut text = hands.configuration(true);
+        for (key, value) in self.options().iter().filter_map(|option| option.split_once('=')) {
+            text.push_str(&format!("{key} \"{value}\";\n"));
+        }
+        let path = self.path(Path::new("/apt.conf"));
+        let written =
+            Root::open(Path::new("/")).and_then(|root| root.write(&path, text.as_bytes(), READABLE));
+        written.map_err(|error| error.to_string())?;
+        let said = hands.program(&installer.argv, &path.display().to_string(), &mut |_| {})?;
+        Ok(said.lines().filter(is_telling).map(str::to_owned).collect())
     }
 }

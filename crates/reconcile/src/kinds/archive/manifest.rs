@@ -71,7 +71,7 @@ impl Manifest {
     /// When something of it cannot be looked at, or is neither a file nor a folder nor a link.
     pub(crate) fn of(root: &Root, folder: &Path) -> Result<Self, root::Error> {
         let mut entries = BTreeMap::new();
-        walk(root, folder, &mut |path, mark| {
+        walk(root, folder, Path::new(""), &mut |path, mark| {
             entries.insert(path.to_owned(), mark);
         })?;
         Ok(Self { schema_version: VERSION, entries })
@@ -109,7 +109,7 @@ impl Manifest {
     /// As [`Manifest::of`].
     pub(crate) fn strangers(&self, root: &Root, folder: &Path) -> Result<Vec<PathBuf>, root::Error> {
         let mut strangers: Vec<PathBuf> = Vec::new();
-        walk(root, folder, &mut |path, mark| {
+        walk(root, folder, Path::new(""), &mut |path, mark| {
             let is_known = self.entries.get(path) == Some(&mark) || is_compiled(path);
             // A folder of somebody's stands for what is in it.
             if !is_known && !strangers.last().is_some_and(|last| path.starts_with(last)) {
@@ -124,12 +124,8 @@ fn is_compiled(path: &Path) -> bool {
     path.iter().any(|part| part == "__pycache__") || path.extension().is_some_and(|it| it == "pyc")
 }
 
-/// Each path of a folder; what is in a folder comes behind it.
-fn walk(root: &Root, top: &Path, tell: &mut dyn FnMut(&Path, Mark)) -> Result<(), root::Error> {
-    walk_in(root, top, Path::new(""), tell)
-}
-
-fn walk_in(
+/// Each path of a folder beneath `top`, named from there; what is in a folder comes behind it.
+fn walk(
     root: &Root,
     top: &Path,
     folder: &Path,
@@ -150,7 +146,7 @@ fn walk_in(
         let is_folder = mark == Mark::Folder;
         tell(&path, mark);
         if is_folder {
-            walk_in(root, top, &path, tell)?;
+            walk(root, top, &path, tell)?;
         }
     }
     Ok(())
