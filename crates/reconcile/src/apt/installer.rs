@@ -33,12 +33,12 @@ impl Installer {
     pub(crate) fn fetch(
         &self,
         root: &Root,
-        hands: &PackageManager,
+        manager: &PackageManager,
         name: &str,
         hear: &mut dyn FnMut(Step),
     ) -> Result<PathBuf, String> {
         let url = &self.url;
-        let file = hands.fetch_archive(root, url, hear)?;
+        let file = manager.fetch_archive(root, url, hear)?;
         let mut bytes = Vec::new();
         let read = file.take(LIMIT + 1).read_to_end(&mut bytes);
         read.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
@@ -57,7 +57,7 @@ impl Installer {
         root.write(&path, &bytes, how).map_err(|error| error.to_string())?;
         let path = root.shown(path);
         let shown = path.display().to_string();
-        let says = hands.ask(&["dpkg-deb", "--field", &shown, "Package"]).map_err(refused)?;
+        let says = manager.run(&["dpkg-deb", "--field", &shown, "Package"], &mut |_| {}).map_err(refused)?;
         if says.trim() != name {
             return Err(refused(format!("it is the package {}, and {name} was expected", says.trim())));
         }

@@ -10,9 +10,6 @@ const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRem
 /// Beside these for a run that only tells what it would do.
 const SIMULATION: &str = "APT::Get::Simulate \"true\";\nDir::Log::Planner \"/dev/null\";\n";
 
-/// How long the program may take.
-const PATIENCE: std::time::Duration = super::PATIENCE;
-
 impl PackageManager {
     /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
@@ -39,15 +36,10 @@ impl PackageManager {
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
         let programs = self.programs.with_environment(&[("APT_CONFIG", configuration)]);
-        let hands = Self { programs, ..self.clone() };
+        let manager = Self { programs, ..self.clone() };
         // It ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
         let start = ["setpriv", "--pdeathsig", "KILL"];
         let argv: Vec<&str> = start.into_iter().chain(argv.iter().map(String::as_str)).collect();
-        hands.run_for(&argv, PATIENCE, hear)
-    }
-
-    /// What a program answers.
-    pub(crate) fn ask(&self, argv: &[&str]) -> Result<String, String> {
-        self.run(argv, &mut |_| {})
+        manager.run(&argv, hear)
     }
 }

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// go. What was done, or why not, in a sentence.
 pub(crate) fn update(
     root: &Root,
-    hands: &PackageManager,
+    manager: &PackageManager,
     source: &Path,
     uri: &str,
     suite: &str,
@@ -31,7 +31,7 @@ pub(crate) fn update(
             Err(error) => Err(format!("what apt had fetched of {uri} stays: {error}")),
         };
     }
-    match fetch(hands, source) {
+    match fetch(manager, source) {
         Ok(()) => Ok(format!("apt has read what {shown} offers")),
         Err(error) => Err(format!(
             "what {shown} offers could not be read: {error}; {}, then apply again",
@@ -49,10 +49,10 @@ fn remedy(error: &str, uri: &str) -> String {
     format!("see that {uri} can be reached and that its key is the right one")
 }
 
-fn fetch(hands: &PackageManager, source: &Path) -> Result<(), String> {
-    let until = Instant::now() + hands.lock;
+fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
+    let until = Instant::now() + manager.lock;
     loop {
-        let Err(error) = hands.update(source, &[]) else { return Ok(()) };
+        let Err(error) = manager.update(source, &[]) else { return Ok(()) };
         // apt itself waits for dpkg's lock only.
         if !error.contains("/lists/lock") || Instant::now() >= until {
             return Err(error);

@@ -47,8 +47,8 @@ impl Services<'_> {
         let booted = is_booted(root);
         match &owed.effect {
             Effect::AptUpdate { source, uri, suite } => {
-                let hands = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
-                done(apt::update(root, &hands, source, uri, suite)?)
+                let manager = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                done(apt::update(root, &manager, source, uri, suite)?)
             }
             Effect::Reboot { reason } => reboot::reboot(root, reason, owed),
             Effect::Udev { devices } if root.exists("/run/udev/control") => {

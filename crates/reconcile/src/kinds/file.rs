@@ -122,10 +122,10 @@ pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Res
 
 /// The change with its bytes.
 fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
-    let hands = journal.hands("files are fetched")?;
+    let manager = journal.manager("files are fetched")?;
     let (mut change, path) = (change.clone(), path_of(change)?);
     let Target::Fetched { url, check, attributes } = &change.target else { return Ok(change) };
-    let (bytes, attributes) = (hands.fetch(url, check, path)?, *attributes);
+    let (bytes, attributes) = (manager.fetch(url, check, path)?, *attributes);
     change.to = State::of_file(&bytes, attributes);
     change.target = Target::File { bytes, attributes };
     // In the place of what nobody knew yet.

@@ -101,7 +101,7 @@ pub(super) fn load(journal: &mut Journal<'_>, change: &Change, now: u64) -> Resu
     let (root, Resource::Module(name)) = (journal.root, &change.path) else {
         return Err(format!("{} is no module", change.path).into());
     };
-    let programs = journal.hands("modules are loaded")?.programs().clone();
+    let programs = journal.manager("modules are loaded")?.programs().clone();
     let names = would_load(&programs, name)
         .map_err(|error| format!("{error}; see that it is built for the kernel that runs"))?;
     let mut came: Vec<String> = names.into_iter().filter(|it| !is_loaded(root, it)).collect();
@@ -159,7 +159,7 @@ pub(super) fn unload(
     names: &[String],
     now: u64,
 ) -> Result<(), Failure> {
-    let programs = journal.hands("modules are unloaded")?.programs().clone();
+    let programs = journal.manager("modules are unloaded")?.programs().clone();
     let until_now = journal.receipt.clone();
     journal.begin(change, now)?;
     for (at, name) in names.iter().enumerate() {

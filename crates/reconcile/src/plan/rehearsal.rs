@@ -35,7 +35,7 @@ impl Plan {
     /// What apt would do for the packages of this plan, all of them at once. Changes nothing: repositories are asked,
     /// and what they answer is forgotten. `None`: no package is to come or go.
     #[must_use]
-    pub fn rehearse(&self, root: &Root, hands: &PackageManager) -> Option<Rehearsal> {
+    pub fn rehearse(&self, root: &Root, manager: &PackageManager) -> Option<Rehearsal> {
         let mut wanted = Vec::new();
         let mut goes = Vec::new();
         let (mut files, mut installers) = (Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ impl Plan {
                 Doing::InstallBy(installer) if is_there(change) => installers.push(installer),
                 Doing::InstallBy(installer) => {
                     rehearsal.problems.push(untold(name, installer));
-                    match fetched(hands, name, installer) {
+                    match fetched(manager, name, installer) {
                         Ok(file) => {
                             wanted.push(file.path.clone());
                             files.push(file);
@@ -72,9 +72,9 @@ impl Plan {
             }
         };
         let ours = (!packages.is_empty())
-            .then(|| self.rehearsed(&folder, hands, &packages, &mut rehearsal.problems));
+            .then(|| self.rehearsed(&folder, manager, &packages, &mut rehearsal.problems));
         let programs: Vec<_> =
-            installers.iter().map(|installer| folder.simulated(hands, installer)).collect();
+            installers.iter().map(|installer| folder.simulated(manager, installer)).collect();
         for lines in ours.into_iter().chain(programs) {
             match lines {
                 Ok(lines) => rehearsal.lines.extend(lines),
@@ -87,20 +87,21 @@ impl Plan {
     fn rehearsed(
         &self,
         folder: &Folder,
-        hands: &PackageManager,
+        manager: &PackageManager,
         packages: &[String],
         problems: &mut Vec<String>,
     ) -> Result<Vec<String>, String> {
-        folder.fetch(hands, &self.changes, problems);
+        folder.fetch(manager, &self.changes, problems);
         let options = folder.options();
         let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
         for (source, effect) in new_sources(&self.changes) {
-            if let Err(error) = hands.update(&folder.path(source), &options) {
+            if let Err(error) = manager.update(&folder.path(source), &options) {
                 problems.push(format!("{effect}: {error}"));
             }
         }
         let names: Vec<&str> = packages.iter().map(String::as_str).collect();
-        let said = hands.apt_get(&[&options[..], &SIMULATED, &["install"], &names].concat(), &mut |_| {})?;
+        let said =
+            manager.apt_get(&[&options[..], &SIMULATED, &["install"], &names].concat(), &mut |_| {})?;
         Ok(said.lines().filter(is_telling).map(str::to_owned).collect())
     }
 }
@@ -118,13 +119,13 @@ fn is_there(change: &Change) -> bool {
 }
 
 /// The package's file, fetched as an apply would, into a folder of its own.
-fn fetched(hands: &PackageManager, name: &str, installer: &Installer) -> Result<Fetched, String> {
+fn fetched(manager: &PackageManager, name: &str, installer: &Installer) -> Result<Fetched, String> {
     // Open to all: apt fetches and reads packages as a user of its own.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     let dir = tempfile::Builder::new().prefix("rocworker-apt-").permissions(open).tempdir();
     let dir = dir.map_err(|error| format!("no folder can be made for {}: {error}", installer.url))?;
     let root = Root::open(dir.path()).map_err(|error| error.to_string())?;
-    let path = installer.fetch(&root, hands, name, &mut |_| {})?;
+    let path = installer.fetch(&root, manager, name, &mut |_| {})?;
     Ok(Fetched { path: path.display().to_string(), _dir: dir })
 }
 
@@ -192,10 +193,10 @@ impl Folder {
     }
 
     /// The keys that the plan would fetch: without them no repository is believed.
-    fn fetch(&self, hands: &PackageManager, changes: &[Change], problems: &mut Vec<String>) {
+    fn fetch(&self, manager: &PackageManager, changes: &[Change], problems: &mut Vec<String>) {
         for (path, change) in beneath("/etc/apt", changes) {
             let Target::Fetched { url, check, .. } = &change.target else { continue };
-            let fetched = hands.fetch(url, check, path).and_then(|bytes| {
+            let fetched = manager.fetch(url, check, path).and_then(|bytes| {
                 let root = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
                 root.write(self.path(path), &bytes, READABLE).map_err(|error| error.to_string())
             });
@@ -231,8 +232,8 @@ impl Folder {
     }
 
     /// apt's own lines of what a program would do that is there. What it has apt read goes into this folder.
-    fn simulated(&self, hands: &PackageManager, installer: &Installer) -> Result<Vec<String>, String> {
-        let mut text = hands.configuration(true);
+    fn simulated(&self, manager: &PackageManager, installer: &Installer) -> Result<Vec<String>, String> {
+        let mut text = manager.configuration(true);
         for (key, value) in self.options().iter().filter_map(|option| option.split_once('=')) {
             text.push_str(&format!("{key} \"{value}\";\n"));
         }
@@ -240,7 +241,7 @@ impl Folder {
         let written =
             Root::open(Path::new("/")).and_then(|root| root.write(&path, text.as_bytes(), READABLE));
         written.map_err(|error| error.to_string())?;
-        let said = hands.program(&installer.argv, &path.display().to_string(), &mut |_| {})?;
+        let said = manager.program(&installer.argv, &path.display().to_string(), &mut |_| {})?;
         Ok(said.lines().filter(is_telling).map(str::to_owned).collect())
     }
 }

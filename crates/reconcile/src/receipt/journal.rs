@@ -8,7 +8,7 @@ use super::history::{self, Changed, Event};
 use super::{Receipt, Replacing, Store, place};
 use crate::apt::{PackageManager, dpkg};
 use crate::error::Error;
-use crate::model::{Change, Effect, Entry, Outcome, Resource, Settled, State, Verb};
+use crate::model::{Change, Effect, Entry, Resource, Settled, State, Verb};
 
 #[derive(Debug)]
 pub(crate) struct Journal<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Journal<'a> {
     /// Whether the receipt on disk lacks something of this one.
     pub(crate) unsaved: bool,
     /// Who installs packages; `None`: nobody may.
-    pub(crate) hands: Option<PackageManager>,
+    pub(crate) manager: Option<PackageManager>,
     /// What was necessary before a change of this run could be made, and what came of it.
     pub(crate) settled: Vec<Settled>,
     /// What this run has changed until now.
@@ -83,12 +83,12 @@ impl From<root::Error> for Failure {
 impl<'a> Journal<'a> {
     pub(crate) fn new(root: &'a Root, store: Store<'a>, receipt: Receipt) -> Self {
         let (settled, made) = (Vec::new(), Vec::new());
-        Self { root, store, receipt, unsaved: false, hands: None, settled, made, run: None }
+        Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
     }
 
     /// Who installs packages, and runs programs. `what`: what nobody may do beneath another Root than `/`.
-    pub(crate) fn hands(&self, what: &str) -> Result<PackageManager, String> {
-        self.hands.clone().ok_or_else(|| format!("{what} on the running machine only"))
+    pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
+        self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
 
     pub(crate) fn receipt_mut(&mut self) -> &mut Receipt {
@@ -145,12 +145,6 @@ impl<'a> Journal<'a> {
         let folders = std::mem::take(&mut self.receipt.folders);
         self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
         self.unsaved = true;
-    }
-
-    /// What was tried in this run and failed: it is not tried again at its end.
-    pub(crate) fn failed(&self) -> Vec<Effect> {
-        let failed = self.settled.iter().filter(|it| it.outcome == Outcome::Failed);
-        failed.map(|it| it.effect.clone()).collect()
     }
 
     /// Has the history told of this run: kept in the receipt while it is at work, so that one that is killed is told of

@@ -176,11 +176,8 @@ impl Receipt {
     }
 
     pub(crate) fn add_folders(&mut self, folders: Vec<PathBuf>) {
-        for folder in folders {
-            if !self.folders.contains(&folder) {
-                self.folders.push(folder);
-            }
-        }
+        let new: Vec<_> = folders.into_iter().filter(|folder| !self.folders.contains(folder)).collect();
+        self.folders.extend(new);
     }
 
     /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since

@@ -58,8 +58,8 @@ impl<'a> Transaction<'a> {
 
     /// The same with somebody who installs packages.
     #[must_use]
-    pub fn by(mut self, hands: Option<PackageManager>) -> Self {
-        self.journal.hands = hands;
+    pub fn by(mut self, manager: Option<PackageManager>) -> Self {
+        self.journal.manager = manager;
         self
     }
 

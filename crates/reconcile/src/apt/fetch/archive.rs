@@ -56,7 +56,7 @@ impl PackageManager {
             let (tell, ended) = channel();
             let coming = root.shown(COMING);
             let fetching = scope.spawn(move || {
-                let fetched = self.download(url, &coming, most, PATIENCE, &mut |_| {});
+                let fetched = self.download(url, &coming, most, PATIENCE);
                 // It is waited for below.
                 tell.send(()).ok();
                 fetched

@@ -14,7 +14,7 @@ use root::Root;
 
 pub(crate) use archive::{FOLDER, RESERVE, sweep};
 
-use crate::apt::{PackageManager, Step};
+use crate::apt::PackageManager;
 use crate::digest::Digest;
 
 /// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
@@ -92,7 +92,7 @@ impl PackageManager {
         let folder = scratch()?;
         let file = folder.path().join("fetched");
         let most = LIMIT as u64;
-        self.download(url, &file, most, PATIENCE, &mut |_| {}).map_err(|error| {
+        self.download(url, &file, most, PATIENCE).map_err(|error| {
             format!("{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
                      {} yourself", path.display())
         })?;
@@ -110,29 +110,15 @@ impl PackageManager {
         file: &Path,
         most: u64,
         patience: Duration,
-        hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
         let target = file.display().to_string();
         let size = format!("--fsize={most}");
-        let argv = [
-            // It ends with whoever waits for it: what comes for nobody would fill the disk.
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "prlimit",
-            &size,
-            HELPER,
-            "-o",
-            "Acquire::http::Timeout=30",
-            "-o",
-            "Acquire::https::Timeout=30",
-            "-o",
-            "Acquire::Retries=1",
-            "download-file",
-            url,
-            &target,
-        ];
-        self.run_for(&argv, patience, hear).map(drop).map_err(|error| {
+        // It ends with whoever waits for it: what comes for nobody would fill the disk.
+        let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
+        let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
+        let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];
+        let argv = [&start[..], &timeouts, &what].concat();
+        self.run_for(&argv, patience, &mut |_| {}).map(drop).map_err(|error| {
             // The kernel ends who writes more (setrlimit(2)), of which apt says only that it has died.
             let is_more = size_of(file).is_some_and(|size| size >= most);
             if is_more {

@@ -81,9 +81,9 @@ pub(super) fn apply(
     now: u64,
     hear: &mut dyn FnMut(Step),
 ) -> Result<(), Failure> {
-    let hands = journal.hands("archives are fetched and unpacked")?;
+    let manager = journal.manager("archives are fetched and unpacked")?;
     file::write(journal, change, now, |root, path| {
-        let unpacked = unpack(root, &hands, path, wanted, hear);
+        let unpacked = unpack(root, &manager, path, wanted, hear);
         sweep_of(root, path);
         Ok(unpacked?)
     })
@@ -91,14 +91,14 @@ pub(super) fn apply(
 
 fn unpack(
     root: &Root,
-    hands: &PackageManager,
+    manager: &PackageManager,
     path: &Path,
     wanted: &Unpacked,
     hear: &mut dyn FnMut(Step),
 ) -> Result<(), String> {
     let Unpacked { url, sha256, holds } = wanted;
-    let file = hands.fetch_archive(root, url, hear)?;
-    let archive = Archive { file: &file, programs: hands.programs() };
+    let file = manager.fetch_archive(root, url, hear)?;
+    let archive = Archive { file: &file, programs: manager.programs() };
     let refused = |problem: String| format!("what came from {url} is not used: {problem}");
     let found = archive.digest(hear).map_err(|fault| refused(fault.to_string()))?;
     if found != *sha256 {

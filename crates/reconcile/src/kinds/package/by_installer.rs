@@ -32,11 +32,11 @@ impl Job<'_, '_> {
         let (root, name) = (self.journal.root, self.name);
         self.begin(Vec::new())?;
         if !is_right(before, name, None) {
-            let file = installer.fetch(root, &self.hands, name, self.hear)?.display().to_string();
+            let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
             let anew = before.is_half_installed(name);
-            let simulated = self.hands.simulate_install(&file, None, anew)?;
+            let simulated = self.manager.simulate_install(&file, None, anew)?;
             self.expect(before, &simulated)?;
-            let ran = self.hands.install(&file, None, anew, self.hear);
+            let ran = self.manager.install(&file, None, anew, self.hear);
             self.note(before)?;
             ran?;
         }
@@ -52,11 +52,11 @@ impl Job<'_, '_> {
         }
         self.journal.save()?;
         let middle = Database::read(root)?;
-        let simulation = installer.configure(root, &self.hands.configuration(true), "simulated.conf")?;
-        let simulated = self.hands.simulate_program(&installer.argv, &simulation)?;
+        let simulation = installer.configure(root, &self.manager.configuration(true), "simulated.conf")?;
+        let simulated = self.manager.simulate_program(&installer.argv, &simulation)?;
         self.expect(&middle, &simulated)?;
-        let configuration = installer.configure(root, &self.hands.configuration(false), "apt.conf")?;
-        let ran = self.hands.program(&installer.argv, &configuration, self.hear);
+        let configuration = installer.configure(root, &self.manager.configuration(false), "apt.conf")?;
+        let ran = self.manager.program(&installer.argv, &configuration, self.hear);
         self.note(&middle)?;
         self.note_asked();
         Ok(ran.map(drop)?)

@@ -11,7 +11,7 @@ use crate::receipt::{Failure, Journal};
 /// A change of packages at work.
 pub(super) struct Job<'j, 'r> {
     pub(super) journal: &'j mut Journal<'r>,
-    pub(super) hands: PackageManager,
+    pub(super) manager: PackageManager,
     pub(super) change: &'j Change,
     /// Of the package that the change is about.
     pub(super) name: &'j str,
@@ -31,7 +31,7 @@ impl Job<'_, '_> {
                 unread = Some(failed.text.clone());
                 continue;
             }
-            let (outcome, text) = match apt::update(self.journal.root, &self.hands, source, uri, suite) {
+            let (outcome, text) = match apt::update(self.journal.root, &self.manager, source, uri, suite) {
                 Ok(text) => {
                     self.journal.receipt_mut().pending.retain(|it| it.effect != pending.effect);
                     self.journal.save()?;
@@ -59,13 +59,13 @@ impl Job<'_, '_> {
             return Ok(());
         }
         let anew = before.is_half_installed(name);
-        let simulated = self.hands.simulate_install(name, version, anew)?;
+        let simulated = self.manager.simulate_install(name, version, anew)?;
         if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours())) {
             return Err(text.into());
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
-        let ran = self.hands.install(name, version, anew, self.hear);
+        let ran = self.manager.install(name, version, anew, self.hear);
         let after = Database::read(self.journal.root)?;
         // Somebody may have changed what is to be had in between, so that other packages came than were simulated.
         let known = before.names();

@@ -139,11 +139,11 @@ pub(super) fn apply(
     let Resource::Package(name) = &change.path else {
         return Err(format!("{} is no package", change.path).into());
     };
-    let hands = journal.hands("packages come and go")?;
-    let mut job = Job { journal, hands, change, name, now, hear };
+    let manager = journal.manager("packages come and go")?;
+    let mut job = Job { journal, manager, change, name, now, hear };
     let was_begun = job.is_begun();
     // What it could not put right is told if what follows fails for it.
-    let half = job.hands.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
+    let half = job.manager.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
     // What was planned was planned before that, and before what this run has installed until now, which may need what
     // was to go.
     let again = job.revert_again()?;

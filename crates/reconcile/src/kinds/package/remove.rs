@@ -36,7 +36,7 @@ impl Job<'_, '_> {
             self.journal.end(self.change, self.now);
             return Ok(());
         }
-        let simulated = self.hands.simulate_remove(&names).and_then(|simulated| more(&simulated, &names));
+        let simulated = self.manager.simulate_remove(&names).and_then(|simulated| more(&simulated, &names));
         let (until_now, automatic) = (self.journal.receipt.clone(), self.automatic());
         self.hand_over(&database, &names);
         self.begin(Vec::new())?;
@@ -49,9 +49,9 @@ impl Job<'_, '_> {
         for (names, purge) in steps {
             // Where apt does nothing before something else is put right, or would do more, or not with a package that was
             // unpacked in part, dpkg does this, which takes no more than it is told.
-            ran = simulated.clone().and_then(|()| self.hands.remove(names, purge, self.hear));
+            ran = simulated.clone().and_then(|()| self.manager.remove(names, purge, self.hear));
             if ran.is_err() {
-                ran = self.hands.remove_by_dpkg(names, purge, self.hear).or(ran);
+                ran = self.manager.remove_by_dpkg(names, purge, self.hear).or(ran);
             }
             if ran.is_err() {
                 break;
