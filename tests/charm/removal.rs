@@ -49,10 +49,10 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
 
 #[test]
 fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
-    if !real::require(&["python3", "env"]) {
+    if !real::require(&["python3", "env", "strip"]) {
         return;
     }
-    let (laid, unit) = (worker(), Unit::new());
+    let (laid, unit) = (worker(), Unit::with_its_own_programs());
     // No package: the charm's copy of the program is the only one that can take back.
     fs::remove_file(laid.path("usr/bin/rocworker")).unwrap();
     fs::create_dir_all(laid.path("usr/local/bin")).unwrap();

@@ -28,7 +28,9 @@ fn with_worker(wrapper: &Path) -> Stage {
     program(&bin.join("concourse"), "7.14.3");
     program(&bin.join("containerd"), "containerd github.com/containerd/containerd/v2 v2.1.9 x");
     program(&stage.folder().join("stand-in/systemctl"), "");
+    // Copies of root's: the build may be an ordinary user's, whose programs are not believed.
     fs::copy(wrapper, stage.folder().join("runc-amd-wrapper")).unwrap();
+    fs::copy(ROCWORKER, stage.folder().join("rocworker")).unwrap();
     stage.put(
         "etc/systemd/system/concourse-worker.service",
         &format!(
@@ -51,8 +53,8 @@ fn checks(stage: &Stage, script: &str) -> Vec<(String, String)> {
     let said = stage.shell(&format!(
         "{private}\nPATH={folder}/stand-in:$PATH\n\
          install -D {folder}/runc-amd-wrapper /usr/local/lib/rocworker/runc-amd-wrapper\n\
-         apply() {{ {ROCWORKER} apply >&2 || [ $? = 1 ]; }}\n{script}\n\
-         {ROCWORKER} --output json doctor || [ $? = 3 ]"
+         apply() {{ {folder}/rocworker apply >&2 || [ $? = 1 ]; }}\n{script}\n\
+         {folder}/rocworker --output json doctor || [ $? = 3 ]"
     ));
     let answer: Value = serde_json::from_str(&stdout(&said)).unwrap();
     let checks = answer["checks"].as_array().unwrap().iter();

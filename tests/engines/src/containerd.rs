@@ -25,7 +25,7 @@ const READY: &str = "containerd successfully booted";
 /// What stands between containerd and a container.
 pub const SHIM: &str = "containerd-shim-runc-v2";
 /// A shim ends a little after its container was deleted.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How it is started, at first and again.
 #[derive(Clone, Debug)]
