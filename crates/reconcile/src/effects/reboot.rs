@@ -3,6 +3,7 @@
 use root::{Attributes, Root};
 
 use super::ran::{Ran, done, pending, skipped};
+use crate::error::if_there;
 use crate::model::Uptime;
 use crate::receipt::Pending;
 
@@ -30,11 +31,7 @@ pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
 
 /// Takes back what was told; what others have told stays.
 pub(crate) fn untell(root: &Root) -> Result<(), root::Error> {
-    let packages = match root.read_text(PACKAGES, LIMIT) {
-        Ok(packages) => packages,
-        Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => return Err(error),
-    };
+    let Some(packages) = if_there(root.read_text(PACKAGES, LIMIT))? else { return Ok(()) };
     let theirs: String = packages.split_inclusive('\n').filter(|line| line.trim() != OURS).collect();
     if theirs == packages {
         return Ok(());
@@ -54,11 +51,7 @@ fn tell(root: &Root) -> Result<(), root::Error> {
     if !root.exists(REQUIRED) {
         root.write(REQUIRED, TEXT.as_bytes(), how)?;
     }
-    let mut packages = match root.read_text(PACKAGES, LIMIT) {
-        Ok(packages) => packages,
-        Err(error) if error.is_not_found() => String::new(),
-        Err(error) => return Err(error),
-    };
+    let mut packages = if_there(root.read_text(PACKAGES, LIMIT))?.unwrap_or_default();
     if packages.lines().all(|line| line.trim() != OURS) {
         if !packages.is_empty() && !packages.ends_with('\n') {
             packages.push('\n');

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use root::{Attributes, Kind, Meta, New, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
+use crate::error::if_there;
 use crate::model::{Change, Content, Entry, Found, LIMIT, Ours, Repairs, State, Target, Verb, diff, owner};
 use crate::receipt::{Failure, Journal, Replacing};
 
@@ -12,18 +13,13 @@ use crate::receipt::{Failure, Journal, Replacing};
 pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     // Before the path itself: nothing is compared with what a planted link leads to.
     root.check_way(path)?;
-    let meta = match root.lstat(path) {
-        Ok(meta) => meta,
-        Err(error) if error.is_not_found() => return Ok(Found::Else(State::Absent)),
-        Err(error) => return Err(error),
-    };
+    let Some(meta) = if_there(root.lstat(path))? else { return Ok(Found::Else(State::Absent)) };
     let Meta { mode, uid, gid, .. } = meta;
     Ok(match meta.kind {
-        Kind::Regular => match root.read(path, LIMIT) {
-            Ok(bytes) => Found::File { bytes, mode, uid, gid },
+        Kind::Regular => match if_there(root.read(path, LIMIT))? {
+            Some(bytes) => Found::File { bytes, mode, uid, gid },
             // Somebody has taken it away in between.
-            Err(error) if error.is_not_found() => Found::Else(State::Absent),
-            Err(error) => return Err(error),
+            None => Found::Else(State::Absent),
         },
         Kind::Link => Found::Else(State::Link { target: root.read_link(path)? }),
         Kind::Character { .. } => Found::Else(State::Node { mode, uid, gid }),

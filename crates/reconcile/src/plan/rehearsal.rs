@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::Plan;
 use crate::apt::dpkg::Status;
 use crate::apt::{Installer, PackageManager, SIMULATED, lists, wanted as exactly};
+use crate::error::if_there;
 use crate::model::{Change, Doing, Effect, Resource, State, Target};
 
 const KEYRINGS: &str = "/etc/apt/keyrings";
@@ -170,12 +171,7 @@ impl Folder {
     fn fill(&self, root: &Root, changes: &[Change]) -> Result<(), root::Error> {
         let written: Vec<(&Path, &Change)> = beneath("/etc/apt", changes).collect();
         for place in [SOURCES, PREFERENCES, lists::FOLDER] {
-            let names = match root.list(place) {
-                Ok(names) => names,
-                Err(error) if error.is_not_found() => Vec::new(),
-                Err(error) => return Err(error),
-            };
-            for name in names {
+            for name in if_there(root.list(place))?.unwrap_or_default() {
                 let path = Path::new(place).join(name);
                 let is_file = root.stat(&path).is_ok_and(|meta| meta.kind == root::Kind::Regular);
                 let is_ours = written.iter().any(|(written, _)| *written == path);

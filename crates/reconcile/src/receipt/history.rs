@@ -3,7 +3,7 @@
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, if_there};
 use crate::model::{Resource, Verb};
 
 pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
@@ -50,11 +50,7 @@ struct Document {
 /// # Errors
 /// When it cannot be read, or was written by a newer version.
 pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
-    let bytes = match root.read_trusted(PATH, LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(bytes) = if_there(root.read_trusted(PATH, LIMIT))? else { return Ok(Vec::new()) };
     let wrong = |problem| Error::History { path: root.shown(PATH), problem };
     let document: Document = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
     if document.schema_version > VERSION {

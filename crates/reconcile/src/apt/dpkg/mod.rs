@@ -10,6 +10,8 @@ mod version;
 use root::Root;
 use serde::{Deserialize, Serialize};
 
+use crate::error::if_there;
+
 pub use selection::Selection;
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
@@ -145,32 +147,21 @@ impl Status {
 }
 
 fn updates(root: &Root) -> Result<Vec<String>, Error> {
-    let names = match root.list(UPDATES) {
-        Ok(names) => names,
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
+    let names = if_there(root.list(UPDATES))?.unwrap_or_default();
     let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
     let mut updates = Vec::new();
     // In byte order, which is that of their numbers: all are written with as many digits.
     for name in names.iter().rev().filter_map(|name| name.to_str()).filter(is_number) {
-        match root.read_text(format!("{UPDATES}/{name}"), LIMIT) {
-            Ok(text) => updates.push(text),
-            // A dpkg that is at work has taken it into `status`.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error.into()),
-        }
+        // Where it is not there, a dpkg that is at work has taken it into `status`.
+        updates.extend(if_there(root.read_text(format!("{UPDATES}/{name}"), LIMIT))?);
     }
     Ok(updates)
 }
 
 /// `None` where no other architecture than the machine's own was ever added.
 pub(crate) fn native(root: &Root) -> Result<Option<String>, root::Error> {
-    match root.read_text(ARCHITECTURES, LIMIT) {
-        Ok(text) => Ok(text.lines().next().map(str::to_owned)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let text = if_there(root.read_text(ARCHITECTURES, LIMIT))?;
+    Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
 }
 
 #[cfg(test)]
