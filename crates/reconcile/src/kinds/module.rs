@@ -179,7 +179,39 @@ pub(super) fn unload(
 
 #[cfg(test)]
 mod tests {
+    use root::Attributes;
+
     use super::*;
+    use crate::kinds::Observed;
+    use crate::model::Action;
+
+    #[test]
+    fn one_that_went_with_its_boot_comes_again_and_one_that_was_unloaded_is_repaired() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let put = |path: &str, text: &[u8]| {
+            root.write(path, text, Attributes { mode: 0o644, owner: None }).unwrap();
+        };
+        put("/proc/sys/kernel/random/boot_id", b"second");
+        let action = Action::module("amdgpu", "");
+        let seen = Observed::new(&root);
+        let entry = |boot: &str| {
+            let ours = Ours::Module { boot: Some(boot.to_owned()), came: Vec::new(), begun: false };
+            Entry::of(&action, State::Absent, ours, Repairs::default())
+        };
+        let planned = |held: Option<&Entry>| {
+            let found = Found::Else(observe(&root, "amdgpu"));
+            let case = Case { seen: &seen, action: &action, found: &found, held, now: 0 };
+            plan(&case).ok().map(|change| change.change)
+        };
+        assert_eq!(planned(None), Some(Verb::Create));
+        assert_eq!(planned(Some(&entry("first"))), Some(Verb::Create));
+        assert_eq!(planned(Some(&entry("second"))), Some(Verb::Repair));
+        put("/sys/module/amdgpu/initstate", b"coming\n");
+        assert_eq!(planned(None), Some(Verb::Create));
+        put("/sys/module/amdgpu/initstate", b"live\n");
+        assert_eq!(planned(Some(&entry("second"))), None);
+    }
 
     #[test]
     fn a_modules_file_names_it_as_the_kernel_does() {

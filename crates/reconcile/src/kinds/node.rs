@@ -70,3 +70,30 @@ pub(super) fn revert(entry: &Entry, found: &Found) -> Planned {
         _ => Err(Unchanged::Gone),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Action, Kind, Stage};
+
+    #[test]
+    fn undo_takes_a_node_back_also_where_a_run_was_killed_between_group_and_mode() {
+        let action = Action::new(Stage::Shape, "/dev/kfd", Kind::Node { mode: 0o660, gid: 44 }, "");
+        let before = State::Node { mode: 0o600, uid: 0, gid: 0 };
+        let ours = Ours::Node { mode: 0o660, gid: 44, older: Some((0o666, 109)) };
+        let entry = Entry::of(&action, before.clone(), ours, Repairs::default());
+        for (mode, gid, is_ours) in [
+            (0o660, 44, true),
+            (0o600, 44, true),
+            (0o660, 0, true),
+            (0o666, 44, true),
+            (0o600, 0, false),
+            (0o640, 44, false),
+            (0o660, 5, false),
+        ] {
+            let reverted = revert(&entry, &Found::Else(State::Node { mode, uid: 0, gid }));
+            let to = reverted.ok().map(|change| change.to);
+            assert_eq!(to, is_ours.then(|| before.clone()), "{mode:o} {gid}");
+        }
+    }
+}

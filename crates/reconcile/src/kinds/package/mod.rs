@@ -266,3 +266,53 @@ fn reason(name: &str, names: &[String], left: &[String]) -> String {
     };
     if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use root::{Attributes, Root};
+
+    use super::*;
+    use crate::model::{Action, Found, Kind};
+
+    /// What becomes of a package of which dpkg says this, in version 2, and of which nothing is ours.
+    fn planned(status: &str, wanted: Package) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let stanza = format!("Package: tool\nStatus: {status}\nArchitecture: all\nVersion: 2\n\n");
+        let text = if status.is_empty() { "" } else { &stanza };
+        root.write(dpkg::STATUS, text.as_bytes(), Attributes { mode: 0o644, owner: None }).unwrap();
+        let seen = Observed::new(&root);
+        let action = Action::package(wanted, "");
+        let found = Found::Else(observe(seen.database().unwrap(), "tool").unwrap());
+        let Kind::Package(wanted) = &action.kind else { unreachable!() };
+        match plan(&Case { seen: &seen, action: &action, found: &found, held: None, now: 0 }, wanted) {
+            Ok(change) => format!("{:?} {} → {}", change.change, change.from, change.to),
+            Err(Unchanged::InSync) => "in sync".to_owned(),
+            Err(Unchanged::Blocked(text)) => text,
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_package_is_planned_by_what_dpkg_says_of_it() {
+        let (present, absent) = (|| Package::present("tool"), || Package::absent("tool"));
+        let exactly = |version| Package::exactly("tool", version);
+        for (status, wanted, expected) in [
+            ("", present(), "Create nothing → the one that is to be had"),
+            ("", exactly("3"), "Create nothing → 3"),
+            ("", absent(), "in sync"),
+            ("install ok installed", present(), "in sync"),
+            ("install ok installed", exactly("2"), "in sync"),
+            ("install ok installed", exactly("1"), "2 is there, which is newer than 1"),
+            ("install ok installed", exactly("3"), "2 is there, which somebody else has installed"),
+            ("install ok half-configured", present(), "Repair 2, half-configured → 2"),
+            ("deinstall ok config-files", present(), "Create 2, config-files → the one that is to be had"),
+            ("deinstall ok config-files", absent(), "in sync"),
+            ("install ok installed", absent(), "Remove 2 → nothing"),
+            ("hold ok installed", absent(), "it is on hold: apt-mark unhold tool"),
+        ] {
+            let planned = planned(status, wanted.clone());
+            assert!(planned.starts_with(expected), "{status:?} {wanted:?}: {planned}");
+        }
+    }
+}
