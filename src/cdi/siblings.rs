@@ -56,5 +56,5 @@ fn kind_of(root: &Root, file: &Path) -> Option<String> {
     }
     // YAML reads JSON too.
     let text = root.read_text(file, LIMIT).ok()?;
-    serde_yaml::from_str::<OnlyKind>(&text).ok()?.kind
+    yaml_serde::from_str::<OnlyKind>(&text).ok()?.kind
 }

@@ -68,7 +68,7 @@ impl Document {
             return Err((line, format!("nested deeper than {DEPTH} brackets: nothing here needs that")));
         }
         // Nothing but comments is null in YAML, and here a configuration without keys.
-        let document: Result<Option<Self>, _> = serde_yaml::from_str(text);
+        let document: Result<Option<Self>, _> = yaml_serde::from_str(text);
         document.map(Option::unwrap_or_default).map_err(|error| {
             let place = error.location();
             let message = error.to_string();

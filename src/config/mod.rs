@@ -176,10 +176,10 @@ impl Config {
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.
     #[must_use]
     pub fn says_nothing(&self) -> bool {
-        let is_empty = |value: serde_yaml::Value| {
-            value.is_null() || value.as_mapping().is_some_and(serde_yaml::Mapping::is_empty)
+        let is_empty = |value: yaml_serde::Value| {
+            value.is_null() || value.as_mapping().is_some_and(yaml_serde::Mapping::is_empty)
         };
-        serde_yaml::from_str(self.text()).is_ok_and(is_empty)
+        yaml_serde::from_str(self.text()).is_ok_and(is_empty)
     }
 
     /// An error about a key of this configuration that only the machine could tell: with the key's line, or

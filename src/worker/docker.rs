@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reconcile::edit::{Edit, Format, Key, Set};
+use edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 

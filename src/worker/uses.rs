@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use edit::Format;
 use reconcile::Use;
-use reconcile::edit::Format;
 
 /// Where docker names the runtime of containers that name none.
 pub(super) fn of_docker(file: &Path, runtime: &str) -> Vec<Use> {

@@ -12,7 +12,7 @@ const TYPES: [&str; 5] = ["string", "int", "float", "boolean", "secret"];
 
 fn yaml() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/charm/charmcraft.yaml");
-    serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    yaml_serde::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn options() -> Map<String, Value> {

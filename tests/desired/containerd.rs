@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use reconcile::edit::Format;
-use reconcile::{Content, Desired, Edit, Effect, Kind};
+use edit::{Edit, Format};
+use reconcile::{Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::{Containerd, Versions};
 use rocworker::render::Templates;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use edit::{Edit, Format, Key, Set};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use reconcile::{Edit, Kind};
+use reconcile::Kind;
 use rocworker::config::Config;
 use rocworker::engines::Version;
 use rocworker::engines::docker::{CommandLine, Docker, Installed};
@@ -176,9 +177,9 @@ fn real_dockerd_takes_its_file_before_and_after_and_once_it_is_taken_back() {
 }
 
 /// What somebody else writes in the meantime.
-fn theirs() -> reconcile::edit::Key {
-    let set = reconcile::edit::Set::Value(json!(7));
-    reconcile::edit::Key { path: vec!["max-concurrent-uploads".to_owned()], set }
+fn theirs() -> Key {
+    let set = Set::Value(json!(7));
+    Key { path: vec!["max-concurrent-uploads".to_owned()], set }
 }
 
 #[test]
@@ -198,9 +199,8 @@ fn real_dockerd_refuses_what_is_refused_as_no_json() {
         for (name, text) in names.iter().zip(texts) {
             engine.put(name, text);
             let keys = engine.edit("", "{\"features\": {}}").unwrap().keys;
-            let features =
-                reconcile::edit::Key { path: vec!["features".into(), "x".into()], set: keys[0].set.clone() };
-            let edit = Edit::new(reconcile::edit::Format::Json, vec![features]);
+            let features = Key { path: vec!["features".into(), "x".into()], set: keys[0].set.clone() };
+            let edit = Edit::new(Format::Json, vec![features]);
             assert!(edit.apply(text).is_err(), "{text}");
         }
         for (name, said) in names.iter().zip(engine.validate(&names)) {

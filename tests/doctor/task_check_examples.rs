@@ -73,7 +73,7 @@ fn top() -> PathBuf {
 
 fn pipeline(name: &str) -> Pipeline {
     let path = top().join("charm/examples").join(name);
-    serde_yaml::from_str(&fs::read_to_string(&path).unwrap())
+    yaml_serde::from_str(&fs::read_to_string(&path).unwrap())
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -266,8 +266,8 @@ fn a_second_run_relates_the_charm_where_the_first_ended_before_it() {
 /// Juju relates an endpoint that is required with one that is provided: `juju-info` is what every application provides.
 #[test]
 fn the_relation_is_one_that_the_charm_requires() {
-    let charm: serde_yaml::Value =
-        serde_yaml::from_str(&fs::read_to_string(top().join("charm/charmcraft.yaml")).unwrap()).unwrap();
+    let charm: yaml_serde::Value =
+        yaml_serde::from_str(&fs::read_to_string(top().join("charm/charmcraft.yaml")).unwrap()).unwrap();
     let desk = Desk::set();
     assert!(desk.run_all(&[]).status.success());
     let called = desk.called();

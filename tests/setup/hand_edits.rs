@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use reconcile::edit::Format;
+use edit::Format;
 use serde_json::{Value, json};
 
 use crate::laid::Laid;

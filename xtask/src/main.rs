@@ -7,6 +7,8 @@
 
 mod bench;
 mod command;
+#[cfg(test)]
+mod dependencies;
 mod dist;
 #[cfg(test)]
 mod documents;

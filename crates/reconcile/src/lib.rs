@@ -9,7 +9,6 @@
 mod apt;
 pub mod command;
 mod digest;
-pub mod edit;
 mod effects;
 mod error;
 mod kinds;
@@ -21,7 +20,6 @@ mod transaction;
 pub use apt::dpkg::{self, Status};
 pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp};
 pub use digest::Digest;
-pub use edit::Edit;
 pub use effects::{DRAIN, Services};
 pub use error::Error;
 pub use model::*;

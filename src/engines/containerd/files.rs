@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
 
-use reconcile::edit::Format;
+use edit::Format;
 use root::{Kind, Root};
 use serde_json::Value;
 

@@ -71,12 +71,12 @@ fn json(keys: &Keys, text: &str, places: &mut usize) -> Option<String> {
 
 fn yaml(keys: &Keys, text: &str, places: &mut usize) -> Option<String> {
     // This one refuses a key that stands twice.
-    let whole: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
-    let mut value: Value = serde_yaml::from_value(whole.clone()).ok()?;
+    let whole: yaml_serde::Value = yaml_serde::from_str(text).ok()?;
+    let mut value: Value = yaml_serde::from_value(whole.clone()).ok()?;
     judge(keys, &[], &mut value, places);
     let uncommented: String = text.lines().map(|line| format!("{}\n", uncommented(line))).collect();
     // The lines keep their numbers where they hold nothing but what was judged.
-    let is_same = serde_yaml::from_str::<serde_yaml::Value>(&uncommented).is_ok_and(|it| it == whole);
+    let is_same = yaml_serde::from_str::<yaml_serde::Value>(&uncommented).is_ok_and(|it| it == whole);
     if *places == 0 && is_same && !uncommented.contains(['&', '!', '%', '*', '|', '>', '#']) {
         let is_as_it_was = uncommented.lines().eq(text.lines());
         return Some(if is_as_it_was { text.to_owned() } else { uncommented });
@@ -84,7 +84,7 @@ fn yaml(keys: &Keys, text: &str, places: &mut usize) -> Option<String> {
     if value.is_null() {
         return Some(String::new());
     }
-    serde_yaml::to_string(&value).ok()
+    yaml_serde::to_string(&value).ok()
 }
 
 fn uncommented(line: &str) -> &str {
@@ -95,28 +95,12 @@ fn uncommented(line: &str) -> &str {
 }
 
 fn toml(keys: &Keys, text: &str, places: &mut usize) -> Option<String> {
-    let document: DocumentMut = text.parse().ok()?;
-    let mut value = of_toml(document.as_item());
+    let mut value = edit::Format::Toml.read(text).ok()?;
     judge(keys, &[], &mut value, places);
     let mut written = DocumentMut::new();
     let Value::Object(map) = value else { return None };
     *written.as_table_mut() = table(map);
     Some(written.to_string())
-}
-
-fn of_toml(item: &Item) -> Value {
-    if let Some(table) = item.as_table_like() {
-        return Value::Object(table.iter().map(|(key, item)| (key.to_owned(), of_toml(item))).collect());
-    }
-    if let Some(tables) = item.as_array_of_tables() {
-        return tables.iter().map(|it| of_toml(&Item::Table(it.clone()))).collect();
-    }
-    if let Some(list) = item.as_array() {
-        return list.iter().map(|it| of_toml(&Item::Value(it.clone()))).collect();
-    }
-    let number = || item.as_integer().map(Value::from).or_else(|| item.as_float().map(Value::from));
-    let scalar = item.as_bool().map(Value::from).or_else(number);
-    scalar.unwrap_or_else(|| Value::from(item.as_str().map_or_else(|| item.to_string(), str::to_owned)))
 }
 
 fn table(map: Map<String, Value>) -> Table {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use reconcile::edit::{Format, Key, Set};
-use reconcile::{Action, Desired, Edit, Stage};
+use edit::{Edit, Format, Key, Set};
+use reconcile::{Action, Desired, Stage};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! containerd 1.x: our keys in the CRI section that counts.
 
-use reconcile::edit::{Format, Key, Moved, Set};
-use reconcile::{Action, Desired, Edit, Stage};
+use edit::{Edit, Format, Key, Moved, Set};
+use reconcile::{Action, Desired, Stage};
 use serde_json::{Value, json};
 
 use super::said::{CRI_2, CRI_3, Said};

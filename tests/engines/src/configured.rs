@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use edit::Format;
 use layout::Machine;
-use reconcile::edit::Format;
 use reconcile::{Action, Content, Desired, Kind};
 use rocworker::config::Config;
 use rocworker::engines::{Containerd, Versions};

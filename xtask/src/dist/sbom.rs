@@ -13,11 +13,9 @@ use crate::command::Command;
 
 pub(super) fn write(crates: &[Crate], moment: u64, out: &Path) -> Result<PathBuf> {
     let rustc = Command::new(["rustc", "--version"]).read()?;
-    let date =
-        Command::new(["date", "--utc", "--date", &format!("@{moment}"), "+%Y-%m-%dT%H:%M:%SZ"]).read()?;
+    let date = allocation::rfc3339(moment);
     let path = out.join(format!("rocworker-{VERSION}.cdx.json"));
-    let mut text =
-        serde_json::to_vec_pretty(&document(crates, date.trim(), rustc.trim())).context("as JSON")?;
+    let mut text = serde_json::to_vec_pretty(&document(crates, &date, rustc.trim())).context("as JSON")?;
     text.push(b'\n');
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(path)

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use edit::{Edit, Reverted};
 use root::Attributes;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
-use crate::edit::{Edit, Reverted};
 use crate::model::{Change, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
 
 /// Mode of a file that was not there: engines' own packages ship theirs so.

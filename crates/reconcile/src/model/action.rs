@@ -1,13 +1,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use edit::Edit;
 use root::Attributes;
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Resource, Use};
 use crate::apt::{Check, Installer};
 use crate::digest::Digest;
-use crate::edit::Edit;
 
 /// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use edit::Edit;
 use serde::{Deserialize, Serialize};
 
 use super::{Action, Effect, Kind, KindName, Resource, Stage, State, Use};
 use crate::digest::Digest;
-use crate::edit::Edit;
 
 /// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
 const REPAIRS: u32 = 3;

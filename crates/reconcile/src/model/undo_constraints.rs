@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use edit::Format;
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Finding};
-use crate::edit::Format;
 
 /// A key of a file that would name nothing if it held this value and ours were gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

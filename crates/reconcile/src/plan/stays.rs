@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use edit::Format;
 use nix::errno::Errno;
 use root::Root;
 use serde_json::Value;
 
-use crate::edit::Format;
 use crate::kinds::{Planned, Unchanged};
 use crate::model::{Change, Finding, Found, LIMIT, Resource, State, Target};
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::machine::{Machine, Ran, desired, edited, owned};
-use reconcile::edit::Format;
+use edit::Format;
 use serde_json::{Value, json};
 
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::machine::{Machine, desired, edited, owned, run};
-use reconcile::edit::Format;
+use edit::Format;
 use reconcile::{Action, Content, Desired, Kind, Resource, Stage};
 use serde_json::json;
 use support::killed::{TREE_AND_RIGHTS, calls, is_temporary, killed_at};

@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::machine::{Machine, Ran, desired, edited, owned};
+use edit::Format;
 use reconcile::Desired;
-use reconcile::edit::Format;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::json;
 

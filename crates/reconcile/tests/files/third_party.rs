@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use crate::machine::{Machine, NOW, Ran, desired, edited, owned};
+use edit::Format;
 use reconcile::Desired;
-use reconcile::edit::Format;
 use serde_json::{Value, json};
 
 const FILE: &str = "/etc/docker/daemon.json";

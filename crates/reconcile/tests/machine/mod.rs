@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reconcile::edit::{Format, Key, Set};
+use edit::{Edit, Format, Key, Set};
 use reconcile::history::{self, Event};
-use reconcile::{Action, Desired, Edit, Executed, Finding, Plan, Stage, Store, Transaction};
+use reconcile::{Action, Desired, Executed, Finding, Plan, Stage, Store, Transaction};
 use root::Root;
 use serde_json::Value;
 use support::tree::Tree;

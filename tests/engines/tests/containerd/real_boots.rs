@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use edit::Format;
 use engines::configured::{WRAPPER, apply_below};
 use engines::containerd::Containerd;
 use engines::engine::{ALL, CONTAINERD_2_1};
 use engines::look;
 use engines::machine::{ASKED, seen_on_demo};
-use reconcile::edit::Format;
 use rocworker::config::Config;
 use rocworker::engines::{self as facts, Versions};
 use rocworker::render::Templates;

@@ -1,0 +1,64 @@
+//! A table that somebody renamed, and what the program that renamed it wrote beside the managed keys.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Key, is_empty, leaves};
+
+/// A table, and its later name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    pub from: Vec<String>,
+    pub to: Vec<String>,
+}
+
+impl Moved {
+    /// The managed keys under their later path: those that a document no longer holds at the earlier one.
+    pub(crate) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
+        let is_there =
+            |key: &Key| key.path.iter().try_fold(document, |value, name| value.get(name)).is_some();
+        keys.iter().filter(|key| !is_there(key)).filter_map(|key| self.key(key)).collect()
+    }
+
+    fn key(&self, key: &Key) -> Option<Key> {
+        let rest = key.path.strip_prefix(self.from.as_slice())?;
+        Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
+    }
+
+    /// The earlier path of one in this table.
+    pub(crate) fn older(&self, path: &[String]) -> Option<Vec<String>> {
+        Some([self.from.as_slice(), path.strip_prefix(self.to.as_slice())?].concat())
+    }
+}
+
+/// The paths of the values that somebody has put into a managed table: `known` has no such value there.
+/// `is_moved`: the program that renames tables also writes defaults out, nearly all of them empty, and may rename a
+/// managed key.
+pub(crate) fn unmanaged(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
+    let now = leaves(now);
+    let known: Vec<_> = known.iter().flat_map(|table| leaves(table)).collect();
+    let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);
+    let is_renamed = |way: &[String], value: &Value| {
+        let folder = |way: &[String]| way.split_last().map(|(_, folder)| folder.to_vec());
+        known.iter().any(|(old, ours)| *ours == value && folder(old) == folder(way) && is_missing(old))
+    };
+    let is_ours = |way: &Vec<String>, value: &Value| {
+        known.iter().any(|(at, ours)| at == way && *ours == value)
+            || is_moved && (is_nothing(value) || is_renamed(way, value))
+    };
+    now.iter()
+        .filter(|(way, value)| !is_empty(value) && !is_ours(way, value))
+        .map(|(way, _)| way.clone())
+        .collect()
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is) => !is,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(table) => table.is_empty(),
+    }
+}

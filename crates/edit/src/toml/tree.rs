@@ -1,0 +1,178 @@
+//! What a text says, and where, as toml_edit parses it.
+
+use std::ops::Range;
+
+use serde_json::Value as Json;
+use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
+
+use super::lines;
+use crate::{Fault, dotted};
+
+pub(super) struct Tree<'t> {
+    text: &'t str,
+    document: Document<&'t str>,
+}
+
+/// A key, and what it names.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) key: &'a Key,
+    pub(super) item: &'a Item,
+}
+
+impl<'t> Tree<'t> {
+    pub(super) fn parse(text: &'t str) -> Result<Self, Fault> {
+        let document = Document::parse(text).map_err(|error| Fault {
+            line: lines::line_number(text, error.span().map_or(0, |span| span.start)),
+            problem: error.message().replace('\n', ", "),
+        })?;
+        Ok(Self { text, document })
+    }
+
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    pub(super) fn slice(&self, range: Range<usize>) -> &'t str {
+        self.text.get(range).unwrap_or_default()
+    }
+
+    pub(super) fn item(&self) -> &Item {
+        self.document.as_item()
+    }
+
+    pub(super) fn root(&self) -> &Table {
+        self.document.as_table()
+    }
+
+    /// The steps of a path, as far as they are there.
+    pub(super) fn walk(&self, path: &[String]) -> Vec<Step<'_>> {
+        let mut steps = Vec::new();
+        let mut at = self.item();
+        for name in path {
+            let Some((key, item)) = at.as_table_like().and_then(|table| table.get_key_value(name)) else {
+                break;
+            };
+            steps.push(Step { key, item });
+            at = item;
+        }
+        steps
+    }
+
+    pub(super) fn find(&self, path: &[String]) -> Option<Step<'_>> {
+        let steps = self.walk(path);
+        steps.last().copied().filter(|_| steps.len() == path.len())
+    }
+
+    /// The keys of a table; none where there is no table.
+    pub(super) fn names_in(&self, path: &[String]) -> Vec<String> {
+        let item = match path {
+            [] => Some(self.item()),
+            path => self.find(path).map(|step| step.item),
+        };
+        let table = item.and_then(Item::as_table_like);
+        table.into_iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Names what stands where something else is needed.
+    pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
+        let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
+        let problem = format!("{} is {}, and {needed} has to stand there", dotted(path), what(step.item));
+        Fault { line, problem }
+    }
+}
+
+fn what(item: &Item) -> &'static str {
+    match item {
+        Item::None | Item::Table(_) | Item::Value(Value::InlineTable(_)) => "a table",
+        Item::ArrayOfTables(_) => "an array of tables",
+        Item::Value(Value::String(_)) => "a string",
+        Item::Value(Value::Integer(_) | Value::Float(_)) => "a number",
+        Item::Value(Value::Boolean(_)) => "true or false",
+        Item::Value(Value::Datetime(_)) => "a date",
+        Item::Value(Value::Array(_)) => "a list",
+    }
+}
+
+/// The value of a key that is no table.
+pub(super) fn plain(item: &Item) -> Option<&Value> {
+    item.as_value().filter(|value| !value.is_inline_table())
+}
+
+/// Whether a table has a header of its own.
+pub(super) fn is_headed(table: &Table) -> bool {
+    !table.is_implicit() && !table.is_dotted()
+}
+
+/// Where the last of a table's own keys ends, dotted ones among them; `None` where it has none.
+pub(super) fn end_of_body(table: &Table) -> Option<usize> {
+    let ends = table.iter().filter_map(|(_, item)| match item {
+        Item::Value(value) => end_of_value(value),
+        Item::Table(table) if table.is_dotted() => end_of_body(table),
+        _ => None,
+    });
+    ends.max()
+}
+
+fn end_of_value(value: &Value) -> Option<usize> {
+    match value {
+        // A table of dotted keys has no braces of its own, so no place either.
+        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table).into_iter().max(),
+        value => value.span().map(|span| span.end),
+    }
+}
+
+/// Where each entry of an inline table ends, those of dotted keys among them.
+pub(super) fn ends_in_braces(table: &InlineTable) -> Vec<usize> {
+    let ends = table.iter().flat_map(|(_, value)| match value {
+        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table),
+        value => value.span().map(|span| span.end).into_iter().collect(),
+    });
+    ends.collect()
+}
+
+/// Where the last line of a table or of any table in it ends.
+pub(super) fn end_of_block(table: &Table) -> Option<usize> {
+    let header = table.span().filter(|_| is_headed(table)).map(|span| span.end);
+    let inner = table.iter().filter_map(|(_, item)| match item {
+        Item::Value(value) => end_of_value(value),
+        Item::Table(table) => end_of_block(table),
+        Item::ArrayOfTables(tables) => tables.iter().filter_map(end_of_block).max(),
+        Item::None => None,
+    });
+    inner.chain(header).max()
+}
+
+/// A place, which the parser knows of everything that it has parsed.
+pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
+    span.ok_or_else(|| Fault {
+        line: 1,
+        problem: "the TOML parser does not tell where a key stands".to_owned(),
+    })
+}
+
+/// What an item says, as JSON has it; a date becomes its text.
+pub(super) fn json(item: &Item) -> Json {
+    match item {
+        Item::None => Json::Null,
+        Item::Table(table) => of_table(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| of_table(table)).collect(),
+        Item::Value(value) => of_value(value),
+    }
+}
+
+fn of_table(table: &dyn TableLike) -> Json {
+    Json::Object(table.iter().map(|(name, item)| (name.to_owned(), json(item))).collect())
+}
+
+pub(super) fn of_value(value: &Value) -> Json {
+    match value {
+        Value::String(text) => text.value().as_str().into(),
+        Value::Integer(number) => (*number.value()).into(),
+        Value::Float(number) => (*number.value()).into(),
+        Value::Boolean(is) => (*is.value()).into(),
+        Value::Datetime(date) => date.value().to_string().into(),
+        Value::Array(list) => list.iter().map(of_value).collect(),
+        Value::InlineTable(table) => of_table(table),
+    }
+}

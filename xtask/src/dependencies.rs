@@ -1,0 +1,47 @@
+//! docs/dependencies.md gives a reason for each crate that a manifest of this repository names, and for no other.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::command::Command;
+use crate::repository;
+
+/// The workspace, and the two workspaces that it excludes.
+const WORKSPACES: [&str; 3] = [".", "fuzz", "tests/cdi-oracle"];
+
+fn named_by_manifests() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for workspace in WORKSPACES {
+        let manifest = repository::top().join(workspace).join("Cargo.toml");
+        let metadata =
+            Command::new(["cargo", "metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
+        let metadata: Value = serde_json::from_str(&metadata.arguments([manifest]).read().unwrap()).unwrap();
+        let packages = metadata["packages"].as_array().unwrap().iter();
+        let dependencies = packages.flat_map(|package| package["dependencies"].as_array().unwrap());
+        let foreign = dependencies.filter(|dependency| !dependency["source"].is_null());
+        names.extend(foreign.map(|dependency| dependency["name"].as_str().unwrap().to_owned()));
+    }
+    names
+}
+
+/// The first columns of the tables, up to that of crates that are not used.
+fn documented() -> Vec<String> {
+    let text = std::fs::read_to_string(repository::top().join("docs/dependencies.md")).unwrap();
+    let (used, _) = text.split_once("## Tried and left").unwrap();
+    let columns = used.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let names =
+        columns.filter(|column| !["crate", "---"].contains(column)).flat_map(|column| column.split(", "));
+    // What stands in parentheses says more about a crate.
+    names.filter_map(|name| name.split(' ').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
+    let documented = documented();
+    let unique: BTreeSet<String> = documented.iter().cloned().collect();
+    assert_eq!(documented.len(), unique.len(), "a crate has two lines: {documented:#?}");
+    let named = named_by_manifests();
+    let difference: Vec<_> = named.symmetric_difference(&unique).collect();
+    assert!(difference.is_empty(), "named by a manifest or by docs/dependencies.md alone: {difference:#?}");
+}
