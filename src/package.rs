@@ -3,10 +3,10 @@
 //! dpkg holds its lock meanwhile, so that packages can neither come nor go: what rocworker has installed by apt stays as
 //! it is, with the repositories that it came from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use reconcile::{Finding, Receipt, Store};
+use reconcile::{Finding, Receipt, Resource, Store};
 
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
@@ -15,7 +15,7 @@ use crate::own_program;
 use crate::program::PACKAGED;
 use crate::run::{Error, Run};
 use crate::worker::concern::Concern;
-use crate::worker::way_back::running;
+use crate::worker::undo_constraints::running;
 
 /// A daemon that is told to end does so within a second.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
 }
 
 /// What stays where no package can come or go.
-pub fn installed_by_apt(receipt: &Receipt) -> Vec<PathBuf> {
+pub fn installed_by_apt(receipt: &Receipt) -> Vec<Resource> {
     let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
     of_packages.map(|entry| entry.path.clone()).collect()
 }

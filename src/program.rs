@@ -148,7 +148,7 @@ fn of_a_charm(root: &Root, ours: &[State]) -> Option<Vec<u8>> {
 mod tests {
     use std::fs;
 
-    use reconcile::{Action, Content, Desired, Kind as Way, Stage, Work};
+    use reconcile::{Action, Content, Desired, Kind as Way, Stage, Transaction};
     use root::Attributes;
 
     use super::*;
@@ -158,9 +158,9 @@ mod tests {
         let content = Content::File { bytes: program.bytes.clone().unwrap(), attributes };
         let mut wanted = Desired::default();
         wanted.push(Action::new(Stage::Expose, &program.path, Way::Owned(content), "a test's"));
-        let mut work = Work::begin_told(root, &mut |_| ()).unwrap();
+        let mut work = Transaction::begin(root, &mut |_| ()).unwrap();
         let plan = work.plan(&wanted, None, false, 1).unwrap();
-        let carried = work.carry_out(&plan, 1, &mut |_| ()).unwrap();
+        let carried = work.execute(&plan, 1, &mut |_| ()).unwrap();
         assert!(carried.failed.is_empty());
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use reconcile::{Change, Finding, Note, Pending, Stage};
+use reconcile::{Change, Finding, KindName, Note, Pending, Resource, Stage};
 use root::Root;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct Status {
     pub blocked: Vec<Finding>,
     pub left: Vec<Finding>,
     /// Files that are as they should be and that rocworker did not make, as far as it remembers: undo leaves them.
-    pub found: Vec<PathBuf>,
+    pub found: Vec<Resource>,
     /// Restarts and the like that are still owed.
     pub pending: Vec<Pending>,
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
@@ -37,8 +37,8 @@ pub struct Status {
 
 #[derive(Debug, Serialize)]
 pub struct Held {
-    pub path: PathBuf,
-    pub kind: &'static str,
+    pub path: Resource,
+    pub kind: KindName,
     pub stage: Stage,
     pub reason: String,
     /// How often it was put right after somebody had changed it.

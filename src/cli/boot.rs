@@ -31,7 +31,7 @@ fn shown(session: &Session, booted: &run::Outcome) -> String {
     let mut text = settled(&booted.effects);
     text.push_str(&findings(&session.root, "failed", &booted.failed));
     for differs in &booted.differs {
-        let path = printable(&session.root.shown(&differs.path).display().to_string());
+        let path = printable(&differs.path.shown(&session.root));
         let mark = styled(WARN, "…");
         text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
     }

@@ -1,8 +1,6 @@
 //! Changes as people read them: like a diff.
 
-use std::path::PathBuf;
-
-use reconcile::{Change, Finding, Note, Outcome, Settled, Stage, Verb};
+use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, Verb};
 use root::Root;
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
@@ -14,7 +12,7 @@ const LINES: usize = 16;
 
 /// One change: what happens to which path and why, and its lines.
 pub(crate) fn change(root: &Root, change: &Change, lines: bool, all: bool) -> String {
-    let path = printable(&root.shown(&change.path).display().to_string());
+    let path = printable(&change.path.shown(root));
     let (sign, style) = match change.change {
         Verb::Create => ("+", GOOD),
         Verb::Remove => ("-", BAD),
@@ -79,8 +77,8 @@ pub(crate) fn changes(root: &Root, changes: &[Change], all: bool) -> String {
 /// Findings under a mark: what is contested, blocked, left, failed.
 pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
-        let path = root.shown(&finding.path);
-        format!("{} {}: {what}: {}\n", styled(BAD, "!"), path.display(), printable(&finding.text))
+        let path = finding.path.shown(root);
+        format!("{} {path}: {what}: {}\n", styled(BAD, "!"), printable(&finding.text))
     };
     findings.iter().map(line).collect()
 }
@@ -99,9 +97,9 @@ pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
 }
 
 /// What is right by somebody else's hand.
-pub(crate) fn found(root: &Root, found: &[PathBuf]) -> String {
-    let line = |path: &PathBuf| {
-        let path = printable(&root.shown(path).display().to_string());
+pub(crate) fn found(root: &Root, found: &[Resource]) -> String {
+    let line = |path: &Resource| {
+        let path = printable(&path.shown(root));
         format!("{} {path} is as it should be and not rocworker's: undo leaves it\n", styled(DIM, "i"))
     };
     found.iter().map(line).collect()

@@ -110,7 +110,6 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
 }
 
 fn sentence(session: &Session, findings: &[Finding]) -> String {
-    let one =
-        |finding: &Finding| format!("{}: {}", session.root.shown(&finding.path).display(), finding.text);
+    let one = |finding: &Finding| format!("{}: {}", finding.path.shown(&session.root), finding.text);
     findings.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -51,8 +51,8 @@ fn shown(session: &Session, status: &Status) -> String {
             } else {
                 Cell::styled("as it should be", GOOD)
             };
-            let path = root.shown(&held.path).display().to_string();
-            columns.row([path.into(), held.kind.into(), state, held.reason.clone().into()]);
+            let path = held.path.shown(root);
+            columns.row([path.into(), held.kind.as_str().into(), state, held.reason.clone().into()]);
         }
         text.push_str(&columns.to_string());
     }

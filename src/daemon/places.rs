@@ -60,9 +60,9 @@ fn templates(root: &Root, folder: &Path, depth: usize, found: &mut Interests) {
     }
 }
 
-/// What has a path that stands for something else than a file is passed over: packages, modules.
+/// Packages and modules are passed over.
 fn ours(receipt: &Receipt, found: &mut Interests) {
-    receipt.entries.iter().for_each(|entry| found.add(&entry.path));
+    receipt.entries.iter().filter_map(|entry| entry.path.path()).for_each(|path| found.add(path));
 }
 
 /// What engines read, and the units that start them.

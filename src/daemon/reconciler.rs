@@ -91,7 +91,7 @@ impl Reconciler {
         std::thread::Builder::new().name("reconciler".to_owned()).spawn(move || {
             let mut interests = Interests::default();
             for order in to_do {
-                let done = ground.carry_out(order, &mut interests, &say);
+                let done = ground.execute(order, &mut interests, &say);
                 ground.say(&say, Said::Done(Box::new(done)));
             }
         })?;
@@ -120,7 +120,7 @@ impl Ground {
         }
     }
 
-    fn carry_out(&self, order: Order, interests: &mut Interests, say: &Sender<Said>) -> Done {
+    fn execute(&self, order: Order, interests: &mut Interests, say: &Sender<Said>) -> Done {
         let began = Instant::now();
         let Order { read, by, last_good, mut watch, closely, given_up } = order;
         let config = by.as_ref().map(|by| Arc::clone(&by.config));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use reconcile::{Finding, Pending, Restarts};
+use reconcile::{Finding, Pending, Resource, Restarts};
 use serde::{Deserialize, Serialize};
 
 use super::scheduler::Cause;
@@ -79,7 +79,8 @@ pub struct Last {
     pub at: u64,
     pub took_ms: u64,
     pub causes: BTreeSet<Cause>,
-    pub changed: Vec<PathBuf>,
+    /// What it changed.
+    pub changed: Vec<Resource>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +96,7 @@ pub struct Failing {
 /// Something about a path; about everything where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    pub path: Option<PathBuf>,
+    pub path: Option<Resource>,
     pub text: String,
 }
 

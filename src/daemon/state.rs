@@ -189,9 +189,10 @@ impl State {
                 self.tag_grace.saw(now, outcome.is_lost, outcome.is_held);
                 for change in &outcome.changes {
                     if change.change == Verb::Permissions
-                        && let Ok(identity) = root.identity(&change.path)
+                        && let Some(path) = change.path.path()
+                        && let Ok(identity) = root.identity(path)
                     {
-                        self.nodes.was_set(&change.path, identity.inode, now);
+                        self.nodes.was_set(path, identity.inode, now);
                     }
                 }
                 if outcome.changes.iter().any(|change| !change.effects.is_empty()) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use reconcile::command::Programs;
-use reconcile::{Action, Desired, Effect, Plan, Receipt};
+use reconcile::{Action, Desired, Effect, Plan, Receipt, Resource};
 use root::Root;
 
 use crate::check::{About, Check};
@@ -59,7 +59,7 @@ impl Examined<'_> {
             }
         };
         // The receipt holds what is other concerns', too.
-        let is_its = |path: &PathBuf| desired.actions.iter().any(|action| action.path == *path);
+        let is_its = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         for change in plan.changes.iter().filter(|change| is_its(&change.path)) {
             let evidence = format!("{} is not as it was meant", change.path.display());
             checks.push(about().failed(evidence, APPLY));

@@ -60,7 +60,7 @@ impl InForce {
             match named(root, name, &file.path) {
                 Some(paths) => self.all.extend(paths),
                 None => self.unread.push(Finding {
-                    path: file.named_by.clone(),
+                    path: file.named_by.as_path().into(),
                     text: format!(
                         "only systemd can tell which environment file {} is: write its path out",
                         file.path.display()
@@ -77,7 +77,7 @@ impl InForce {
             Ok(names) => names,
             Err(error) => {
                 if !error.is_not_found() {
-                    self.unread.push(Finding { path: folder.to_owned(), text: error.to_string() });
+                    self.unread.push(Finding { path: folder.into(), text: error.to_string() });
                 }
                 return;
             }

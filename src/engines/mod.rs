@@ -1,4 +1,4 @@
-//! The container engines of a machine, each in a module of its own that answers [`Engine`]: which are there, how they
+//! The container engines of a machine, each in a module of its own that answers `Engine`: which are there, how they
 //! are configured now, what should be so of them, and whether it is.
 
 pub mod concourse;
@@ -11,8 +11,8 @@ mod in_force;
 mod options;
 mod podman;
 mod reported;
+pub mod undo_constraints;
 pub mod unit;
-pub mod way_back;
 
 use std::path::{Path, PathBuf};
 

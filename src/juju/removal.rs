@@ -176,5 +176,5 @@ impl Machine<'_> {
 
 /// Whether a driver of AMD's came, with which everything stays that came from AMD's repositories.
 fn has_driver(receipt: &Receipt) -> bool {
-    receipt.entry(&Package::present(PACKAGE).path()).is_some()
+    receipt.entry(&Package::present(PACKAGE).resource()).is_some()
 }

@@ -1,9 +1,7 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
-use std::path::Path;
-
 use reconcile::command::Programs;
-use reconcile::{Effect, Module, Note, Outcome as Came, Package, Plan, Settled, Work, is_package};
+use reconcile::{Effect, Note, Outcome as Came, Package, Plan, Resource, Settled, Transaction};
 
 use super::outcome::Outcome;
 use super::target::Target;
@@ -54,7 +52,7 @@ pub(super) fn is_read(settled: &Settled) -> bool {
 /// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's
 /// repository, which may be in the midst of an apply. `None`: nothing.
 pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
-    let names = [Package::present(PACKAGE).path(), Module { name: "amdgpu".to_owned() }.path()];
+    let names = [Resource::Package(PACKAGE.to_owned()), Resource::Module("amdgpu".to_owned())];
     plan.changes.retain(|change| names.contains(&change.path));
     for told in [&mut plan.blocked, &mut plan.contested] {
         told.retain(|finding| names.contains(&finding.path));
@@ -63,11 +61,9 @@ pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
     plan.left.clear();
     plan.skipped.clear();
     plan.linked.clear();
-    let is_driver = |path: &Path| names.first().is_some_and(|name| name == path);
-    let paths = plan.changes.iter().map(|change| change.path.as_path());
-    let mut paths =
-        paths.chain(plan.blocked.iter().chain(&plan.contested).map(|finding| finding.path.as_path()));
-    paths.any(is_driver).then_some(plan)
+    let findings = plan.blocked.iter().chain(&plan.contested).map(|finding| &finding.path);
+    let mut all = plan.changes.iter().map(|change| &change.path).chain(findings);
+    all.any(|it| names.first() == Some(it)).then_some(plan)
 }
 
 /// What AMD's own tools have against it, where they are installed.
@@ -99,7 +95,7 @@ impl Run<'_> {
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
         matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
-            && plan.changes.iter().any(|change| is_package(&change.path))
+            && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -113,7 +109,11 @@ impl Run<'_> {
     }
 
     /// An earlier version remembered beside the receipt for which driver it asked for a restart.
-    pub(super) fn adopt_reboot(&self, memory: &Memory, work: &mut Work<'_>) -> Result<(), reconcile::Error> {
+    pub(super) fn adopt_reboot(
+        &self,
+        memory: &Memory,
+        work: &mut Transaction<'_>,
+    ) -> Result<(), reconcile::Error> {
         let Some(attempt) = &memory.reboot else { return Ok(()) };
         let known = work.owed().into_iter().find_map(|effect| match effect {
             Effect::Reboot { reason, module: None } => Some(reason),
@@ -133,8 +133,8 @@ impl Run<'_> {
     }
 
     /// Forgets a restart of the machine that was to bring a driver which has gone.
-    pub(super) fn forget_reboot(work: &mut Work<'_>) -> Result<(), reconcile::Error> {
-        if work.receipt().entry(&Package::present(PACKAGE).path()).is_some() {
+    pub(super) fn forget_reboot(work: &mut Transaction<'_>) -> Result<(), reconcile::Error> {
+        if work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }
         work.forgive(is_reboot)
@@ -145,11 +145,11 @@ impl Run<'_> {
     pub(super) fn verify_driver(
         &self,
         target: &mut Target,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let Some(observed) = &target.observed else { return Ok(()) };
-        let changed = outcome.changes.iter().any(|change| is_package(&change.path));
+        let changed = outcome.changes.iter().any(|change| change.path.is_package());
         let state = State { receipt: work.receipt().clone(), memory: target.memory.clone() };
         match self.verdict(&observed.facts, &state, &mut target.memory, changed) {
             Verified::Runs(note) => {

@@ -15,10 +15,8 @@ mod target;
 mod undo;
 mod wait;
 
-use std::path::PathBuf;
-
 use reconcile::command::Programs;
-use reconcile::{Action, DPKG_LOCK, Hands, Progress, Services};
+use reconcile::{Action, DPKG_LOCK, PackageManager, Progress, Services};
 use root::{Root, Written};
 
 pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, without_restarts};
@@ -61,8 +59,8 @@ pub enum Error {
     Root(#[from] root::Error),
     #[error(transparent)]
     Moved(#[from] Moved),
-    #[error("{} is not written: {text}", path.display())]
-    Refused { path: PathBuf, text: String },
+    #[error("{path} is not written: {text}")]
+    Refused { path: String, text: String },
     #[error("cannot wait for {unit}: {reason}")]
     Unit { unit: String, reason: String },
     #[error(
@@ -115,14 +113,14 @@ impl Run<'_> {
     pub fn generate(&self, action: &Action) -> Result<Written, Error> {
         let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
         if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {
-            return Err(Error::Refused { path: self.root.shown(&finding.path), text: finding.text });
+            return Err(Error::Refused { path: finding.path.shown(self.root), text: finding.text });
         }
         Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }
 
     /// Who installs packages, where somebody may.
-    fn hands(&self) -> Option<Hands> {
-        let hands = self.programs.map(|programs| Hands::of(programs, DPKG_LOCK))?;
+    fn hands(&self) -> Option<PackageManager> {
+        let hands = self.programs.map(|programs| PackageManager::of(programs, DPKG_LOCK))?;
         Some(hands.through(self.config.packages.proxy.as_deref()))
     }
 

@@ -1,8 +1,6 @@
 //! What came of a run.
 
-use std::path::PathBuf;
-
-use reconcile::{Change, Finding, Note, Outcome as Came, Pending, Plan, Settled};
+use reconcile::{Change, Finding, Note, Outcome as Came, Pending, Plan, Resource, Settled};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize as SerializeDerive};
 
@@ -51,7 +49,7 @@ pub enum Stopped {
 /// Something that differs from the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, SerializeDerive, Deserialize)]
 pub struct Differs {
-    pub path: PathBuf,
+    pub path: Resource,
     pub why: Why,
 }
 
@@ -95,7 +93,7 @@ impl Outcome {
     }
 
     /// Adds a plan that was carried out as far as `done`.
-    pub(super) fn add(&mut self, selected: Selected, done: &[PathBuf]) {
+    pub(super) fn add(&mut self, selected: Selected, done: &[Resource]) {
         let Selected { plan, differs, contested, is_lost, is_held } = selected;
         if self.scope.aim == Aim::Configured {
             self.notes.extend(notes_of(&plan));

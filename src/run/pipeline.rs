@@ -1,7 +1,9 @@
 //! The one pipeline of every run: plan without the lock, lock, plan again, execute, effects, history.
 
 use reconcile::history::Event;
-use reconcile::{Carried, Digest, Effect, Note, Plan, Progress, Receipt, Restarts, Services, Stage, Work};
+use reconcile::{
+    Digest, Effect, Executed, Note, Plan, Progress, Receipt, Restarts, Services, Stage, Transaction,
+};
 
 use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
@@ -37,7 +39,7 @@ impl Run<'_> {
             // A program that does not answer is not waited for twice.
             versions = Some(target.memory.versions);
         }
-        let work = Work::begin_told(self.root, on_progress)?.by(self.hands().filter(|_| scope.packages));
+        let work = Transaction::begin(self.root, on_progress)?.by(self.hands().filter(|_| scope.packages));
         // Somebody may have had the lock until now: an apply, an undo.
         if let Request::Reconcile { is_current, .. } = request
             && !is_current()
@@ -131,7 +133,7 @@ impl Run<'_> {
         scope: &'static Scope,
         request: &Request<'_>,
         target: &mut Target,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         outcome: &mut Outcome,
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
@@ -155,7 +157,7 @@ impl Run<'_> {
                 let plan = self.plan_for(target, request, work.receipt(), *stage)?;
                 if let Some(plan) = of_driver(plan) {
                     self.mark_unverified(&mut target.memory)?;
-                    self.carry_out(plan.into(), work, outcome, on_progress)?;
+                    self.make(plan.into(), work, outcome, on_progress)?;
                     self.look_again(scope, request, target, work, outcome)?;
                 }
             }
@@ -172,7 +174,7 @@ impl Run<'_> {
         scope: &Scope,
         request: &Request<'_>,
         target: &mut Target,
-        work: &Work<'_>,
+        work: &Transaction<'_>,
         outcome: &mut Outcome,
     ) -> Result<bool, Error> {
         let State { memory, .. } = &target.state;
@@ -195,7 +197,7 @@ impl Run<'_> {
         (scope, request, stage): (&'static Scope, &Request<'_>, Option<Stage>),
         target: &Target,
         selected: Selected,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         outcome: &mut Outcome,
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
@@ -207,7 +209,7 @@ impl Run<'_> {
             outcome.notes.extend(self.lost_runtimes(&target.desired, &selected.plan, work.receipt()));
         }
         let effects = outcome.effects.len();
-        let has_changed = self.carry_out(selected, work, outcome, on_progress)?;
+        let has_changed = self.make(selected, work, outcome, on_progress)?;
         if let Request::Nothing { .. } = request {
             Self::forget_reboot(work)?;
         }
@@ -222,19 +224,20 @@ impl Run<'_> {
         let is_due = |effect: &Effect| {
             scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
         };
-        outcome.effects.extend(work.settle_told(self.root, &services, is_due, on_progress)?);
+        outcome.effects.extend(work.run_effects(self.root, &services, is_due, on_progress)?);
         Ok(has_changed || outcome.effects.len() > effects)
     }
 
-    fn carry_out(
+    /// Makes the selected changes; whether any was made.
+    fn make(
         &self,
         mut selected: Selected,
-        work: &mut Work<'_>,
+        work: &mut Transaction<'_>,
         outcome: &mut Outcome,
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<bool, Error> {
-        let Carried { done, failed, effects } =
-            work.carry_out(&selected.plan, self.now.seconds(), on_progress)?;
+        let Executed { done, failed, effects } =
+            work.execute(&selected.plan, self.now.seconds(), on_progress)?;
         outcome.failed.extend(failed);
         outcome.effects.extend(effects);
         selected.forget_loss(&done);

@@ -1,6 +1,6 @@
-use std::path::PathBuf;
-
-use reconcile::{Change, Digest, Effect, Note, Plan, Receipt, Rehearsal, Restarts, Stage, Verb};
+use reconcile::{
+    Change, Digest, Effect, KindName, Note, Plan, Receipt, Rehearsal, Resource, Restarts, Stage, Verb,
+};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::notes_of;
@@ -43,8 +43,8 @@ pub struct Saved {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SavedChange {
-    pub kind: String,
-    pub path: PathBuf,
+    pub kind: KindName,
+    pub path: Resource,
     pub change: Verb,
     pub stage: Stage,
     pub from: reconcile::State,
@@ -65,7 +65,7 @@ pub struct Moved {
 impl SavedChange {
     fn of(change: &Change) -> Self {
         Self {
-            kind: change.kind.to_owned(),
+            kind: change.kind,
             path: change.path.clone(),
             change: change.change,
             stage: change.stage,
@@ -112,9 +112,9 @@ impl Saved {
     }
 
     /// The paths of which this plan and the other say different things.
-    fn differences(&self, plan: &Plan) -> Vec<PathBuf> {
+    fn differences(&self, plan: &Plan) -> Vec<Resource> {
         let now: Vec<_> = plan.changes.iter().map(SavedChange::of).collect();
-        let only = |these: &[SavedChange], those: &[SavedChange]| -> Vec<PathBuf> {
+        let only = |these: &[SavedChange], those: &[SavedChange]| -> Vec<Resource> {
             these.iter().filter(|it| !those.contains(it)).map(|it| it.path.clone()).collect()
         };
         let mut paths = [only(&self.changes, &now), only(&now, &self.changes)].concat();

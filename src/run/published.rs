@@ -62,16 +62,15 @@ impl PublishedState {
     /// A receipt of this alone: a plan by it takes nothing else back.
     pub(super) fn narrowed(&self, receipt: &Receipt) -> Receipt {
         let mut receipt = receipt.clone();
-        let paths: Vec<&Path> =
-            self.spec.iter().chain(&self.tags).map(|told| told.entry.path.as_path()).collect();
-        receipt.entries.retain(|entry| paths.contains(&entry.path.as_path()));
+        let paths: Vec<_> = self.spec.iter().chain(&self.tags).map(|told| &told.entry.path).collect();
+        receipt.entries.retain(|entry| paths.contains(&&entry.path));
         receipt
     }
 }
 
 impl Published {
     fn read(root: &Root, entry: &Entry) -> Option<Self> {
-        let text = root.read_text(&entry.path, cdi::LIMIT).ok()?;
+        let text = root.read_text(entry.path.path()?, cdi::LIMIT).ok()?;
         let Ours::Owned { states } = &entry.ours else { return None };
         let digest = Digest::of(text.as_bytes());
         let is_ours = states.iter().any(|it| matches!(it, State::File { sha256, .. } if *sha256 == digest));

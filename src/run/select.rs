@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use reconcile::{
-    Change, Content, Desired, Effect, Finding, Kind, Plan, Receipt, Restarts, Services, Stage, Verb,
+    Change, Content, Desired, Effect, Finding, Kind, KindName, Plan, Receipt, Resource, Restarts, Services,
+    Stage, Verb,
 };
 
 use super::outcome::{Differs, Selected, Why};
@@ -47,7 +48,7 @@ impl Run<'_> {
         let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
         plan.changes.retain(|change| {
             let is_tags = change.path == Path::new(ENV_FILE) && !is_removal(change);
-            let is_read = self.is_of_gpus(change) || change.kind == "node";
+            let is_read = self.is_of_gpus(change) || change.kind == KindName::Node;
             target.unknown.is_some() || is_read && (!is_tags || is_named)
         });
         plan
@@ -55,7 +56,8 @@ impl Run<'_> {
 
     /// What tells engines of GPUs, and what the wrapper may give: it follows the machine and waits for no apply.
     fn is_of_gpus(&self, change: &Change) -> bool {
-        [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)].contains(&change.path.as_path())
+        let those = [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)];
+        change.path.path().is_some_and(|path| those.contains(&path))
     }
 
     fn select_for_daemon(
@@ -65,8 +67,8 @@ impl Run<'_> {
         plan: Plan,
         receipt: &Receipt,
     ) -> Selected {
-        let action = |path: &Path| target.desired.actions.iter().find(|action| action.path == path);
-        let concern = |path: &Path| {
+        let action = |path: &Resource| target.desired.actions.iter().find(|action| action.path == *path);
+        let concern = |path: &Resource| {
             let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
             action(path).map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default()
         };
@@ -81,7 +83,7 @@ impl Run<'_> {
             } else if keeps_tags && (concern == Concern::Concourse.as_ref() || path == Path::new(ENV_FILE)) {
                 selected.is_held = true;
                 Why::Settling
-            } else if rules.given_up.contains(&path) {
+            } else if path.path().is_some_and(|path| rules.given_up.contains(path)) {
                 let text = "something else keeps setting its group and mode: they are set no more until the node is \
                             made anew, or rocworker.service is restarted";
                 selected.contested.push(Finding { path, text: text.to_owned() });
@@ -99,9 +101,9 @@ impl Run<'_> {
 
     /// Whether the daemon makes a change by itself. `goes`: it reverts something.
     fn is_for_daemon(&self, target: &Target, change: &Change, concern: &str, goes: bool) -> bool {
-        let is_file = matches!(change.kind, "owned" | "edited" | "node");
+        let is_file = matches!(change.kind, KindName::Owned | KindName::Edited | KindName::Node);
         // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
-        let is_enabling = change.path.starts_with(WANTS);
+        let is_enabling = change.path.path().is_some_and(|path| path.starts_with(WANTS));
         if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
             false
         } else if target.has_lost_all {
@@ -159,7 +161,7 @@ impl Run<'_> {
 
 impl Selected {
     /// Tags that were just taken are no loss to come.
-    pub(super) fn forget_loss(&mut self, done: &[std::path::PathBuf]) {
+    pub(super) fn forget_loss(&mut self, done: &[Resource]) {
         self.is_lost &= !done.iter().any(|path| path == Path::new(ENV_FILE));
     }
 }

@@ -73,8 +73,11 @@ impl Run<'_> {
             }
             Request::Nothing { keeps, .. } => {
                 let undecided = keeps.iter().map(|concern| concern.as_ref().to_owned()).collect();
-                let way_back = self.way_back();
-                return Ok(Ok(Target::fixed(state, Desired { way_back, undecided, ..Desired::default() })));
+                let undo_constraints = self.undo_constraints();
+                return Ok(Ok(Target::fixed(
+                    state,
+                    Desired { undo_constraints, undecided, ..Desired::default() },
+                )));
             }
             Request::Configuration { .. } => (false, None, true),
             Request::Boot { published, is_known } => (false, Some((*published).clone()), *is_known),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use reconcile::{
-    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, WayBack, Work, naming,
+    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Resource, Restarts, Services, Store,
+    Transaction, UndoConstraints, naming,
 };
 
 use super::outcome::Outcome;
@@ -15,7 +16,7 @@ use crate::engines::{Containerd, Docker, InForce, Versions};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
 use crate::worker::concern::Concern;
-use crate::worker::way_back::way_back;
+use crate::worker::undo_constraints::undo_constraints;
 
 impl Run<'_> {
     /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
@@ -36,7 +37,7 @@ impl Run<'_> {
     /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
     /// names the program any more.
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let way_back = self.way_back();
+        let undo_constraints = self.undo_constraints();
         let mut outcome = match Store::new(self.root).receipt()?.is_empty() {
             true => Outcome::of(&REMOVE),
             false => {
@@ -45,7 +46,7 @@ impl Run<'_> {
             }
         };
         if !outcome.falls_short() {
-            outcome.left.extend(self.naming(&way_back));
+            outcome.left.extend(self.naming(&undo_constraints));
         }
         Ok(outcome)
     }
@@ -56,7 +57,7 @@ impl Run<'_> {
         &self,
         scope: &Scope,
         plan: &Plan,
-        work: &Work<'_>,
+        work: &Transaction<'_>,
         desired: &Desired,
     ) -> Vec<Finding> {
         let mut found = plan.hindered.clone();
@@ -70,7 +71,7 @@ impl Run<'_> {
             let is_mended = |file: &Finding| {
                 plan.changes.iter().any(|it| it.path == file.path && !it.leaves_named(Path::new(PACKAGED)))
             };
-            found.extend(self.naming(&desired.way_back).into_iter().filter(|file| !is_mended(file)));
+            found.extend(self.naming(&desired.undo_constraints).into_iter().filter(|file| !is_mended(file)));
         }
         found
     }
@@ -102,23 +103,23 @@ impl Run<'_> {
 
     /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
     /// that runs by it.
-    fn naming(&self, way_back: &WayBack) -> Vec<Finding> {
-        let mut found = naming(self.root, &way_back.namers, Path::new(PACKAGED));
-        found.extend(way_back.unread.iter().map(|unread| Finding {
+    fn naming(&self, undo_constraints: &UndoConstraints) -> Vec<Finding> {
+        let mut found = naming(self.root, &undo_constraints.namers, Path::new(PACKAGED));
+        found.extend(undo_constraints.unread.iter().map(|unread| Finding {
             path: unread.path.clone(),
             text: format!("it may name {PACKAGED}: {}", unread.text),
         }));
-        let named = way_back.named.iter().filter(|named| named.value == PACKAGED);
+        let named = undo_constraints.named.iter().filter(|named| named.value == PACKAGED);
         found.extend(named.map(|it| Finding { path: PACKAGED.into(), text: it.why.clone() }));
         found
     }
 
     /// How the engines are configured now. None of their programs is run.
-    pub(super) fn way_back(&self) -> WayBack {
+    pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = self.docker();
         let containerd = Containerd::unasked(self.root, self.config);
         let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
-        way_back(self.config, &in_force, &docker)
+        undo_constraints(self.config, &in_force, &docker)
     }
 
     fn docker(&self) -> Docker {
@@ -130,7 +131,7 @@ impl Run<'_> {
     pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
         /// Names of containers that are listed; of more the number is told.
         const SHOWN: usize = 20;
-        let is_changed = |path: &Path| plan.changes.iter().any(|change| change.path == *path);
+        let is_changed = |path: &Resource| plan.changes.iter().any(|change| change.path == *path);
         let is_dockers = |concern: &str| concern == Concern::Docker.as_ref();
         let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.concern));
         let stays = |runtime: &str| {

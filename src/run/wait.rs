@@ -1,5 +1,5 @@
 use reconcile::command::Programs;
-use reconcile::{Outcome, Restarts, Services, Settled, Store, Work};
+use reconcile::{Outcome, Restarts, Services, Settled, Store, Transaction};
 use root::Root;
 
 use super::Error;
@@ -23,7 +23,12 @@ pub fn wait_and_start(root: &Root, programs: &Programs, unit: &str) -> Result<Ve
         let waited = services.wait_for_end(&receipt, unit);
         let unknown = |reason| Error::Unit { unit: unit.to_owned(), reason };
         let Some(effect) = waited.map_err(unknown)? else { return Ok(Vec::new()) };
-        let settled = Work::begin(root)?.settle(root, &services, |owed| *owed == effect)?;
+        let settled = Transaction::begin(root, &mut |_| {})?.run_effects(
+            root,
+            &services,
+            |owed| *owed == effect,
+            &mut |_| {},
+        )?;
         if settled.iter().all(|it| it.outcome != Outcome::Pending) {
             return Ok(settled);
         }

@@ -8,7 +8,7 @@ use crate::cdi::{self, Wanted, wanted};
 use crate::concern::Concern;
 use crate::config::{self, Config};
 use crate::engines::concourse::desired::{SetUp, set_up};
-use crate::engines::way_back::way_back;
+use crate::engines::undo_constraints::undo_constraints;
 use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::premises::Premises;
@@ -37,8 +37,8 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let way_back = way_back(config, &premises.engines.in_force, &premises.engines.docker);
-    let mut desired = Desired { way_back, ..Desired::default() };
+    let undo_constraints = undo_constraints(config, &premises.engines.in_force, &premises.engines.docker);
+    let mut desired = Desired { undo_constraints, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",

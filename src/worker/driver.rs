@@ -56,7 +56,7 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
             } else {
                 // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
                 let load = Action::module("amdgpu", "the driver runs");
-                part.said.push(load.after(Package::present(PACKAGE).path()));
+                part.said.push(load.after(Package::present(PACKAGE).resource()));
             }
             part.said = part.said.of(Concern::Packages);
         }

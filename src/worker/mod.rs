@@ -13,5 +13,5 @@ mod rocm_installer;
 pub mod therock;
 
 pub use crate::engines::concourse::{desired as concourse, lost_tags, tags};
-pub use crate::engines::way_back;
+pub use crate::engines::undo_constraints;
 pub use crate::{concern, selection};

@@ -127,8 +127,8 @@ fn wanted(
         if is_driver {
             // Without them dkms builds nothing, and the package comes all the same.
             let headers = driver.iter().filter(|bring| bring.package.starts_with("linux-headers-"));
-            action =
-                headers.fold(action, |action, bring| action.after(Package::present(&bring.package).path()));
+            action = headers
+                .fold(action, |action, bring| action.after(Package::present(&bring.package).resource()));
         }
         let ours = source.filter(|source| files.somebodys(*source).is_none());
         desired.push(match ours {

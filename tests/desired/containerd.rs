@@ -66,7 +66,9 @@ impl Machine {
         let each = desired.actions.iter().map(|action| {
             let text = match &action.kind {
                 Kind::Owned(Content::File { bytes, .. }) => String::from_utf8(bytes.clone()).unwrap(),
-                Kind::Edited(edit) => edit.apply(&self.text(&action.path).unwrap_or_default()).unwrap(),
+                Kind::Edited(edit) => {
+                    edit.apply(&self.text(action.path.path().unwrap()).unwrap_or_default()).unwrap()
+                }
                 other => panic!("{other:?}"),
             };
             format!("==> {} ({}) <==\n{text}", action.path.display(), action.reason)
@@ -226,7 +228,7 @@ fn a_unit_is_started_again_and_its_main_file_is_the_one() {
     let found = machine.found(&config).unwrap();
     assert_eq!(found.program, Path::new("/opt/containerd/bin/containerd"));
     let desired = machine.wanted();
-    let paths: Vec<&Path> = desired.actions.iter().map(|action| action.path.as_path()).collect();
+    let paths: Vec<&Path> = desired.actions.iter().map(|action| action.path.path().unwrap()).collect();
     assert_eq!(
         paths,
         [Path::new("/srv/containerd/conf.d/rocworker.toml"), Path::new("/srv/containerd/main.toml")]
@@ -251,7 +253,7 @@ fn a_unit_is_started_again_and_its_main_file_is_the_one() {
 fn edits(machine: &Machine) -> Vec<(Edit, Option<String>)> {
     let desired = machine.wanted();
     let edits = desired.actions.iter().filter_map(|action| match &action.kind {
-        Kind::Edited(edit) => Some((edit.clone(), machine.text(&action.path))),
+        Kind::Edited(edit) => Some((edit.clone(), machine.text(action.path.path().unwrap()))),
         _ => None,
     });
     edits.collect()

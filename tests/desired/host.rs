@@ -117,7 +117,8 @@ fn each_partition_in_a_container_has_its_node_set() {
     let desired = on(&machine, "");
     let mut expected = vec!["/etc/tmpfiles.d/rocworker.conf".to_owned(), "/dev/kfd".to_owned()];
     expected.extend((128..=190).map(|minor| format!("/dev/dri/renderD{minor}")));
-    let paths: Vec<_> = desired.actions.iter().map(|action| action.path.to_str().unwrap()).collect();
+    let paths: Vec<_> =
+        desired.actions.iter().map(|action| action.path.path().unwrap().to_str().unwrap()).collect();
     assert_eq!(paths, expected);
     let lines = text(&desired, "/etc/tmpfiles.d/rocworker.conf");
     assert_eq!(lines.lines().filter(|line| line.starts_with("z /dev/")).count(), 64);
@@ -183,7 +184,8 @@ fn a_container_without_systemd_is_told_that_it_lasts_until_its_next_start() {
     let desired = on(&docker, "");
     let [note] = desired.notes.as_slice() else { panic!("{desired:#?}") };
     assert!(!note.problem && note.text.contains("(docker) does not run systemd"), "{note:?}");
-    let paths: Vec<_> = desired.actions.iter().map(|action| action.path.to_str().unwrap()).collect();
+    let paths: Vec<_> =
+        desired.actions.iter().map(|action| action.path.path().unwrap().to_str().unwrap()).collect();
     assert_eq!(paths, ["/dev/kfd", "/dev/dri/renderD128"]);
 }
 

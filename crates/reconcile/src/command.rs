@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{PipeReader, Read, pipe};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -151,90 +151,64 @@ impl Programs {
     fn started(&self, argv: &[&str], limit: Duration, hear: Option<Hear<'_>>) -> Result<Output, Error> {
         let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
         let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
-        let ran = run(&program, arguments, limit, self, hear);
-        ran.map_err(|failure| failure.of(argv.join(" "), limit))
-    }
-}
-
-enum Failure {
-    Start(std::io::Error),
-    Status(std::process::ExitStatus, Vec<u8>),
-    TimedOut,
-    Held,
-    Interrupted,
-}
-
-impl Failure {
-    fn of(self, argv: String, limit: Duration) -> Error {
-        match self {
-            Self::Start(cause) => Error::Start { argv, cause },
-            Self::Status(status, stderr) => Error::Failed { argv, status, said: said(&stderr) },
-            Self::TimedOut => Error::TimedOut { argv, limit },
-            Self::Held => Error::Held { argv },
-            Self::Interrupted => Error::Interrupted { argv },
+        let argv = argv.join(" ");
+        let start = |cause| Error::Start { argv: argv.clone(), cause };
+        let interrupt = self.interrupt.as_deref();
+        let (stdout, stdout_of_child) = pipe().map_err(start)?;
+        let (stderr, stderr_of_child) = pipe().map_err(start)?;
+        let mut command = duct::cmd(program, arguments);
+        for (name, value) in &self.environment {
+            command = command.env(name, value);
         }
-    }
-}
-
-fn run(
-    program: &Path,
-    arguments: &[&str],
-    limit: Duration,
-    programs: &Programs,
-    hear: Option<Hear<'_>>,
-) -> Result<Output, Failure> {
-    let interrupt = programs.interrupt.as_deref();
-    let (stdout, stdout_of_child) = pipe().map_err(Failure::Start)?;
-    let (stderr, stderr_of_child) = pipe().map_err(Failure::Start)?;
-    let mut command = duct::cmd(program, arguments);
-    for (name, value) in &programs.environment {
-        command = command.env(name, value);
-    }
-    let handle = command
-        // Messages and numbers as programs read them.
-        .env("LC_ALL", "C.UTF-8")
-        .stdin_null()
-        .stdout_file(stdout_of_child)
-        .stderr_file(stderr_of_child)
-        .unchecked()
-        // A group of its own, so that its children can be killed with it.
-        .before_spawn(|command| {
-            std::os::unix::process::CommandExt::process_group(command, 0);
-            Ok(())
-        })
-        .start()
-        .map_err(Failure::Start)?;
-    let kill = || {
-        for pid in handle.pids() {
-            // Only a group that has ended by itself is not there to be killed.
-            i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
+        let handle = command
+            // Messages and numbers as programs read them.
+            .env("LC_ALL", "C.UTF-8")
+            .stdin_null()
+            .stdout_file(stdout_of_child)
+            .stderr_file(stderr_of_child)
+            .unchecked()
+            // A group of its own, so that its children can be killed with it.
+            .before_spawn(|command| {
+                std::os::unix::process::CommandExt::process_group(command, 0);
+                Ok(())
+            })
+            .start()
+            .map_err(start)?;
+        let kill = || {
+            for pid in handle.pids() {
+                // Only a group that has ended by itself is not there to be killed.
+                i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
+            }
+        };
+        let (send, heard) = channel();
+        let is_heard = hear.is_some();
+        let lines = |stream| is_heard.then(|| Lines { stream, to: send.clone() });
+        let stdout = kept(stdout, self.kept, lines(Stream::Stdout));
+        let stderr = kept(stderr, self.kept, lines(Stream::Stderr));
+        let mut nobody = |_: Stream, _: &str| {};
+        let hear = hear.unwrap_or(&mut nobody);
+        let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
+        let telling: Option<&mut dyn FnMut()> = if is_heard { Some(&mut tell) } else { None };
+        let Some(ended) = wait(&handle, limit, interrupt, telling).map_err(start)? else {
+            kill();
+            handle.wait().map_err(start)?;
+            if self.is_interrupted() {
+                return Err(Error::Interrupted { argv });
+            }
+            return Err(Error::TimedOut { argv, limit });
+        };
+        let output =
+            stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
+        let Ok((stdout, stderr)) = output else {
+            kill();
+            return Err(Error::Held { argv });
+        };
+        tell();
+        if !ended.status.success() {
+            return Err(Error::Failed { argv, status: ended.status, said: said(&stderr) });
         }
-    };
-    let (send, heard) = channel();
-    let is_heard = hear.is_some();
-    let lines = |stream| is_heard.then(|| Lines { stream, to: send.clone() });
-    let stdout = kept(stdout, programs.kept, lines(Stream::Stdout));
-    let stderr = kept(stderr, programs.kept, lines(Stream::Stderr));
-    let mut nobody = |_: Stream, _: &str| {};
-    let hear = hear.unwrap_or(&mut nobody);
-    let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
-    let telling: Option<&mut dyn FnMut()> = if is_heard { Some(&mut tell) } else { None };
-    let Some(ended) = wait(&handle, limit, interrupt, telling).map_err(Failure::Start)? else {
-        kill();
-        handle.wait().map_err(Failure::Start)?;
-        let interrupted = interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
-        return Err(if interrupted { Failure::Interrupted } else { Failure::TimedOut });
-    };
-    let output = stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
-    let Ok((stdout, stderr)) = output else {
-        kill();
-        return Err(Failure::Held);
-    };
-    tell();
-    if !ended.status.success() {
-        return Err(Failure::Status(ended.status, stderr));
+        Ok(Output { stdout, stderr })
     }
-    Ok(Output { stdout, stderr })
 }
 
 /// What ended, or `None` where it is to be killed.
@@ -324,6 +298,8 @@ fn said(stderr: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);

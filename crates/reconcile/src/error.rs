@@ -30,3 +30,11 @@ pub enum Error {
     #[error("the receipt cannot be written as JSON: {0}")]
     Json(serde_json::Error),
 }
+
+/// What was read; `None` where there is nothing to read.
+pub(crate) fn if_there<T>(read: Result<T, root::Error>) -> Result<Option<T>, root::Error> {
+    match read {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => read.map(Some),
+    }
+}

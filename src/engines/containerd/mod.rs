@@ -16,8 +16,8 @@ use edit::Format;
 use reconcile::Desired;
 use root::Root;
 
+use super::undo_constraints::{undo_constraints, with_docker};
 use super::unit::Unit;
-use super::way_back::{way_back, with_docker};
 use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
 use crate::canary::{Bird, Came};
 use crate::check::Check;
@@ -69,7 +69,7 @@ impl Engine for System {
             return Desired::default();
         };
         let part = desired::actions(wish.config, containerd, wish.templates, wrapper);
-        let part = with_docker(part, &way_back(wish.config, &engines.in_force, &engines.docker));
+        let part = with_docker(part, &undo_constraints(wish.config, &engines.in_force, &engines.docker));
         let default = |file: &File| {
             SECTIONS.map(|section| {
                 let key = ["plugins", section, "containerd", "default_runtime_name"];

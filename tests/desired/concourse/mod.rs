@@ -197,7 +197,9 @@ fn never_means_never_and_nothing_is_said_where_nobody_wishes_anything() {
 #[test]
 fn nothing_is_written_to_what_other_machines_may_share() {
     for release in [V7_8, V7_14, V8_2] {
-        for path in machine(release).desired("tag: a").actions.iter().map(|action| &action.path) {
+        for path in
+            machine(release).desired("tag: a").actions.iter().map(|action| action.path.path().unwrap())
+        {
             let is_ours = [
                 "/etc/rocworker",
                 "/usr/local/lib/rocworker",

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use reconcile::{Effect, Work};
+use reconcile::{Effect, Resource, Transaction};
 use root::Root;
 
 use crate::concourse::worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG};
@@ -19,12 +19,12 @@ const FILE: &str = "/etc/rocworker/concourse.env";
 const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 
 /// Brings the machine there, and tells which paths were changed.
-pub(crate) fn carry_out(machine: &Machine, config: &str) -> Vec<PathBuf> {
+pub(crate) fn execute(machine: &Machine, config: &str) -> Vec<Resource> {
     let root = Root::open(machine.root()).unwrap();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     let plan = work.plan(&machine.desired(config), None, false, NOW).unwrap();
     assert!(plan.blocked.is_empty() && plan.left.is_empty(), "{plan:?}");
-    let carried = work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     assert!(carried.failed.is_empty(), "{carried:?}");
     let owed = work.owed();
     let restart = |effect: &Effect| matches!(effect, Effect::Restart { unit, .. } if unit == "concourse-worker.service");
@@ -58,8 +58,8 @@ fn tree(machine: &Machine) -> BTreeMap<PathBuf, String> {
 }
 
 #[track_caller]
-pub(crate) fn assert_changed(changed: &[PathBuf], expected: &[&str]) {
-    let changed: Vec<&str> = changed.iter().map(|path| path.to_str().unwrap()).collect();
+pub(crate) fn assert_changed(changed: &[Resource], expected: &[&str]) {
+    let changed: Vec<String> = changed.iter().map(Resource::to_string).collect();
     assert_eq!(changed, expected);
 }
 
@@ -69,10 +69,10 @@ fn the_gpu_comes_and_goes_and_the_machine_is_as_it_was() {
     machine.set("CONCOURSE_TAG=linux");
     let before = tree(&machine);
     // What is named comes before what names it, and goes after it.
-    assert_changed(&carry_out(&machine, "tag: big"), &[LINK, CONFIG, FILE, DROP_IN]);
-    assert_changed(&carry_out(&machine, "tag: big"), &[]);
-    assert_changed(&carry_out(&machine, "compute-runtime: none\ntag: big"), &[FILE, CONFIG, LINK]);
-    assert_changed(&carry_out(&machine, "compute-runtime: none"), &[DROP_IN, FILE]);
+    assert_changed(&execute(&machine, "tag: big"), &[LINK, CONFIG, FILE, DROP_IN]);
+    assert_changed(&execute(&machine, "tag: big"), &[]);
+    assert_changed(&execute(&machine, "compute-runtime: none\ntag: big"), &[FILE, CONFIG, LINK]);
+    assert_changed(&execute(&machine, "compute-runtime: none"), &[DROP_IN, FILE]);
     assert_eq!(tree(&machine), before);
 }
 
@@ -80,21 +80,21 @@ fn the_gpu_comes_and_goes_and_the_machine_is_as_it_was() {
 fn an_upgrade_of_concourse_changes_the_way_and_leaves_nothing_behind() {
     let machine = machine(V7_8);
     let before = tree(&machine);
-    assert_changed(&carry_out(&machine, ""), &[LINK, LAUNCHER, FILE, DROP_IN]);
+    assert_changed(&execute(&machine, ""), &[LINK, LAUNCHER, FILE, DROP_IN]);
     let machine = machine
         .with_program("/var/lib/concourse/bin/concourse", V8_2.0)
         .with_program("/var/lib/concourse/bin/containerd", V8_2.1);
-    assert_changed(&carry_out(&machine, ""), &[CONFIG, FILE, LAUNCHER]);
+    assert_changed(&execute(&machine, ""), &[CONFIG, FILE, LAUNCHER]);
     // Its charm rewrites its own file, and the user's tags with it.
     let text = fs::read_to_string(machine.root().join(ENVIRONMENT_FILE)).unwrap();
     machine.put(ENVIRONMENT_FILE, &format!("CONCOURSE_TAG=new\n{text}"));
-    assert_changed(&carry_out(&machine, ""), &[FILE]);
+    assert_changed(&execute(&machine, ""), &[FILE]);
     // The worker's own file of an earlier release says nothing of this one.
     let old = machine.put(WRITTEN_CONFIG, "version = 2\n");
-    assert_changed(&carry_out(&machine, ""), &[]);
+    assert_changed(&execute(&machine, ""), &[]);
     fs::remove_dir_all(old.parent().unwrap()).unwrap();
     machine.put(ENVIRONMENT_FILE, &text);
     // In reverse of how they came; nothing restarts in between.
-    assert_changed(&carry_out(&machine, "concourse: {configure: never}"), &[CONFIG, DROP_IN, FILE, LINK]);
+    assert_changed(&execute(&machine, "concourse: {configure: never}"), &[CONFIG, DROP_IN, FILE, LINK]);
     assert_eq!(tree(&machine), before);
 }

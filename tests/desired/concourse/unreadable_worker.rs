@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::concourse::reconciled::{assert_changed, carry_out};
+use crate::concourse::reconciled::{assert_changed, execute};
 use crate::concourse::worker::{ENVIRONMENT_FILE, Machine, UNIT};
 use crate::concourse::{V7_8, V7_14, V8_1, V8_2, machine};
 
@@ -85,16 +85,16 @@ fn assert_undecided(machine: &Machine, config: &str, said: &str) {
 fn while_nobody_can_look_all_stays_and_the_worker_runs_on() {
     for (name, disturb, said) in DISTURBANCES {
         let machine = machine(V7_14);
-        assert_eq!(carry_out(&machine, "tag: big").len(), 4);
+        assert_eq!(execute(&machine, "tag: big").len(), 4);
         disturb(&machine);
         assert_undecided(&machine, "tag: big", said);
         assert_eq!(machine.set_up("tag: big"), "unknown", "{name}");
-        assert_changed(&carry_out(&machine, "tag: big"), &[]);
+        assert_changed(&execute(&machine, "tag: big"), &[]);
         // What the configuration says itself needs no look.
         for config in ["concourse: {configure: never}", "compute-runtime: none"] {
             assert_eq!(machine.set_up(config), "no", "{name}");
         }
-        assert_eq!(carry_out(&machine, "compute-runtime: none").len(), 4, "{name}");
+        assert_eq!(execute(&machine, "compute-runtime: none").len(), 4, "{name}");
     }
 }
 
@@ -104,26 +104,26 @@ fn a_version_that_is_not_told_takes_nothing_back() {
     let said = "no file of Concourse's tells its version";
     let machine = machine(V8_1);
     machine.put(ENVIRONMENT_FILE, "");
-    assert_eq!(carry_out(&machine, "").len(), 4);
+    assert_eq!(execute(&machine, "").len(), 4);
     let machine = machine.with_unknown("/var/lib/concourse/bin/concourse");
     assert_undecided(&machine, "", said);
-    assert_changed(&carry_out(&machine, ""), &[]);
+    assert_changed(&execute(&machine, ""), &[]);
     // So does the way by that of containerd: another one would land the worker.
     let machine = crate::concourse::machine(V8_2);
-    assert_eq!(carry_out(&machine, "").len(), 4);
+    assert_eq!(execute(&machine, "").len(), 4);
     let machine = machine.with_unknown("/var/lib/concourse/bin/containerd");
     assert_undecided(&machine, "", "the version of the worker's containerd is not known now");
-    assert_changed(&carry_out(&machine, ""), &[]);
+    assert_changed(&execute(&machine, ""), &[]);
     assert!(machine.root().join(CONFIG.trim_start_matches('/')).exists());
 }
 
 #[test]
 fn guardian_is_known_and_ours_is_taken_back() {
     let machine = machine(V7_8);
-    assert_eq!(carry_out(&machine, "").len(), 4);
+    assert_eq!(execute(&machine, "").len(), 4);
     machine.put(ENVIRONMENT_FILE, "");
     assert!(machine.desired("").undecided.is_empty());
-    assert_eq!(carry_out(&machine, "").len(), 4);
+    assert_eq!(execute(&machine, "").len(), 4);
 }
 
 #[test]

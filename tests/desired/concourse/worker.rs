@@ -163,7 +163,7 @@ impl Machine {
     /// Writes what should be, as an executor would.
     pub(crate) fn apply(&self, desired: &Desired) {
         for action in &desired.actions {
-            let path = action.path.to_str().unwrap().trim_start_matches('/');
+            let path = action.path.path().unwrap().to_str().unwrap().trim_start_matches('/');
             match &action.kind {
                 Kind::Owned(Content::File { bytes, attributes }) => {
                     let file = self.put(path, std::str::from_utf8(bytes).unwrap());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocworker::engines::InForce;
 use rocworker::engines::docker::DefaultRuntime;
-use rocworker::engines::way_back::way_back;
+use rocworker::engines::undo_constraints::undo_constraints;
 
 use super::{config, docker};
 
@@ -20,7 +20,7 @@ fn it_keeps_the_wrapper_wherever_it_stands() {
         (None, false),
     ] {
         let in_force = InForce { running, ..InForce::default() };
-        let now = way_back(&config(""), &in_force, &docker("28.5.2", Some("{}")));
+        let now = undo_constraints(&config(""), &in_force, &docker("28.5.2", Some("{}")));
         for path in PATHS {
             let named = now.named.iter().any(|named| Path::new(&named.value) == Path::new(path));
             assert_eq!(named, keeps, "{path} {:?}", in_force.running);

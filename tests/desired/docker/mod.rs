@@ -92,7 +92,7 @@ fn each_version_is_told_what_it_knows() {
         assert!(desired.notes.iter().all(|note| !note.problem), "{version}");
         // Without live-restore nothing of its own accord stops somebody's containers.
         let expected = if text == both { waits() } else { reload() };
-        assert_eq!((action.effects, action.path.as_path()), (expected, Path::new("/etc/docker/daemon.json")));
+        assert_eq!((action.effects, action.path), (expected, "/etc/docker/daemon.json".into()));
     }
     assert_eq!(
         said(&of(&docker("20.10.24", None))),

@@ -183,7 +183,7 @@ impl Configured {
     }
 
     fn path(&self, action: &Action) -> PathBuf {
-        self.root.join(action.path.strip_prefix("/").unwrap())
+        self.root.join(action.path.path().unwrap().strip_prefix("/").unwrap())
     }
 
     /// `containerd config …`
@@ -212,7 +212,7 @@ impl Configured {
 /// For an action that is none of containerd's, or cannot be done.
 pub fn apply_below(root: &Path, desired: &Desired) {
     for action in &desired.actions {
-        let path = root.join(action.path.strip_prefix("/").unwrap());
+        let path = root.join(action.path.path().unwrap().strip_prefix("/").unwrap());
         match &action.kind {
             Kind::Owned(Content::File { bytes, .. }) => {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();

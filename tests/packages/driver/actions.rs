@@ -1,8 +1,8 @@
 //! What a driver that is asked for comes to, as actions.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use reconcile::Desired;
+use reconcile::{Desired, Resource};
 use rocworker::config::Config;
 use rocworker::driver::{Driver, Offered};
 use rocworker::facts::Facts;
@@ -28,8 +28,16 @@ fn wanted(offered: &str) -> Desired {
     desired
 }
 
-fn needs(desired: &Desired, path: &str) -> Option<Vec<PathBuf>> {
-    desired.actions.iter().find(|action| action.path == Path::new(path)).map(|action| action.needs.clone())
+fn needs(desired: &Desired, resource: &Resource) -> Option<Vec<Resource>> {
+    desired.actions.iter().find(|action| action.path == *resource).map(|action| action.needs.clone())
+}
+
+fn driver() -> Resource {
+    Resource::Package("amdgpu-dkms".to_owned())
+}
+
+fn module() -> Resource {
+    Resource::Module("amdgpu".to_owned())
 }
 
 const DISTRIBUTIONS: &str = "linux-headers-6.8.0-45-generic | 6.8.0-45.45 | http://lab noble/main amd64 Packages\n\
@@ -38,9 +46,9 @@ const DISTRIBUTIONS: &str = "linux-headers-6.8.0-45-generic | 6.8.0-45.45 | http
 #[test]
 fn the_driver_comes_after_its_headers_and_the_module_after_the_driver() {
     let desired = wanted(DISTRIBUTIONS);
-    let headers = "package:linux-headers-6.8.0-45-generic";
-    assert_eq!(needs(&desired, "package:amdgpu-dkms").unwrap(), [Path::new(headers), Path::new(SOURCE)]);
-    assert_eq!(needs(&desired, "module:amdgpu").unwrap(), [Path::new("package:amdgpu-dkms")]);
+    let headers = Resource::Package("linux-headers-6.8.0-45-generic".to_owned());
+    assert_eq!(needs(&desired, &driver()).unwrap(), [headers, SOURCE.into()]);
+    assert_eq!(needs(&desired, &module()).unwrap(), [driver()]);
     assert_eq!(desired.undecided, Vec::<String>::new());
 }
 
@@ -48,8 +56,8 @@ fn the_driver_comes_after_its_headers_and_the_module_after_the_driver() {
 fn where_another_release_would_win_the_repository_comes_alone_and_it_is_said() {
     let others = "amdgpu-dkms | 1:6.18.4.31400000-2400000.24.04 | http://other noble/main amd64 Packages\n";
     let desired = wanted(&format!("{DISTRIBUTIONS}{others}"));
-    assert!(needs(&desired, SOURCE).is_some());
-    assert!(needs(&desired, "package:amdgpu-dkms").is_none() && needs(&desired, "module:amdgpu").is_none());
+    assert!(needs(&desired, &SOURCE.into()).is_some());
+    assert!(needs(&desired, &driver()).is_none() && needs(&desired, &module()).is_none());
     assert_eq!(desired.undecided, ["packages"]);
     let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).map(|note| &note.text).collect();
     assert!(problems.len() == 1 && problems[0].contains("installs from there once it has"), "{problems:?}");

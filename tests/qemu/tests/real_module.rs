@@ -19,7 +19,7 @@ use qemu_machine::boot::boot;
 use qemu_machine::kernel::Kernel;
 use qemu_machine::libraries::copy_program;
 use reconcile::command::Programs;
-use reconcile::{Action, Desired, Finding, Hands, Work};
+use reconcile::{Action, Desired, Finding, PackageManager, Transaction};
 use root::Root;
 use serde_json::{Value, json};
 use support::real;
@@ -45,9 +45,11 @@ fn child() {
         "unheard-of" => desired.push(Action::module("no-such-module", "for the test")),
         _ => {}
     }
-    let mut work = Work::begin(&root).unwrap().by(Some(Hands::of(&programs, Duration::ZERO)));
+    let mut work = Transaction::begin(&root, &mut |_| {})
+        .unwrap()
+        .by(Some(PackageManager::of(&programs, Duration::ZERO)));
     let plan = work.plan(&desired, None, false, NOW).unwrap();
-    let carried = work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let texts = |findings: &[Finding]| findings.iter().map(|it| it.text.clone()).collect::<Vec<_>>();
     let came = json!({
         "planned": plan.changes.iter().map(|it| format!("{:?} {}: {} → {}", it.change, it.path.display(), it.from, it.to))

@@ -1,17 +1,16 @@
 //! Packages that come and go, each first in apt's own simulation.
 
-use super::{AS_IT_STANDS, Hands, SIMULATED, Simulated};
-use crate::Step;
+use super::Step;
+use super::{AS_IT_STANDS, PackageManager, SIMULATED, Simulated};
 
-impl Hands {
+impl PackageManager {
     /// What apt would do. Takes no lock and changes nothing.
     pub(super) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
-        let lock = self.lock();
-        let argv = Self::apt_get(&lock, &[&SIMULATED[..], command].concat());
-        Ok(Simulated::parse(&self.run(&argv, &mut |_| {})?))
+        let said = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
+        Ok(Simulated::parse(&said))
     }
 
-    /// What would come with a package. `anew`: as in [`Hands::install`].
+    /// What would come with a package. `anew`: as in [`PackageManager::install`].
     pub(crate) fn simulate_install(
         &self,
         name: &str,
@@ -37,9 +36,8 @@ impl Hands {
         anew: bool,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
-        let (lock, wanted) = (self.lock(), wanted(name, version));
-        let command = [&["--no-remove"], install(anew), &[&wanted]].concat();
-        self.run(&Self::apt_get(&lock, &command), hear).map(drop)
+        let wanted = wanted(name, version);
+        self.apt_get(&[&["--no-remove"], install(anew), &[&wanted]].concat(), hear).map(drop)
     }
 
     /// Removes packages; `purge`: with their configuration.
@@ -49,10 +47,9 @@ impl Hands {
         purge: bool,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
-        let lock = self.lock();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let command = if purge { "purge" } else { "remove" };
-        self.run(&Self::apt_get(&lock, &[&[command], names.as_slice()].concat()), hear).map(drop)
+        self.apt_get(&[&[command], names.as_slice()].concat(), hear).map(drop)
     }
 
     /// The same by dpkg alone, which takes no more than it is told: for a machine on which apt does nothing before
@@ -73,18 +70,19 @@ impl Hands {
     /// Tells dpkg that packages are to be there (`dpkg --set-selections`, which apt-mark calls): no installation of one
     /// that is there does.
     pub(crate) fn select(&self, names: &[&str]) -> Result<(), String> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &["install"], names].concat(), &mut |_| {}).map(drop)
+        self.apt_mark("install", names)
     }
 
     /// Notes that packages came for the sake of others, as apt notes it of those that it installs by itself.
     pub(crate) fn mark_automatic(&self, names: &[&str]) -> Result<(), String> {
+        self.apt_mark("auto", names)
+    }
+
+    fn apt_mark(&self, mark: &str, names: &[&str]) -> Result<(), String> {
         if names.is_empty() {
             return Ok(());
         }
-        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &["auto"], names].concat(), &mut |_| {}).map(drop)
+        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &[mark], names].concat(), &mut |_| {}).map(drop)
     }
 }
 
@@ -101,6 +99,6 @@ fn install(anew: bool) -> &'static [&'static str] {
     if anew { &["--reinstall", "install"] } else { &["install"] }
 }
 
-pub(super) fn wanted(name: &str, version: Option<&str>) -> String {
+pub(crate) fn wanted(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
 }

@@ -2,7 +2,9 @@
 
 use root::Root;
 
-pub(super) const FOLDER: &str = "/var/lib/apt/lists";
+use crate::error::if_there;
+
+pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 
 /// What apt escapes in the name of a list, besides what cannot be printed (apt's apt-pkg/contrib/strutl.cc,
 /// `URItoFileName`).
@@ -41,11 +43,7 @@ pub(super) fn remove(root: &Root, prefix: &str) -> Result<usize, root::Error> {
     }
     let mut gone = 0;
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
-        let names = match root.list(&folder) {
-            Ok(names) => names,
-            Err(error) if error.is_not_found() => continue,
-            Err(error) => return Err(error),
-        };
+        let names = if_there(root.list(&folder))?.unwrap_or_default();
         for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(prefix)) {
             root.remove(format!("{folder}/{name}"))?;
             gone += 1;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use root::Root;
 
-use crate::dpkg;
+use super::dpkg;
+use crate::error::if_there;
 
 /// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
 const STATES: &str = "/var/lib/apt/extended_states";
@@ -13,11 +14,7 @@ const LIMIT: usize = 64 << 20;
 
 /// The names of packages that came for the sake of others, as apt prints them; nothing where apt has noted none.
 pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
-    let text = match root.read_text(STATES, LIMIT) {
-        Ok(text) => text,
-        Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
-        Err(error) => return Err(error),
-    };
+    let Some(text) = if_there(root.read_text(STATES, LIMIT))? else { return Ok(BTreeSet::new()) };
     let native = dpkg::native(root)?;
     let is_automatic = |stanza: &dpkg::Stanza<'_>| stanza.field("Auto-Installed") == Some("1");
     let stanzas = dpkg::stanzas(&text).filter(is_automatic);

@@ -1,26 +1,32 @@
-//! apt and dpkg, run without questions: never more than was asked for, and what they say is kept.
+//! apt and dpkg, run without questions: never more than was asked for, and what they say is kept. Knows no plan and no
+//! receipt.
 
 mod doing;
-mod lists;
+pub mod dpkg;
+pub(crate) mod fetch;
+mod installer;
+pub(crate) mod lists;
 mod marks;
 mod program;
-mod rehearsal;
 mod said;
 mod simulated;
 mod update;
 mod whole;
 
+use std::path::Path;
 use std::time::Duration;
 
-use crate::Step;
 use crate::command::{Error, Programs, Stream};
-use crate::fetch::HELPER;
 
+pub(crate) use doing::wanted;
+pub use fetch::{Check, openpgp};
+pub use installer::Installer;
+pub(crate) use installer::repositories;
 pub(crate) use marks::automatic;
-pub use rehearsal::Rehearsal;
 pub(crate) use simulated::Simulated;
 pub(crate) use update::update;
 
+use fetch::HELPER;
 use said::Said;
 
 /// How long another who holds dpkg's lock is waited for: `unattended-upgrades` is done in minutes.
@@ -49,9 +55,18 @@ const KEEP_THEIRS: [&str; 4] =
 /// one size: apt has then given dpkg back a selection that was another by now.
 const AS_IT_STANDS: [&str; 2] = ["-o", "Dir::Cache::pkgcache="];
 
+/// A step of something that takes long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// "Unpacking rocm-core (amd64)".
+    pub text: String,
+    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: nobody knows.
+    pub percent: Option<f32>,
+}
+
 /// Who runs apt and dpkg.
 #[derive(Debug, Clone)]
-pub struct Hands {
+pub struct PackageManager {
     programs: Programs,
     /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
     lock: Duration,
@@ -61,9 +76,9 @@ pub struct Hands {
 }
 
 /// With what apt is asked what it would do: its log of what it was given to order would be written then too.
-const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
+pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
-impl Hands {
+impl PackageManager {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
     #[must_use]
     pub fn of(programs: &Programs, lock: Duration) -> Self {
@@ -79,7 +94,7 @@ impl Hands {
     }
 
     /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
-    fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
+    pub(crate) fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
         self.run_for(argv, PATIENCE, hear)
     }
 
@@ -119,19 +134,27 @@ impl Hands {
         &self.programs
     }
 
-    /// What every `apt-get` is given.
-    fn apt_get<'a>(lock: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
-        let begin = ["apt-get", "-q", "-y", "-o", lock, "-o", "APT::Status-Fd=1", "-o", "Dpkg::Use-Pty=0"];
+    /// Runs `apt-get` with what every run of it is given.
+    pub(crate) fn apt_get(&self, rest: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
+        let lock = format!("DPkg::Lock::Timeout={}", self.lock.as_secs());
+        let begin = ["apt-get", "-q", "-y", "-o", &lock, "-o", "APT::Status-Fd=1", "-o", "Dpkg::Use-Pty=0"];
         // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
         // it. And nobody's packages go because nothing needs them any more.
         let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
         // ROCm's archives would fill the disk once more.
         let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
-        [&begin[..], &never[..], &archives[..], &AS_IT_STANDS[..], &KEEP_THEIRS[..], rest].concat()
+        let argv =
+            [&begin[..], &never[..], &archives[..], &AS_IT_STANDS[..], &KEEP_THEIRS[..], rest].concat();
+        self.run(&argv, hear)
     }
 
-    fn lock(&self) -> String {
-        format!("DPkg::Lock::Timeout={}", self.lock.as_secs())
+    /// Has apt read what the repositories of one list of sources offer, and of no other. `options`: where it keeps that.
+    pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<(), String> {
+        let list = format!("Dir::Etc::SourceList={}", list.display());
+        let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-"];
+        // Those of all other sources stay, and one that could not be fetched is an error, not a warning.
+        let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
+        self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
     }
 }
 

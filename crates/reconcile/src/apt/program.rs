@@ -1,8 +1,6 @@
 //! A program that runs apt by itself: what apt would do for it is simulated first, and held to.
 
-use crate::Step;
-
-use super::{Hands, Simulated};
+use super::{PackageManager, Simulated, Step};
 
 /// For every run: nobody's packages go, nobody is asked, and what dpkg prints is no terminal's.
 const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\
@@ -12,10 +10,7 @@ const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRem
 /// Beside these for a run that only tells what it would do.
 const SIMULATION: &str = "APT::Get::Simulate \"true\";\nDir::Log::Planner \"/dev/null\";\n";
 
-/// How long the program may take.
-const PATIENCE: std::time::Duration = super::PATIENCE;
-
-impl Hands {
+impl PackageManager {
     /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
         let mut text = format!("{CONFIGURATION}DPkg::Lock::Timeout \"{}\";\n", self.lock.as_secs());
@@ -41,15 +36,10 @@ impl Hands {
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
         let programs = self.programs.with_environment(&[("APT_CONFIG", configuration)]);
-        let hands = Self { programs, ..self.clone() };
+        let manager = Self { programs, ..self.clone() };
         // It ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
         let start = ["setpriv", "--pdeathsig", "KILL"];
         let argv: Vec<&str> = start.into_iter().chain(argv.iter().map(String::as_str)).collect();
-        hands.run_for(&argv, PATIENCE, hear)
-    }
-
-    /// What a program answers.
-    pub(crate) fn ask(&self, argv: &[&str]) -> Result<String, String> {
-        self.run(argv, &mut |_| {})
+        manager.run(&argv, hear)
     }
 }

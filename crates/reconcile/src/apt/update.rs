@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use root::Root;
 
-use super::{Hands, lists};
-use crate::services::{Came, done, failed};
+use super::{PackageManager, lists};
 
 /// More than a list of sources has.
 const LIMIT: usize = 1 << 20;
@@ -15,20 +14,26 @@ const LIMIT: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Fetches the lists of one source and of no other; where the source does not name the repository any more, its lists
-/// go.
-pub(crate) fn update(root: &Root, hands: &Hands, source: &Path, uri: &str, suite: &str) -> Came {
+/// go. What was done, or why not, in a sentence.
+pub(crate) fn update(
+    root: &Root,
+    manager: &PackageManager,
+    source: &Path,
+    uri: &str,
+    suite: &str,
+) -> Result<String, String> {
     let shown = root.shown(source);
     let shown = shown.display();
     let names = |text: String| text.contains(uri.trim_end_matches('/')) && text.contains(suite);
     if !root.read_text(source, LIMIT).is_ok_and(names) {
         return match remove(root, uri, suite) {
-            Ok(()) => done(format!("what apt had fetched of {uri} went")),
-            Err(error) => failed(format!("what apt had fetched of {uri} stays: {error}")),
+            Ok(()) => Ok(format!("what apt had fetched of {uri} went")),
+            Err(error) => Err(format!("what apt had fetched of {uri} stays: {error}")),
         };
     }
-    match fetch(hands, source) {
-        Ok(()) => done(format!("apt has read what {shown} offers")),
-        Err(error) => failed(format!(
+    match fetch(manager, source) {
+        Ok(()) => Ok(format!("apt has read what {shown} offers")),
+        Err(error) => Err(format!(
             "what {shown} offers could not be read: {error}; {}, then apply again",
             remedy(&error, uri)
         )),
@@ -44,28 +49,10 @@ fn remedy(error: &str, uri: &str) -> String {
     format!("see that {uri} can be reached and that its key is the right one")
 }
 
-fn fetch(hands: &Hands, source: &Path) -> Result<(), String> {
-    let list = format!("Dir::Etc::SourceList={}", source.display());
-    let lock = hands.lock();
-    let argv = Hands::apt_get(
-        &lock,
-        &[
-            "-o",
-            &list,
-            "-o",
-            "Dir::Etc::SourceParts=-",
-            // Those of all other sources stay.
-            "-o",
-            "APT::Get::List-Cleanup=0",
-            // A list that could not be fetched is an error, not a warning.
-            "-o",
-            "APT::Update::Error-Mode=any",
-            "update",
-        ],
-    );
-    let until = Instant::now() + hands.lock;
+fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
+    let until = Instant::now() + manager.lock;
     loop {
-        let Err(error) = hands.run(&argv, &mut |_| {}) else { return Ok(()) };
+        let Err(error) = manager.update(source, &[]) else { return Ok(()) };
         // apt itself waits for dpkg's lock only.
         if !error.contains("/lists/lock") || Instant::now() >= until {
             return Err(error);

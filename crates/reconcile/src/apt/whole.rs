@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use root::Root;
 
-use super::Hands;
-use crate::Step;
-use crate::dpkg::{self, Database, Status};
+use super::dpkg::{self, Database, Status};
+use super::{PackageManager, Step};
 
-impl Hands {
+impl PackageManager {
     /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
     /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run of ours left may not have come to
     /// dpkg yet.
@@ -29,8 +28,7 @@ impl Hands {
             return Ok(());
         }
         // It takes dpkg's lock, and waits for it; what it then says of a run that was killed is what is put right here.
-        let lock = self.lock();
-        self.run(&Self::apt_get(&lock, &["check"]), &mut |_| {}).ok();
+        self.apt_get(&["check"], &mut |_| {}).ok();
         if !database()?.is_interrupted() {
             return Ok(());
         }
@@ -72,8 +70,7 @@ impl Hands {
                 command.join(" ")
             ));
         }
-        let command = [&["--no-remove"], command.as_slice()].concat();
-        self.run(&Self::apt_get(&lock, &command), hear)?;
+        self.apt_get(&[&["--no-remove"], command.as_slice()].concat(), hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

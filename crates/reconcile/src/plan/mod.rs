@@ -1,40 +1,25 @@
 //! What has to change for a machine to be as it should, worked out without changing anything.
 
-mod change;
-mod edited;
-mod module;
-mod named;
-mod node;
-mod owned;
-mod package;
-mod revert;
-mod unpacked;
+mod rehearsal;
+mod stays;
 mod used;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use change::{After, Doing, Target};
-pub use change::{Change, Verb};
-pub use named::naming;
-pub(crate) use named::{Standing, read};
-pub(crate) use package::revert as revert_package;
-pub use used::Use;
+pub use rehearsal::Rehearsal;
+pub use stays::naming;
+pub(crate) use stays::{Stays, read};
 
-use crate::observed::Observed;
-use crate::receipt::{Entry, Ours, Repairs};
-use crate::state::{Found, Unseen};
-use crate::store::Store;
-use crate::{Action, Desired, Error, Kind, Receipt, Stage, State};
-
-/// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
-const REPAIRS: u32 = 3;
-
-/// Repairs longer ago than this, in seconds, say nothing any more: a day.
-const FORGIVEN_S: u64 = 24 * 60 * 60;
+use crate::apt::dpkg;
+use crate::error::Error;
+use crate::kinds::{self, Observed, Planned, Unchanged};
+use crate::model::{
+    Action, Change, Desired, Doing, Entry, Finding, Kind, Ours, Resource, Stage, State, Target,
+};
+use crate::receipt::Receipt;
 
 /// Of an edit that a killed run had moved out of its place.
 const DISPLACED: &str = "somebody's edit, which a run that was killed had moved out of its place before the file was \
@@ -52,7 +37,7 @@ pub struct Plan {
     /// What is ours no longer and stays, because somebody has changed it.
     pub left: Vec<Finding>,
     /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
-    pub found: Vec<PathBuf>,
+    pub found: Vec<Resource>,
     /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
     /// machine only.
     pub skipped: Vec<Finding>,
@@ -68,29 +53,10 @@ pub struct Plan {
     pub(crate) forced: bool,
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
-    pub(crate) gone: Vec<PathBuf>,
+    pub(crate) gone: Vec<Resource>,
     /// Entries of what is as it should be, as they should be kept by now.
     #[serde(skip)]
     pub(crate) kept: Vec<Entry>,
-}
-
-/// Something about a path that a person should know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub path: PathBuf,
-    pub text: String,
-}
-
-/// What one action comes to.
-pub(crate) enum Verdict {
-    Right,
-    Change(Box<Change>),
-    Contested(String),
-    Left(String),
-    /// Nothing of it is there any more.
-    Gone,
-    /// The same, and something of it is somebody else's by now.
-    GoneBut(String),
 }
 
 impl Plan {
@@ -99,7 +65,7 @@ impl Plan {
     /// `now`: seconds since 1970.
     ///
     /// # Errors
-    /// When the machine or what was kept of it cannot be read.
+    /// Never yet: what cannot be read is a finding of the plan.
     pub fn make(
         root: &Root,
         desired: &Desired,
@@ -108,105 +74,96 @@ impl Plan {
         force: bool,
         now: u64,
     ) -> Result<Self, Error> {
-        let store = Store::new(root);
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let seen = Observed::new(root);
-        let mut plan = Self::seen(&seen, meant, receipt, now)?;
+        let mut plan = Self::seen(&seen, meant, receipt, now);
         plan.forced = force;
         for change in std::mem::take(&mut plan.changes) {
-            match receipt
-                .entry(&change.path)
-                .and_then(|held| used::given_up(root, held, &change, &desired.way_back))
-            {
-                Some(text) => plan.add(change.path, Err(text)),
+            let held = receipt.entry(&change.path);
+            match held.and_then(|held| used::given_up(root, held, &change, &desired.undo_constraints)) {
+                Some(text) => plan.blocked.push(Finding { path: change.path, text }),
                 None => plan.changes.push(change),
             }
         }
-        let mut standing = Standing::default();
-        // What stands in the files of this plan counts as it will be: see below.
-        let is_planned = |path: &PathBuf| {
-            receipt.entry(path).is_some() || desired.actions.iter().any(|action| action.path == *path)
-        };
-        for path in desired.way_back.namers.iter().filter(|path| !is_planned(path)) {
-            standing.add(path, read(root, path));
-        }
-        for unread in &desired.way_back.unread {
-            standing.add(&unread.path, Err(unread.text.clone()));
-        }
-        let mut going = BTreeSet::new();
-        let is_wanted = |entry: &Entry| {
-            desired.is_undecided
-                || desired.actions.iter().any(|action| action.path == entry.path)
-                || desired.undecided.contains(&entry.concern)
-        };
-        for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
-            let verdict = match seen.look(&entry.path) {
-                Ok(found) => {
-                    // Force is for what somebody has changed: an engine needs its runtime all the same.
-                    let used = used::standing(root, entry, &desired.way_back);
-                    let verdict = revert::plan(&seen, &store, entry, &found, &going, force)?;
-                    let verdict = unless_hidden(root, receipt, entry, verdict, force);
-                    let verdict = match (verdict, used) {
-                        (Verdict::Change(_), Some(text)) => Verdict::Left(text),
-                        (Verdict::Change(mut change), None) => {
-                            change.effects = desired.way_back.effects(&change.effects);
-                            Verdict::Change(change)
-                        }
-                        (Verdict::Gone, _)
-                            if let Some(text) = used::dangling(root, entry, &desired.way_back) =>
-                        {
-                            // The program that the runtime had is what its owner needs to put it back.
-                            let ours = serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
-                            standing.add_listed(&entry.path, ours);
-                            Verdict::Left(text)
-                        }
-                        (verdict, _) => verdict,
-                    };
-                    standing.unless_named(root, &entry.path, &found, verdict)
-                }
-                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
-                Err(error @ Unseen::Root(root::Error::Folder { .. })) if force => {
-                    standing.add(&entry.path, read(root, &entry.path));
-                    Verdict::GoneBut(format!("{error}; rocworker no longer manages it"))
-                }
-                Err(error) => {
-                    standing.add_listed(&entry.path, read(root, &entry.path));
-                    Verdict::Left(error.to_string())
-                }
-            };
-            if let Verdict::Change(change) = &verdict
-                && let Target::Package(Doing::Remove { names, .. }) = &change.target
-            {
-                going.extend(names.iter().cloned());
-            }
-            if let Verdict::Change(change) = &verdict
-                && change.target.is_replacement()
-                && let Err(error) = root.check_replaceable(&entry.path)
-            {
-                plan.hindered.push(Finding { path: entry.path.clone(), text: error.to_string() });
-            }
-            plan.add_on(root, entry.path.clone(), Ok(verdict));
-        }
+        plan.take_back(&seen, desired, receipt, &is_meant);
         // With one stage of the two: a run that makes both names it once.
         if is_meant(Stage::Expose) {
             let there = receipt.displaced.iter().filter(|path| root.exists(path));
-            plan.left.extend(there.map(|path| Finding { path: path.clone(), text: DISPLACED.to_owned() }));
+            plan.left.extend(there.map(|path| Finding { path: path.into(), text: DISPLACED.to_owned() }));
         }
         Ok(plan)
+    }
+
+    fn take_back(
+        &mut self,
+        seen: &Observed<'_>,
+        desired: &Desired,
+        receipt: &Receipt,
+        is_meant: &dyn Fn(Stage) -> bool,
+    ) {
+        let (root, force) = (seen.root, self.forced);
+        let is_named = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
+        let mut stays = Stays::default();
+        // What stands in the files of this plan counts as it will be: see below.
+        for path in desired.undo_constraints.namers.iter() {
+            if receipt.entry(path).is_none() && !is_named(&path.into()) {
+                stays.add(path, read(root, path));
+            }
+        }
+        for unread in &desired.undo_constraints.unread {
+            stays.add(unread.path.clone(), Err(unread.text.clone()));
+        }
+        let is_wanted = |entry: &Entry| {
+            desired.is_undecided || is_named(&entry.path) || desired.undecided.contains(&entry.concern)
+        };
+        let mut going = BTreeSet::new();
+        for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {
+            let path = &entry.path;
+            let planned = match kinds::observe(seen, path) {
+                Ok(found) => {
+                    let planned = kinds::revert(seen, entry, &found, &going, force);
+                    let planned = unless_hidden(root, receipt, entry, planned, force);
+                    let planned = unless_used(root, desired, entry, planned, &mut stays);
+                    stays.unless_named(root, path, &found, planned)
+                }
+                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
+                Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
+                    if let Some(path) = path.path() {
+                        stays.add(path, read(root, path));
+                    }
+                    Err(Unchanged::GoneBut(format!("{error}; rocworker no longer manages it")))
+                }
+                Err(error) => {
+                    stays.add_as_it_is(root, path);
+                    Err(Unchanged::Left(error.to_string()))
+                }
+            };
+            if let Ok(change) = &planned {
+                if let Target::Package(Doing::Remove { names, .. }) = &change.target {
+                    going.extend(names.iter().cloned());
+                }
+                if change.target.is_replacement()
+                    && let Some(Err(error)) = path.path().map(|path| root.check_replaceable(path))
+                {
+                    self.hindered.push(Finding { path: path.clone(), text: error.to_string() });
+                }
+            }
+            self.add(root, path.clone(), planned);
+        }
     }
 
     /// What has to change for these actions alone: nothing is taken back.
     ///
     /// # Errors
-    /// As [`Plan::make`].
+    /// Never yet: what cannot be read is a finding of the plan.
     pub fn of<'a>(
         root: &Root,
         actions: impl IntoIterator<Item = &'a Action>,
         receipt: &Receipt,
         now: u64,
     ) -> Result<Self, Error> {
-        Self::seen(&Observed::new(root), actions, receipt, now)
+        Ok(Self::seen(&Observed::new(root), actions, receipt, now))
     }
 
     fn seen<'a>(
@@ -214,7 +171,7 @@ impl Plan {
         actions: impl IntoIterator<Item = &'a Action>,
         receipt: &Receipt,
         now: u64,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let root = seen.root;
         let mut plan = Self::default();
         let mut known = BTreeSet::new();
@@ -222,27 +179,28 @@ impl Plan {
             if !known.insert(&action.path) {
                 let text =
                     "two things are to be written there: give one of them another path in the configuration";
-                plan.add(action.path.clone(), Err(text.to_owned()));
+                plan.blocked.push(Finding { path: action.path.clone(), text: text.to_owned() });
                 continue;
             }
             let held = receipt.entry(&action.path);
-            let verdict = wanted(seen, &Store::new(root), action, held, now)?;
-            let verdict = match (verdict, held) {
-                (Ok(Verdict::Change(change)), Some(entry)) if !is_ours(entry, &change) => {
-                    receipt.hides(root, entry, "apply").map_or(Ok(Verdict::Change(change)), Err)
-                }
-                (verdict, _) => verdict,
-            };
-            // A node is the kernel's, whoever gave it its group.
-            let is_file = !matches!(action.kind, Kind::Node { .. });
-            match (&verdict, held) {
-                (Ok(Verdict::Right), Some(entry)) => plan.kept.extend(entry.as_of(action)),
-                (Ok(Verdict::Right), None) if is_file => plan.found.push(action.path.clone()),
-                _ => {}
+            let mut planned = kinds::plan(seen, action, held, now);
+            if let (Ok(change), Some(entry)) = (&planned, held)
+                && !is_ours(entry, change)
+                && let Some(text) = receipt.hides(root, entry, "apply")
+            {
+                planned = Err(Unchanged::Blocked(text));
             }
-            plan.add_on(root, action.path.clone(), verdict);
+            if matches!(planned, Err(Unchanged::InSync)) {
+                match held {
+                    Some(entry) => plan.kept.extend(entry.as_of(action)),
+                    // A node is the kernel's, whoever gave it its group.
+                    None if matches!(action.kind, Kind::Node { .. }) => {}
+                    None => plan.found.push(action.path.clone()),
+                }
+            }
+            plan.add(root, action.path.clone(), planned);
         }
-        Ok(plan)
+        plan
     }
 
     /// Whether there is nothing to do: neither on the machine nor in the receipt.
@@ -251,52 +209,75 @@ impl Plan {
         self.changes.is_empty() && self.gone.is_empty() && self.kept.is_empty()
     }
 
-    fn add_on(&mut self, root: &Root, path: PathBuf, verdict: Result<Verdict, String>) {
-        match verdict {
-            Ok(Verdict::Change(change)) if change.target.needs_host() && !root.is_host() => {
-                let text = format!(
-                    "{} → {}: nothing is fetched or installed beneath another root than /",
-                    change.from, change.to
-                );
-                self.skipped.push(Finding { path, text });
+    fn add(&mut self, root: &Root, path: Resource, planned: Planned) {
+        let (findings, text) = match planned {
+            Ok(change) if change.target.needs_host() && !root.is_host() => {
+                let Change { from, to, .. } = change;
+                let text =
+                    format!("{from} → {to}: nothing is fetched or installed beneath another root than /");
+                (&mut self.skipped, text)
             }
-            verdict => {
-                if let Ok(Verdict::Change(change)) = &verdict {
-                    self.linked.extend(other_names(root, change));
-                }
-                self.add(path, verdict);
+            Ok(change) => {
+                self.linked.extend(other_names(root, &change));
+                return self.changes.push(change);
             }
-        }
-    }
-
-    fn add(&mut self, path: PathBuf, verdict: Result<Verdict, String>) {
-        match verdict {
-            Ok(Verdict::Right) => {}
-            Ok(Verdict::Change(change)) => self.changes.push(*change),
-            Ok(Verdict::Contested(text)) => self.contested.push(Finding { path, text }),
-            Ok(Verdict::Left(text)) => self.left.push(Finding { path, text }),
-            Ok(Verdict::Gone) => self.gone.push(path),
-            Ok(Verdict::GoneBut(text)) => {
+            Err(Unchanged::InSync) => return,
+            Err(Unchanged::Gone) => return self.gone.push(path),
+            Err(Unchanged::Blocked(text)) => (&mut self.blocked, text),
+            Err(Unchanged::Contested(text)) => (&mut self.contested, text),
+            Err(Unchanged::Left(text)) => (&mut self.left, text),
+            Err(Unchanged::GoneBut(text)) => {
                 self.gone.push(path.clone());
-                self.left.push(Finding { path, text });
+                (&mut self.left, text)
             }
-            Err(text) => self.blocked.push(Finding { path, text }),
-        }
+        };
+        findings.push(Finding { path, text });
     }
 }
 
 /// An entry leaves the receipt only when what was written there is seen: not when something else stands on another file
 /// system that is mounted there by now.
-fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, verdict: Verdict, force: bool) -> Verdict {
-    let is_seen = match &verdict {
-        Verdict::Change(change) => is_ours(entry, change),
-        Verdict::Gone | Verdict::GoneBut(_) => false,
-        Verdict::Right | Verdict::Contested(_) | Verdict::Left(_) => true,
+fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned, force: bool) -> Planned {
+    let is_seen = match &planned {
+        Ok(change) => is_ours(entry, change),
+        Err(unchanged) => !matches!(unchanged, Unchanged::Gone | Unchanged::GoneBut(_)),
     };
     match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
-        Some(text) if force => Verdict::GoneBut(format!("{text}; rocworker no longer manages it")),
-        Some(text) => Verdict::Left(format!("{text}; rocworker undo --force forgets it")),
-        None => verdict,
+        Some(text) if force => Err(Unchanged::GoneBut(format!("{text}; rocworker no longer manages it"))),
+        Some(text) => Err(Unchanged::Left(format!("{text}; rocworker undo --force forgets it"))),
+        None => planned,
+    }
+}
+
+/// What an engine needs, or a setting names, stays. Force is for what somebody has changed: an engine needs its runtime
+/// all the same.
+fn unless_used(
+    root: &Root,
+    desired: &Desired,
+    entry: &Entry,
+    planned: Planned,
+    stays: &mut Stays,
+) -> Planned {
+    match planned {
+        Ok(mut change) => {
+            if let Some(text) = used::standing(root, entry, &desired.undo_constraints) {
+                return Err(Unchanged::Left(text));
+            }
+            change.effects = desired.undo_constraints.effects(&change.effects);
+            Ok(change)
+        }
+        Err(Unchanged::Gone) => {
+            let Some(text) = used::dangling(root, entry, &desired.undo_constraints) else {
+                return Err(Unchanged::Gone);
+            };
+            // The program that the runtime had is what its owner needs to put it back.
+            if let Some(path) = entry.path.path() {
+                let ours = serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
+                stays.add_listed(path, ours);
+            }
+            Err(Unchanged::Left(text))
+        }
+        planned => planned,
     }
 }
 
@@ -313,66 +294,11 @@ fn is_ours(entry: &Entry, change: &Change) -> bool {
 /// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.
 fn other_names(root: &Root, change: &Change) -> Option<Finding> {
     let is_replaced = matches!((&change.from, &change.target), (State::File { .. }, Target::File { .. }));
-    let others = root.hard_links(&change.path).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
+    let others =
+        root.hard_links(change.path.path()?).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
     let text = format!(
         "it has {others} more {} by hard links, and what stands there keeps the old file: find them with find -samefile",
         if others == 1 { "name" } else { "names" }
     );
     Some(Finding { path: change.path.clone(), text })
-}
-
-/// The outer error ends the plan; the inner one keeps this action alone from being brought about.
-fn wanted(
-    seen: &Observed<'_>,
-    store: &Store<'_>,
-    action: &Action,
-    held: Option<&Entry>,
-    now: u64,
-) -> Result<Result<Verdict, String>, Error> {
-    let root = seen.root;
-    let found = match seen.look(&action.path) {
-        Ok(found) => found,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
-        return Ok(Err(format!(
-            "it is ours as {} by an earlier configuration, and would be {} now: rocworker undo, then apply again",
-            entry.ours.kind(),
-            action.kind.name()
-        )));
-    }
-    match &action.kind {
-        Kind::Owned(content) => Ok(owned::plan(root, action, content, &found, held, now)),
-        Kind::Edited(edit) => edited::plan(store, action, edit, &found, held, now),
-        // An archive's record of a node is nobody's to change.
-        Kind::Node { .. } if root.is_recorded(&action.path) => Ok(Ok(Verdict::Right)),
-        Kind::Package(wanted) => Ok(package::plan(seen, action, wanted, &found, held, now)),
-        Kind::Unpacked(wanted) => Ok(unpacked::plan(root, action, wanted, &found, held, now)),
-        Kind::Module(module) => Ok(module::plan(root, action, module, &found, held, now)),
-        Kind::Node { mode, gid } => Ok(node::plan(action, *mode, *gid, &found, held)),
-    }
-}
-
-impl Repairs {
-    /// One more, unless it is known by now that repairing does not help: then until somebody undoes it, or the path is
-    /// as it should be and stays so.
-    fn one_more(self, now: u64) -> Option<Self> {
-        if self.count >= REPAIRS {
-            return None;
-        }
-        // Later than now: the clock was wrong when it was kept.
-        let recent = if now.abs_diff(self.last) > FORGIVEN_S { 0 } else { self.count };
-        Some(Self { count: recent + 1, last: now })
-    }
-}
-
-/// Who contests a path, as far as that can be told.
-fn contested(action: &Action, repairs: Repairs, found: &Found) -> Verdict {
-    let who = action.rival.as_deref().unwrap_or("something else");
-    let state = found.state();
-    Verdict::Contested(format!(
-        "{who} keeps writing it: repaired {} times, and now it is {state} again; it is repaired no more: make {who} stop, \
-         then rocworker undo and apply; or leave the path to it in the configuration",
-        repairs.count
-    ))
 }

@@ -4,27 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use root::Root;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::change::{After, Change};
-use super::read;
-use crate::WayBack;
-use crate::receipt::{Entry, Ours};
-use edit::Format;
-
-/// A key of a file that would name nothing if it held this value and ours were gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Use {
-    pub file: PathBuf,
-    pub format: Format,
-    pub key: Vec<String>,
-    pub value: String,
-}
+use super::stays::read;
+use crate::model::{Change, Entry, LIMIT, Ours, Running, UndoConstraints, Use};
 
 /// Why a change may not be made that gives ours another name: a setting names it by the old one.
-pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &WayBack) -> Option<String> {
-    let After::Held(entry) = &change.after else { return None };
+pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoConstraints) -> Option<String> {
+    let entry = change.entry.as_ref()?;
     let is_kept = |it: &Use| entry.uses.iter().any(|kept| kept.value == it.value);
     let uses: Vec<Use> = held.uses.iter().filter(|it| !is_kept(it)).cloned().collect();
     if uses.is_empty() {
@@ -35,15 +22,15 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &WayBack
 
 /// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
 /// came or can stand by now.
-pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.concern).into_iter().flatten();
-    if let Some(what) = running.find_map(|it| it.by(root, &entry.path)) {
+    if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
             "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
         ));
     }
     let is_its =
-        |value: &str| entry.uses.iter().any(|it| it.value == value) || entry.path == Path::new(value);
+        |value: &str| entry.uses.iter().any(|it| it.value == value) || entry.path == *Path::new(value);
     let named = now.named.iter().find(|named| named.concern == entry.concern && is_its(&named.value));
     if let Some(named) = named {
         return Some(format!("{}, then run this again", named.why));
@@ -52,12 +39,12 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &WayBack) -> Option<Stri
 }
 
 /// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
-pub(super) fn dangling(root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
-    let own = uses(entry, now).into_iter().filter(|it| it.file == entry.path);
+pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
+    let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
     own.filter(|_| matches!(entry.ours, Ours::Edited { .. })).find_map(|it| it.said(root, entry, now))
 }
 
-fn uses(entry: &Entry, now: &WayBack) -> Vec<Use> {
+fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
     let files = now.files.get(&entry.concern).map_or(&[][..], Vec::as_slice);
     let in_files =
         entry.uses.iter().flat_map(|it| files.iter().map(|file| Use { file: file.clone(), ..it.clone() }));
@@ -70,9 +57,28 @@ fn uses(entry: &Entry, now: &WayBack) -> Vec<Use> {
     uses
 }
 
+impl Running {
+    /// What runs by this path.
+    #[must_use]
+    pub fn by(&self, root: &Root, path: &Path) -> Option<String> {
+        let path = path.as_os_str().as_encoded_bytes();
+        let names = |file: &Path| {
+            let bytes = root.read(file, LIMIT).unwrap_or_default();
+            bytes.windows(path.len().max(1)).any(|part| part == path)
+        };
+        let inner = |folder: &Path| {
+            let names = root.list(folder).unwrap_or_default();
+            names.into_iter().map(|name| folder.join(name)).collect::<Vec<_>>()
+        };
+        let runs = |folder: &PathBuf| self.files.iter().any(|file| names(&folder.join(file)));
+        let folder = inner(&self.folder).iter().flat_map(|group| inner(group)).find(runs)?;
+        Some(format!("{} {}", self.what, folder.file_name()?.to_string_lossy()))
+    }
+}
+
 impl Use {
     /// What to do about it first, where the file holds it or cannot be read.
-    fn said(&self, root: &Root, entry: &Entry, now: &WayBack) -> Option<String> {
+    fn said(&self, root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
         let bytes = match read(root, &self.file) {
             Ok(bytes) => bytes,
             Err(error) => {

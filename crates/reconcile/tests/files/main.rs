@@ -16,4 +16,5 @@ mod machine;
 mod real_crashes;
 mod real_nodes;
 mod reboot;
+mod stored;
 mod third_party;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::machine::{Machine, desired, edited, owned};
 use edit::Format;
-use reconcile::{Action, Content, Desired, Kind, Stage};
+use reconcile::{Action, Content, Desired, Kind, Resource, Stage};
 use serde_json::json;
 use support::killed::is_temporary;
 use support::real;
@@ -169,7 +169,7 @@ fn remembers(machine: &Machine, (runs, has_told): (usize, bool), left: &Tree, fr
     let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
     let changed = left.clone().differences(&[from]).into_iter().filter(is_ours);
     let changed: BTreeSet<_> =
-        changed.map(|line| PathBuf::from(format!("/{}", line.split(':').next().unwrap()))).collect();
+        changed.map(|line| Resource::from(format!("/{}", line.split(':').next().unwrap()))).collect();
     let history = machine.history();
     let of_it = history.get(runs).filter(|event| event.killed != has_told);
     let paths = of_it.into_iter().flat_map(|event| &event.changed).map(|changed| changed.path.clone());

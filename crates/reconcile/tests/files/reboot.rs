@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
 use reconcile::{
-    Desired, Effect, Entry, Module, Ours, Outcome, Plan, Receipt, Repairs, Restarts, Services, Settled,
-    Stage, State, Work,
+    Desired, Effect, Entry, Ours, Outcome, Plan, Receipt, Repairs, Resource, Restarts, Services, Settled,
+    Stage, State, Transaction,
 };
 
 const BOOT: &str = "proc/sys/kernel/random/boot_id";
@@ -20,13 +20,13 @@ fn wanted() -> Desired {
 
 fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
     let root = machine.root();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     let plan = work.plan(desired, None, false, NOW).unwrap();
-    work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let programs = Programs::in_folders("/nowhere");
     let (restarts, drain) = (Restarts::Now, Duration::ZERO);
     let services = Services { programs: Some(&programs), restarts, drain, waiter: None, proxy: None };
-    work.settle(&root, &services, |_| true).unwrap()
+    work.run_effects(&root, &services, |_| true, &mut |_| {}).unwrap()
 }
 
 fn booted(boot: &str) -> Machine {
@@ -78,7 +78,7 @@ fn what_others_have_said_of_a_restart_stays() {
 #[test]
 fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
     let entry = Entry {
-        path: Module { name: "amdgpu".to_owned() }.path(),
+        path: Resource::Module("amdgpu".to_owned()),
         stage: Stage::Shape,
         reason: "for the test".to_owned(),
         before: State::Absent,
@@ -103,7 +103,7 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
 
 fn forgive(machine: &Machine) {
     let root = machine.root();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
     assert!(work.owed().is_empty());
 }

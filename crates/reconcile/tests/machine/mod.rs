@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use edit::{Edit, Format, Key, Set};
 use reconcile::history::{self, Event};
-use reconcile::{Action, Carried, Desired, Finding, Plan, Stage, Store, Work};
+use reconcile::{Action, Desired, Executed, Finding, Plan, Stage, Store, Transaction};
 use root::Root;
 use serde_json::Value;
 use support::crashes::Crashes;
@@ -26,7 +26,7 @@ pub(crate) struct Machine {
 /// What one run did, and what it left.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    pub(crate) carried: Carried,
+    pub(crate) carried: Executed,
     pub(crate) blocked: Vec<Finding>,
     pub(crate) contested: Vec<Finding>,
     pub(crate) left: Vec<Finding>,
@@ -106,9 +106,9 @@ impl Machine {
 
 /// As a command does it: lock, plan, carry out.
 fn run(root: &Root, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
-    let mut work = Work::begin(root)?.recorded(event());
+    let mut work = Transaction::begin(root, &mut |_| {})?.recorded(event());
     let plan = work.plan(desired, None, force, NOW)?;
-    let carried = work.carry_out(&plan, NOW, &mut |_| {})?;
+    let carried = work.execute(&plan, NOW, &mut |_| {})?;
     work.record()?;
     let Plan { blocked, contested, left, .. } = plan;
     Ok(Ran { carried, blocked, contested, left })

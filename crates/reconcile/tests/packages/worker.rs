@@ -12,8 +12,8 @@ use lab::repository::Repository;
 use lab::server::Server;
 use reconcile::command::Programs;
 use reconcile::{
-    Action, Content, Desired, Digest, Effect, Finding, Hands, Kind, Package as Wanted, Plan, Progress, Stage,
-    Store, Unpacked, Work,
+    Action, Content, Desired, Digest, Effect, Finding, Kind, Package as Wanted, PackageManager, Plan,
+    Progress, Resource, Stage, Store, Transaction, Unpacked,
 };
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub(crate) struct Source {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) planned: Vec<String>,
-    pub(crate) done: Vec<PathBuf>,
+    pub(crate) done: Vec<Resource>,
     pub(crate) failed: Vec<String>,
     pub(crate) blocked: Vec<String>,
     pub(crate) contested: Vec<String>,
@@ -168,17 +168,17 @@ fn child() {
     let Ok(told) = fs::read(format!("{SHARED}/told.json")) else { return };
     let told: Told = serde_json::from_slice(&told).unwrap();
     let mut ran = Ran::default();
-    if let Err(error) = carry_out(&told, &mut ran) {
+    if let Err(error) = execute(&told, &mut ran) {
         ran.error = Some(error.to_string());
     }
     fs::write(format!("{SHARED}/ran.json"), serde_json::to_vec(&ran).unwrap()).unwrap();
 }
 
-fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
+fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
     let root = Root::open("/".as_ref()).unwrap();
     let programs = Programs::of(&root).unwrap();
     let desired = desired(told);
-    let hands = Hands::of(&programs, Duration::from_secs(told.lock)).through(told.proxy.as_deref());
+    let hands = PackageManager::of(&programs, Duration::from_secs(told.lock)).through(told.proxy.as_deref());
     let texts = |findings: &[Finding]| {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
@@ -187,9 +187,9 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
         ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
         plan
     } else {
-        let mut work = Work::begin(&root)?.by(Some(hands));
+        let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(hands));
         let plan = work.plan(&desired, None, told.force, NOW)?;
-        let carried = work.carry_out(&plan, NOW, &mut |progress| {
+        let carried = work.execute(&plan, NOW, &mut |progress| {
             // How often apt tells of fetching depends on how long it takes.
             if matches!(&progress, Progress::Comes(_, step) if step.text.starts_with("Retrieving")) {
                 return;
@@ -213,7 +213,7 @@ fn carry_out(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
             waiter: None,
             proxy: told.proxy.as_deref(),
         };
-        let settled = work.settle(&root, &services, |_| true)?;
+        let settled = work.run_effects(&root, &services, |_| true, &mut |_| {})?;
         ran.effects.extend(settled.iter().map(|it| format!("{:?}: {}", it.outcome, it.text)));
         ran.is_bare = work.receipt().is_empty();
         plan
@@ -245,7 +245,7 @@ fn desired(told: &Told) -> Desired {
         let package = match words.as_slice() {
             ["install", name, "after", needed] => {
                 let action = Action::package(Wanted::present(*name), "for the test");
-                desired.push(action.after(Wanted::present(*needed).path()));
+                desired.push(action.after(Wanted::present(*needed).resource()));
                 continue;
             }
             ["install", name] => Wanted::present(*name),

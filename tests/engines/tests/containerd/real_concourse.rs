@@ -84,8 +84,9 @@ fn lay_out(host: &Host, desired: &Desired) -> BTreeMap<String, String> {
     }
     let mut variables = BTreeMap::new();
     for action in &desired.actions {
-        let path = action.path.to_str().unwrap();
-        run(&["mkdir", "-p", action.path.parent().unwrap().to_str().unwrap()]);
+        let path = action.path.path().unwrap();
+        run(&["mkdir", "-p", path.parent().unwrap().to_str().unwrap()]);
+        let path = path.to_str().unwrap();
         match &action.kind {
             Kind::Owned(Content::Link { target }) => {
                 run(&["ln", "-s", target.to_str().unwrap(), path]);

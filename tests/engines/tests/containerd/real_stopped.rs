@@ -6,9 +6,9 @@ use std::path::Path;
 use engines::containerd::Containerd;
 use engines::engine::ALL;
 use engines::machine::ASKED;
-use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Work};
+use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Transaction};
 use rocworker::config::Config;
-use rocworker::engines::way_back::way_back;
+use rocworker::engines::undo_constraints::undo_constraints;
 use rocworker::engines::{Docker, InForce};
 use root::{Attributes, Root};
 
@@ -17,9 +17,9 @@ const WRAPPER: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
 /// Makes the changes of a plan.
 fn bring_about(root: &Root, desired: &Desired) -> Plan {
-    let mut work = Work::begin(root).unwrap();
+    let mut work = Transaction::begin(root, &mut |_| {}).unwrap();
     let plan = work.plan(desired, None, false, 0).unwrap();
-    let carried = work.carry_out(&plan, 0, &mut |_| {}).unwrap();
+    let carried = work.execute(&plan, 0, &mut |_| {}).unwrap();
     assert!(carried.failed.is_empty(), "{carried:?}");
     plan
 }
@@ -63,7 +63,7 @@ fn real_a_container_can_be_stopped_after_undo() {
 
         let config = Config::parse(Path::new("config.yaml"), "").unwrap();
         let undo = Desired {
-            way_back: way_back(&config, &InForce::default(), &Docker::default()),
+            undo_constraints: undo_constraints(&config, &InForce::default(), &Docker::default()),
             ..Desired::default()
         };
         let plan = bring_about(&root, &undo);

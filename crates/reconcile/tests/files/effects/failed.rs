@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use reconcile::{Restarts, Work};
+use reconcile::{Restarts, Transaction};
 
 use crate::effects::{FILE, Host, restart, wanted};
 use crate::machine::{NOW, desired, owned};
@@ -11,12 +11,12 @@ use crate::machine::{NOW, desired, owned};
 fn a_change_that_fails_owes_nothing() {
     let host = Host::new();
     let root = host.machine.root();
-    let mut work = Work::begin(&root).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     let wanted = wanted("1", &[restart(None)]);
     let plan = work.plan(&wanted, None, false, NOW).unwrap();
     // Somebody puts a folder there after the look.
     fs::create_dir(host.machine.path(FILE)).unwrap();
-    let carried = work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+    let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     assert_eq!(carried.failed.len(), 1, "{carried:?}");
     assert!(host.settle(&mut work, Restarts::Now).is_empty());
     assert_eq!(host.said(), [""; 0]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
-use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Store, Work};
+use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Store, Transaction};
 
 const FILE: &str = "/etc/worker.conf";
 const UNIT: &str = "worker.service";
@@ -99,9 +99,9 @@ impl Host {
     /// An apply: plan, carry out, settle.
     fn apply(&self, desired: &Desired, restarts: Restarts) -> Vec<Settled> {
         let root = self.machine.root();
-        let mut work = Work::begin(&root).unwrap();
+        let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
         let plan = work.plan(desired, None, false, NOW).unwrap();
-        work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+        work.execute(&plan, NOW, &mut |_| {}).unwrap();
         self.settle(&mut work, restarts)
     }
 
@@ -109,7 +109,7 @@ impl Host {
         Programs::in_folders(format!("{}:/usr/bin:/bin", self.machine.path("bin").display()))
     }
 
-    fn settle(&self, work: &mut Work<'_>, restarts: Restarts) -> Vec<Settled> {
+    fn settle(&self, work: &mut Transaction<'_>, restarts: Restarts) -> Vec<Settled> {
         let programs = self.programs();
         let services = Services {
             programs: Some(&programs),
@@ -118,15 +118,15 @@ impl Host {
             waiter: self.waiter.as_deref(),
             proxy: None,
         };
-        work.settle(&self.machine.root(), &services, |_| true).unwrap()
+        work.run_effects(&self.machine.root(), &services, |_| true, &mut |_| {}).unwrap()
     }
 
     /// What an apply leaves that is killed before it comes to the effects.
     fn killed_before_effects(&self, desired: &Desired) {
         let root = self.machine.root();
-        let mut work = Work::begin(&root).unwrap();
+        let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
         let plan = work.plan(desired, None, false, NOW).unwrap();
-        work.carry_out(&plan, NOW, &mut |_| {}).unwrap();
+        work.execute(&plan, NOW, &mut |_| {}).unwrap();
     }
 }
 
@@ -263,8 +263,8 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
     let receipt = || Store::new(&root).receipt().unwrap();
     host.set("active", "inactive");
     let effect = services.wait_for_end(&receipt(), UNIT).unwrap().unwrap();
-    let mut work = Work::begin(&root).unwrap();
-    let settled = work.settle(&root, &services, |owed| *owed == effect).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
+    let settled = work.run_effects(&root, &services, |owed| *owed == effect, &mut |_| {}).unwrap();
     assert_eq!(outcomes(&settled), [Outcome::Done]);
     assert_eq!(host.said(), ["systemctl start worker.service"]);
     drop(work);

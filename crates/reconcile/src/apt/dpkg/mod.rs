@@ -1,0 +1,259 @@
+//! dpkg's own database, read as it stands: which packages are there, in which version and state. No child process: a
+//! plan in which nothing is to be done starts none.
+
+mod conffiles;
+mod needed;
+mod selection;
+mod stanza;
+mod version;
+
+use root::Root;
+use serde::{Deserialize, Serialize};
+
+use crate::error::if_there;
+
+pub use selection::Selection;
+pub(crate) use stanza::{Stanza, all as stanzas};
+pub use version::compare;
+
+pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
+/// What dpkg has noted since it wrote `status` last: a run that was killed leaves it here (dpkg's
+/// lib/dpkg/dbmodify.c). Each file holds one package's stanza whole; the higher the number, the newer.
+const UPDATES: &str = "/var/lib/dpkg/updates";
+/// The machine's own architecture in the first line; not there where no other was ever added (dpkg(1)).
+const ARCHITECTURES: &str = "/var/lib/dpkg/arch";
+
+/// Debian with everything in it: 90,000 packages of a kilobyte each.
+const LIMIT: usize = 128 << 20;
+
+/// How far dpkg has come with a package (dpkg(1), "Package states"). Not installed is none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Installed,
+    /// Removed, and its configuration is still there.
+    ConfigFiles,
+    HalfInstalled,
+    Unpacked,
+    HalfConfigured,
+    TriggersAwaited,
+    TriggersPending,
+}
+
+/// Why it cannot be told which packages are there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "this machine has no dpkg ({0}): packages are installed on Debian and Ubuntu only; install it by other means, \
+         and leave it to them in the configuration (keep)"
+    )]
+    None(root::Error),
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error("{path} tells nothing of {package} that is understood: {problem}; see what `dpkg --audit` says")]
+    Stanza { path: &'static str, package: String, problem: String },
+}
+
+/// What dpkg knows, as it stood when it was read.
+#[derive(Debug)]
+pub struct Database {
+    status: String,
+    /// The newest first.
+    updates: Vec<String>,
+    native: Option<String>,
+}
+
+/// A package that is there, wholly or in part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct There {
+    pub version: String,
+    pub status: Status,
+    /// What is to become of it.
+    pub selection: Selection,
+    /// It was unpacked in part, and is neither configured nor removed before it is put there anew (`reinstreq`).
+    pub must_be_anew: bool,
+}
+
+impl Database {
+    /// What dpkg knows now.
+    ///
+    /// # Errors
+    /// When there is no dpkg, or its files cannot be read.
+    pub fn read(root: &Root) -> Result<Self, Error> {
+        let status = root
+            .read_text(STATUS, LIMIT)
+            .map_err(|error| if error.is_not_found() { Error::None(error) } else { error.into() })?;
+        Ok(Self { status, updates: updates(root)?, native: native(root)? })
+    }
+
+    /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
+    ///
+    /// # Errors
+    /// When what dpkg says of it is not understood.
+    pub fn there(&self, name: &str) -> Result<Option<There>, Error> {
+        let Some(stanza) = self.stanza(name) else { return Ok(None) };
+        let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };
+        let words: Vec<&str> = stanza.field("Status").unwrap_or_default().split_whitespace().collect();
+        let [selection, flag, status] = words.as_slice() else {
+            return Err(wrong(format!("its Status is {words:?}, not three words")));
+        };
+        let Some(status) = Status::parse(status).map_err(wrong)? else { return Ok(None) };
+        let version = stanza.field("Version").ok_or_else(|| wrong("it has no Version".to_owned()))?;
+        Ok(Some(There {
+            version: version.to_owned(),
+            status,
+            selection: Selection::parse(selection).map_err(wrong)?,
+            must_be_anew: *flag == "reinstreq",
+        }))
+    }
+
+    /// What is known of a package, the newest.
+    pub(crate) fn stanza(&self, name: &str) -> Option<Stanza<'_>> {
+        let (name, architecture) = name.split_once(':').unwrap_or((name, ""));
+        let is_meant = |stanza: &Stanza<'_>| match (stanza.field("Architecture"), architecture) {
+            (None | Some("all"), "" | "all") => true,
+            (Some(it), "") => self.native.as_deref().is_none_or(|native| native == it),
+            (it, architecture) => it == Some(architecture),
+        };
+        let texts = self.updates.iter().chain([&self.status]);
+        texts.flat_map(|text| stanza::of(text, name)).find(is_meant)
+    }
+}
+
+const STATES: [(&str, Status); 7] = [
+    ("installed", Status::Installed),
+    ("config-files", Status::ConfigFiles),
+    ("half-installed", Status::HalfInstalled),
+    ("unpacked", Status::Unpacked),
+    ("half-configured", Status::HalfConfigured),
+    ("triggers-awaited", Status::TriggersAwaited),
+    ("triggers-pending", Status::TriggersPending),
+];
+
+impl Status {
+    fn parse(word: &str) -> Result<Option<Self>, String> {
+        let known = STATES.iter().find(|(name, _)| *name == word).map(|(_, status)| *status);
+        match known {
+            None if word != "not-installed" => Err(format!("dpkg has no state {word:?}")),
+            known => Ok(known),
+        }
+    }
+
+    /// As dpkg names it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        STATES.iter().find(|(_, status)| *status == self).map_or("", |(name, _)| name)
+    }
+}
+
+fn updates(root: &Root) -> Result<Vec<String>, Error> {
+    let names = if_there(root.list(UPDATES))?.unwrap_or_default();
+    let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let mut updates = Vec::new();
+    // In byte order, which is that of their numbers: all are written with as many digits.
+    for name in names.iter().rev().filter_map(|name| name.to_str()).filter(is_number) {
+        // Where it is not there, a dpkg that is at work has taken it into `status`.
+        updates.extend(if_there(root.read_text(format!("{UPDATES}/{name}"), LIMIT))?);
+    }
+    Ok(updates)
+}
+
+/// `None` where no other architecture than the machine's own was ever added.
+pub(crate) fn native(root: &Root) -> Result<Option<String>, root::Error> {
+    let text = if_there(root.read_text(ARCHITECTURES, LIMIT))?;
+    Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stanza(name: &str, architecture: &str, version: &str, status: &str) -> String {
+        format!(
+            "Package: {name}\nStatus: {status}\nPriority: optional\nArchitecture: {architecture}\nVersion: {version}\n\
+             Description: of {name}\n Package: not-this\n Version: 9\n\n"
+        )
+    }
+
+    fn database(status: String, updates: &[String], native: Option<&str>) -> Database {
+        let updates = updates.iter().rev().cloned().collect();
+        Database { status, updates, native: native.map(str::to_owned) }
+    }
+
+    fn version(database: &Database, name: &str) -> Option<String> {
+        database.there(name).unwrap().map(|it| it.version)
+    }
+
+    #[test]
+    fn of_several_architectures_the_machines_own_has_the_bare_name() {
+        let ok = "install ok installed";
+        let text = stanza("lib", "i386", "1", ok)
+            + &stanza("lib", "amd64", "2", ok)
+            + &stanza("data", "all", "3", ok);
+        let it = database(text.clone(), &[], Some("amd64"));
+        assert_eq!(version(&it, "lib").as_deref(), Some("2"));
+        assert_eq!(version(&it, "lib:i386").as_deref(), Some("1"));
+        assert_eq!(version(&it, "lib:arm64"), None);
+        assert_eq!(version(&it, "data").as_deref(), Some("3"));
+        assert_eq!(it.names().into_iter().collect::<Vec<_>>(), ["data", "lib", "lib:i386"]);
+        let only_foreign = database(stanza("lib", "i386", "1", ok), &[], Some("amd64"));
+        assert_eq!(version(&only_foreign, "lib"), None);
+        assert_eq!(version(&it, "not-this"), None, "a description is no stanza");
+    }
+
+    #[test]
+    fn what_a_killed_run_has_noted_counts_before_what_is_in_status() {
+        let text = stanza("tool", "all", "1", "install ok installed");
+        let noted = [
+            stanza("tool", "all", "2", "install reinstreq half-installed"),
+            stanza("tool", "all", "2", "install ok unpacked"),
+        ];
+        let it = database(text.clone(), &noted, None);
+        let there = it.there("tool").unwrap().unwrap();
+        assert_eq!((there.version.as_str(), there.status), ("2", Status::Unpacked));
+        assert!(it.is_interrupted());
+        assert_eq!(it.half_done(), [("tool".to_owned(), Status::Unpacked)]);
+        assert!(!database(text, &[], None).is_interrupted());
+    }
+
+    #[test]
+    fn a_held_one_is_known_and_one_that_is_not_understood_is_an_error() {
+        let it = database(stanza("tool", "all", "1", "hold ok installed"), &[], None);
+        assert_eq!(it.there("tool").unwrap().unwrap().selection, Selection::Hold);
+        for status in ["install ok", "install ok marvellous", "perhaps ok installed", ""] {
+            let it = database(stanza("tool", "all", "1", status), &[], None);
+            let error = it.there("tool").unwrap_err().to_string();
+            assert!(error.contains("dpkg --audit"), "{error}");
+        }
+        let gone = database(stanza("tool", "all", "1", "purge ok not-installed"), &[], None);
+        assert_eq!(gone.there("tool").unwrap(), None);
+    }
+
+    proptest! {
+        /// Whatever stands there: a package is what its own stanza says, and no other text is taken for one.
+        #[test]
+        fn each_package_is_what_its_own_stanza_says(
+            names in prop::collection::btree_set("[a-c][a-c+.0-1-]{1,3}", 1..8),
+            asked in "[a-c][a-c+.0-1-]{1,3}",
+            junk in "(Package: [a-c]{0,3}|[ -~]{0,12}\n){0,4}",
+        ) {
+            let text: String = names.iter().map(|name| stanza(name, "all", &format!("1-{name}"), "install ok installed")).collect();
+            let it = database(text, &[], None);
+            prop_assert_eq!(version(&it, &asked), names.contains(&asked).then(|| format!("1-{asked}")));
+            // Nothing of it is trusted to be as it should.
+            let damaged = database(junk, &[], None);
+            damaged.there(&asked).ok();
+            prop_assert!(damaged.names().len() <= 4);
+        }
+
+        #[test]
+        fn versions_have_an_order(a in "[0-9a~+.:-]{0,6}", b in "[0-9a~+.:-]{0,6}", c in "[0-9a~+.:-]{0,6}") {
+            prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+            if compare(&a, &b).is_le() && compare(&b, &c).is_le() {
+                prop_assert!(compare(&a, &c).is_le());
+            }
+        }
+    }
+}

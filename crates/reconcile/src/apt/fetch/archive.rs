@@ -1,0 +1,131 @@
+//! Archives, which are too large to be held in memory: fetched into a folder of rocworker's own.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use nix::unistd::{User, fchown, getegid, geteuid};
+use root::{Attributes, Root};
+
+use super::{SANDBOX, local};
+use crate::apt::{PackageManager, Step};
+
+/// Where archives are while they are needed. Whoever has the receipt's lock is the only one in it.
+pub(crate) const FOLDER: &str = "/var/cache/rocworker";
+/// Where apt's own user may write.
+const PARTIAL: &str = "/var/cache/rocworker/partial";
+const COMING: &str = "/var/cache/rocworker/partial/archive";
+const ARCHIVE: &str = "/var/cache/rocworker/archive";
+
+/// How long some gigabytes may take.
+const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// What a file system should have left when everything is there, in bytes: a full one hinders more than the archive helps.
+pub(crate) const RESERVE: u64 = 256 << 20;
+
+/// Between two looks at how much has come.
+const GLANCE: Duration = Duration::from_secs(1);
+
+impl PackageManager {
+    /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
+    ///
+    /// # Errors
+    /// In a sentence.
+    pub(crate) fn fetch_archive(
+        &self,
+        root: &Root,
+        url: &str,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<File, String> {
+        prepare(root)?;
+        let most = room(root)?;
+        if let Some(file) = local(url) {
+            // A copy, which its owner cannot change between the check and the use.
+            let opened = root.open_to_read(file).map_err(|error| error.to_string())?;
+            if opened.metadata().is_ok_and(|it| it.len() > most) {
+                return Err(format!("{} has more than the {} MiB that may come", file.display(), most >> 20));
+            }
+            std::fs::copy(root.shown(file), root.shown(ARCHIVE))
+                .map_err(|error| format!("{} cannot be copied: {error}", root.shown(ARCHIVE).display()))?;
+            return own(root).map_err(|error| format!("{} cannot be read: {error}", file.display()));
+        }
+        let fetched = thread::scope(|scope| {
+            let (tell, ended) = channel();
+            let coming = root.shown(COMING);
+            let fetching = scope.spawn(move || {
+                let fetched = self.download(url, &coming, most, PATIENCE);
+                // It is waited for below.
+                tell.send(()).ok();
+                fetched
+            });
+            let mut told = None;
+            while ended.recv_timeout(GLANCE).is_err_and(|it| it == std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
+                let come = root.lstat(COMING).ok().map(|meta| meta.len / MIB);
+                if come != told {
+                    told = come;
+                    let text = format!("Fetching {url}: {} MiB have come", come.unwrap_or(0));
+                    hear(Step { text, percent: None });
+                }
+            }
+            fetching.join().unwrap_or_else(|_| Err("the thread that fetches has ended".to_owned()))
+        });
+        fetched.map_err(|error| {
+            format!(
+                "{url} could not be fetched: {error}; see that it can be reached from here (a proxy?) and that \
+                 {} has room, or name a file: URL in the configuration, then apply again",
+                root.shown(FOLDER).display()
+            )
+        })?;
+        let moved = root.rename_new(COMING, ARCHIVE).map_err(Into::into);
+        moved
+            .and_then(|()| own(root))
+            .map_err(|error| format!("what came from {url} cannot be read: {error}"))
+    }
+}
+
+const MIB: i64 = 1 << 20;
+
+/// Takes away what was fetched, by this run or by one that was killed. What cannot go hinders nothing before the next
+/// archive is fetched.
+pub(crate) fn sweep(root: &Root) {
+    root.remove_tree(FOLDER).ok();
+}
+
+/// How much may come, in bytes: what is free but for the reserve.
+fn room(root: &Root) -> Result<u64, String> {
+    let free = root.free_space(FOLDER).map_err(|error| error.to_string())?;
+    free.checked_sub(RESERVE).filter(|most| *most > 0).ok_or_else(|| {
+        format!(
+            "the file system of {} has {} MiB left, of which {} are to stay free: see that it has room, then apply again",
+            root.shown(FOLDER).display(),
+            free >> 20,
+            RESERVE >> 20
+        )
+    })
+}
+
+fn prepare(root: &Root) -> Result<(), String> {
+    let prepared = || -> Result<(), Box<dyn std::error::Error>> {
+        root.remove_tree(FOLDER)?;
+        root.make_folder(FOLDER, Attributes { mode: 0o755, owner: None })?;
+        let owner = User::from_name(SANDBOX)?.map(|user| (user.uid.as_raw(), getegid().as_raw()));
+        root.make_folder(PARTIAL, Attributes { mode: 0o700, owner })?;
+        Ok(())
+    };
+    prepared().map_err(|error| format!("no folder for what is fetched: {error}"))
+}
+
+/// The file, which nobody else can change from now on: it is out of the folder of apt's own user.
+fn own(root: &Root) -> Result<File, Box<dyn std::error::Error>> {
+    let file = root.open_to_read(Path::new(ARCHIVE))?;
+    if !file.metadata()?.is_file() {
+        return Err("it is no file".into());
+    }
+    fchown(&file, Some(geteuid()), Some(getegid()))?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}

@@ -1,0 +1,224 @@
+//! Who does what changes make necessary: udev and systemd, as far as they may.
+
+mod ran;
+mod reboot;
+mod systemd;
+mod udev;
+
+use std::time::Duration;
+
+use root::Root;
+
+use crate::apt::{self, PackageManager};
+use crate::command::Programs;
+use crate::model::{Ask, Effect, Restarts, Uptime};
+use crate::receipt::{Pending, Receipt, Told};
+
+pub(crate) use ran::Came;
+use ran::{PATIENCE, Ran, done, pending, skipped};
+pub(crate) use reboot::untell;
+use systemd::Systemd;
+
+/// How long a unit is waited for that was told to end once its work is done. It may take hours: what has not ended
+/// by then is left to a unit of its own that waits.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+/// Who can do it.
+#[derive(Debug, Clone, Copy)]
+pub struct Services<'a> {
+    /// `None` beneath another Root than `/`, where nothing is started.
+    pub programs: Option<&'a Programs>,
+    pub restarts: Restarts,
+    /// How long a unit is waited for that was told to end once its work is done: [`DRAIN`].
+    pub drain: Duration,
+    /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
+    /// that its last argument names. That argument is not in it.
+    pub waiter: Option<&'a [String]>,
+    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::through`].
+    pub proxy: Option<&'a str>,
+}
+
+impl Services<'_> {
+    pub(crate) fn run(&self, root: &Root, owed: &Pending) -> Result<Came, String> {
+        let Some(programs) = self.programs else {
+            return skipped(format!("{}: not done beneath another root than /", owed.effect));
+        };
+        let systemd = Systemd { programs, now: Uptime::now(root) };
+        let booted = is_booted(root);
+        match &owed.effect {
+            Effect::AptUpdate { source, uri, suite } => {
+                let manager = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                done(apt::update(root, &manager, source, uri, suite)?)
+            }
+            Effect::Reboot { reason, .. } => reboot::reboot(root, reason, owed),
+            Effect::Udev { devices } if root.exists("/run/udev/control") => {
+                udev::udev(root, programs, devices)
+            }
+            Effect::Udev { .. } => skipped("udev does not run here: its rules count once it does"),
+            Effect::SystemdReload if !booted => {
+                skipped("systemd does not run here: nothing has to be read again")
+            }
+            Effect::SystemdReload => {
+                systemd.call("daemon-reload", &[])?;
+                done("systemd has read its units again")
+            }
+            Effect::Start { unit } | Effect::Stop { unit } if !booted => {
+                skipped(format!("systemd does not run here: {unit} is neither started nor stopped"))
+            }
+            Effect::Start { unit } => systemd.run_anew(unit, owed),
+            Effect::Stop { unit } => systemd.stop(unit),
+            Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. }
+                if !booted =>
+            {
+                skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
+            }
+            Effect::Reload { unit } => systemd.reload(unit),
+            Effect::NextStart { unit, ask } => self.next_start(&systemd, unit, ask.as_ref(), owed),
+            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), owed),
+        }
+    }
+
+    /// Why an effect would still be pending after it was run, as far as that can be told before: nobody may restart the
+    /// unit.
+    #[must_use]
+    pub fn would_wait(&self, root: &Root, effect: &Effect) -> Option<String> {
+        let programs = self.programs.filter(|_| is_booted(root))?;
+        let (name, may) = match effect {
+            Effect::Restart { unit, .. } => (unit, self.restarts != Restarts::Never),
+            Effect::NextStart { unit, ask } => (unit, self.may_restart(programs, ask.as_ref())),
+            _ => return None,
+        };
+        let runs = Systemd { programs, now: None }.unit(name).is_ok_and(|unit| !unit.has_ended());
+        (runs && !may).then(|| {
+            format!(
+                "`restart` does not allow restarting {name}, which still uses the wrapper. Run `rocworker undo`, then \
+                 `systemctl restart {name}`."
+            )
+        })
+    }
+
+    fn may_restart(&self, programs: &Programs, ask: Option<&Ask>) -> bool {
+        match self.restarts {
+            Restarts::Now => true,
+            Restarts::Drain => ask.is_some_and(|ask| says_yes(programs, ask)),
+            Restarts::Never => false,
+        }
+    }
+
+    fn next_start(&self, systemd: &Systemd<'_>, name: &str, ask: Option<&Ask>, owed: &Pending) -> Ran {
+        let unit = systemd.unit(name)?;
+        if unit.has_ended() {
+            return skipped(format!("{name} does not run"));
+        }
+        if unit.began_after(owed, systemd.now.as_ref()) {
+            return done(format!("{name} was restarted by somebody since"));
+        }
+        if self.may_restart(systemd.programs, ask) && !unit.is_on_its_way() {
+            return systemd.restart(name);
+        }
+        pending(format!(
+            "{name} takes it in at its next start, which would end what runs there: systemctl restart {name} when \
+                 it may"
+        ))
+    }
+
+    fn restart(&self, systemd: &Systemd<'_>, name: &str, drain: Option<&str>, owed: &Pending) -> Ran {
+        let unit = systemd.unit(name)?;
+        let told = owed.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
+        match (told, drain) {
+            // Whatever may be restarted now: it ended because it was told to.
+            (Some(_), _) if unit.has_ended() => systemd.start(name),
+            (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
+            (None, _) if unit.began_after(owed, systemd.now.as_ref()) => {
+                done(format!("{name} was restarted by somebody since"))
+            }
+            (None, _) if unit.is_on_its_way() => pending(format!(
+                "{name} is just being started or stopped: the next apply sees by which configuration it runs"
+            )),
+            (Some(_), _) if self.restarts == Restarts::Never => {
+                pending(format!("{name} was told to end once its work is done, and is still at it"))
+            }
+            (None, _) if self.restarts == Restarts::Never => {
+                pending(format!("{name} still runs with its old configuration: systemctl restart {name}"))
+            }
+            (told, Some(_)) if self.restarts == Restarts::Drain => {
+                Ok(Came::Tell(told.unwrap_or(Told { invocation: unit.invocation, sent: false })))
+            }
+            _ => systemd.restart(name),
+        }
+    }
+
+    /// What is waited for with a unit that was told to end; `None` where nothing is.
+    pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
+        let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
+        let limit = self.drain.as_secs();
+        (told.sent && limit > 0).then(|| {
+            format!(
+                "waiting up to {limit} s for {unit}, which was told to end once its work is done ({signal})"
+            )
+        })
+    }
+
+    /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
+    pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Result<Came, String> {
+        let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
+            return skipped(format!("{effect}: nothing to wait for"));
+        };
+        let systemd = Systemd { programs, now: None };
+        if told.sent {
+            return systemd.wait(unit, signal, &told, self.drain, self.waiter);
+        }
+        systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit])?;
+        Ok(Came::Tell(Told { sent: true, ..told }))
+    }
+
+    /// Waits, for hours if need be, until a unit that was told to end once its work is done has ended. The effect that
+    /// can be settled then; `None` when it was told nothing, or nothing can be asked here.
+    ///
+    /// # Errors
+    /// In a sentence, when systemd does not tell of it.
+    pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Result<Option<Effect>, String> {
+        let is_meant =
+            |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
+        let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect));
+        let (Some(programs), Some(Pending { effect, told: Some(told), .. })) = (self.programs, pending)
+        else {
+            return Ok(None);
+        };
+        Systemd { programs, now: None }.wait_for_end(unit, told)?;
+        Ok(Some(effect.clone()))
+    }
+
+    /// What will be done for an effect, as a plan announces it.
+    #[must_use]
+    pub fn announce(&self, effect: &Effect) -> String {
+        match (effect, self.restarts) {
+            _ if self.programs.is_none() => format!("{effect} (not beneath another root than /)"),
+            (Effect::Restart { unit, .. }, Restarts::Never) => {
+                format!("{unit} is not restarted (restart: never)")
+            }
+            (Effect::Restart { unit, drain: Some(_) }, Restarts::Now) => {
+                format!("systemctl restart {unit}, whatever it is doing (restart: now)")
+            }
+            (Effect::NextStart { unit, .. }, Restarts::Never) => {
+                format!("{unit} takes it in at its next start (restart: never)")
+            }
+            (Effect::NextStart { unit, .. }, Restarts::Now) => {
+                format!("systemctl restart {unit} (restart: now)")
+            }
+            _ => effect.to_string(),
+        }
+    }
+}
+
+/// Whether systemd runs the machine: what sd_booted(3) asks.
+fn is_booted(root: &Root) -> bool {
+    root.exists("/run/systemd/system")
+}
+
+/// Who does not answer does not say yes.
+fn says_yes(programs: &Programs, ask: &Ask) -> bool {
+    let argv: Vec<&str> = ask.argv.iter().map(String::as_str).collect();
+    let answer = programs.run(&argv, PATIENCE);
+    answer.is_ok_and(|answer| String::from_utf8_lossy(&answer.stdout).trim() == ask.yes)
+}

@@ -1,0 +1,30 @@
+//! What comes of one effect.
+
+use std::time::Duration;
+
+use crate::model::Outcome;
+use crate::receipt::Told;
+
+/// How long a tool may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+
+pub(crate) enum Came {
+    Ended(Outcome, String),
+    /// The unit is to be told to end, or was told: this is to be kept before it goes on.
+    Tell(Told),
+}
+
+/// Or why it failed.
+pub(super) type Ran = Result<Came, String>;
+
+pub(super) fn done(text: impl Into<String>) -> Ran {
+    Ok(Came::Ended(Outcome::Done, text.into()))
+}
+
+pub(super) fn skipped(text: impl Into<String>) -> Ran {
+    Ok(Came::Ended(Outcome::Skipped, text.into()))
+}
+
+pub(super) fn pending(text: impl Into<String>) -> Ran {
+    Ok(Came::Ended(Outcome::Pending, text.into()))
+}

@@ -1,0 +1,271 @@
+//! systemd, by systemctl.
+
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::ran::{PATIENCE, Ran, done, pending, skipped};
+use crate::command::Programs;
+use crate::model::Uptime;
+use crate::receipt::{Pending, Told};
+
+/// Between two looks at a unit that is to end.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The same, for whoever waits for hours and cannot wait for a process.
+const LONG_PAUSE: Duration = Duration::from_secs(10);
+
+/// What systemd is asked about a unit. Of each there is a line for every unit, loaded or not; every release that is in
+/// use knows them, and none of them depends on how it writes times.
+const PROPERTIES: &str = "--property=ActiveState,ActiveEnterTimestampMonotonic,InvocationID,MainPID";
+
+pub(crate) struct Systemd<'a> {
+    pub(crate) programs: &'a Programs,
+    /// By which a unit that runs is told from one that was started since.
+    pub(crate) now: Option<Uptime>,
+}
+
+/// A unit at one moment (org.freedesktop.systemd1(5)).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unit {
+    state: String,
+    /// Microseconds of CLOCK_MONOTONIC at which it began to run, last.
+    since_us: Option<u64>,
+    /// Which run of it this is; empty where there is none.
+    pub(crate) invocation: String,
+    main: Option<i32>,
+}
+
+impl Unit {
+    /// What `systemctl show` said; `None` where it said nothing of a state.
+    fn parse(said: &str) -> Option<Self> {
+        let mut unit = Self::default();
+        for (key, value) in said.lines().filter_map(|line| line.split_once('=')) {
+            match key {
+                "ActiveState" => value.clone_into(&mut unit.state),
+                "ActiveEnterTimestampMonotonic" => unit.since_us = value.parse().ok(),
+                "InvocationID" => value.clone_into(&mut unit.invocation),
+                "MainPID" => unit.main = value.parse().ok().filter(|pid| *pid > 0),
+                _ => {}
+            }
+        }
+        Some(unit).filter(|unit| !unit.state.is_empty())
+    }
+
+    /// Whether it runs, or is about to: by the configuration that it found when it began.
+    pub(crate) fn runs(&self) -> bool {
+        matches!(self.state.as_str(), "active" | "reloading" | "refreshing" | "activating")
+    }
+
+    /// Whether it is what runs this.
+    fn runs_us(&self) -> bool {
+        self.main.and_then(|main| u32::try_from(main).ok()) == Some(std::process::id())
+    }
+
+    /// Whether nothing of it is there any more. One that is being stopped is neither this nor running.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state.as_str(), "inactive" | "failed")
+    }
+
+    /// Whether nobody can say yet by which configuration it will run.
+    pub(crate) fn is_on_its_way(&self) -> bool {
+        matches!(self.state.as_str(), "activating" | "deactivating")
+    }
+
+    /// Whether it runs by what was written before `pending` arose: somebody has started it since.
+    pub(crate) fn began_after(&self, pending: &Pending, now: Option<&Uptime>) -> bool {
+        if !self.runs() {
+            return false;
+        }
+        match (&pending.uptime, now, self.since_us) {
+            (Some(then), Some(now), _) if then.boot != now.boot => true,
+            (Some(then), Some(_), Some(since)) => since > then.us,
+            // Nobody knows: a restart too many is better than one too few.
+            _ => false,
+        }
+    }
+}
+
+impl Systemd<'_> {
+    pub(crate) fn call(&self, verb: &str, rest: &[&str]) -> Result<(), String> {
+        let argv = [&["systemctl", verb], rest].concat();
+        self.programs.run(&argv, PATIENCE).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What systemd says of a unit.
+    ///
+    /// # Errors
+    /// In a sentence, when it cannot be asked or does not tell: that is not a unit that does not run.
+    pub(crate) fn unit(&self, name: &str) -> Result<Unit, String> {
+        let argv = ["systemctl", "show", PROPERTIES, name];
+        let output = self.programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
+        Unit::parse(&String::from_utf8_lossy(&output.stdout))
+            .ok_or_else(|| format!("{}: it did not tell whether {name} runs", argv.join(" ")))
+    }
+
+    pub(crate) fn reload(&self, name: &str) -> Ran {
+        let unit = self.unit(name)?;
+        if unit.is_on_its_way() {
+            return pending(format!(
+                "{name} is just being started or stopped: the next apply has it read its configuration again"
+            ));
+        }
+        if !unit.runs() {
+            return skipped(format!("{name} does not run"));
+        }
+        self.call("reload", &[name])?;
+        done(format!("{name} has read its configuration again"))
+    }
+
+    pub(crate) fn restart(&self, unit: &str) -> Ran {
+        self.call("try-restart", &[unit])?;
+        done(format!("{unit} was restarted, if it ran"))
+    }
+
+    /// Has a unit run by what is written now, whether it runs or not. Whoever is run by that unit does not wait for its
+    /// own end.
+    pub(crate) fn run_anew(&self, name: &str, owed: &Pending) -> Ran {
+        let unit = self.unit(name)?;
+        if unit.began_after(owed, self.now.as_ref()) {
+            return done(format!("{name} was started by somebody since"));
+        }
+        let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
+        self.call("restart", rest)?;
+        done(format!("{name} was started"))
+    }
+
+    pub(crate) fn stop(&self, name: &str) -> Ran {
+        let unit = self.unit(name)?;
+        if unit.has_ended() {
+            return skipped(format!("{name} does not run"));
+        }
+        let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
+        self.call("stop", rest)?;
+        done(format!("{name} was stopped"))
+    }
+
+    pub(crate) fn start(&self, unit: &str) -> Ran {
+        self.call("start", &[unit])?;
+        done(format!("{unit} ended once its work was done and was started again"))
+    }
+
+    /// Waits for a unit that was told to end, and starts it again when it has. One that takes longer, or whose waiting
+    /// is killed, is left to `waiter`, a command that does what is owed to the unit whose name is its last argument.
+    pub(crate) fn wait(
+        &self,
+        unit: &str,
+        signal: &str,
+        told: &Told,
+        patience: Duration,
+        waiter: Option<&[String]>,
+    ) -> Ran {
+        let waits =
+            waiter.map_or_else(|| Err("nothing waits for it".to_owned()), |it| self.leave_to(it, unit));
+        let until = Instant::now() + patience;
+        loop {
+            let now = self.unit(unit)?;
+            if now.has_ended() {
+                return self.start(unit);
+            }
+            if now.runs() && now.invocation != told.invocation {
+                return done(format!("{unit} ended once its work was done, and somebody started it again"));
+            }
+            if Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let who = match waits {
+            Ok(waiter) => format!("{waiter} waits for it and starts it again"),
+            Err(why) => {
+                format!("the next run of rocworker (apply, or undo once more) starts it again ({why})")
+            }
+        };
+        pending(format!("{unit} was told to end once its work is done ({signal}) and is still at it: {who}"))
+    }
+
+    /// Has systemd run `waiter` for a unit, as a unit of its own that is told by name. What it cannot do at once it
+    /// tries again.
+    fn leave_to(&self, waiter: &[String], unit: &str) -> Result<String, String> {
+        let own = format!("rocworker-restart-{unit}");
+        if self.unit(&own)?.runs() {
+            return Ok(own);
+        }
+        let name = format!("--unit={own}");
+        let what = format!("--description=Start {unit} again once its work is done");
+        let mut argv =
+            vec!["systemd-run", "--quiet", "--collect", "--no-block", "--property=Restart=on-failure"];
+        argv.extend(["--property=RestartSec=30", &name, &what, "--"]);
+        argv.extend(waiter.iter().map(String::as_str));
+        argv.push(unit);
+        self.programs.run(&argv, PATIENCE).map(|_| own).map_err(|error| error.to_string())
+    }
+
+    /// Waits, for hours if need be, until the run of a unit that was told to end has ended, or another one is there.
+    ///
+    /// # Errors
+    /// As [`Systemd::unit`].
+    pub(crate) fn wait_for_end(&self, unit: &str, told: &Told) -> Result<(), String> {
+        loop {
+            let now = self.unit(unit)?;
+            if now.has_ended() || (now.runs() && now.invocation != told.invocation) {
+                return Ok(());
+            }
+            let waited = now.main.is_some_and(waited_for);
+            // Its main process has ended, and systemd is about to notice; or there is none to wait for.
+            std::thread::sleep(if waited { PAUSE } else { LONG_PAUSE });
+        }
+    }
+}
+
+/// Waits until a process has ended; false where that cannot be told.
+fn waited_for(pid: i32) -> bool {
+    let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
+    match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+        Ok(fd) => poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).is_ok(),
+        Err(rustix::io::Errno::SRCH) => true,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Effect;
+
+    /// As systemd 252 says it of a unit that ran and has ended.
+    const ENDED: &str =
+        "MainPID=0\nActiveState=inactive\nActiveEnterTimestampMonotonic=24058240467\nInvocationID=\n";
+
+    #[test]
+    fn what_has_ended_does_not_run_though_it_once_began() {
+        let unit = Unit::parse(ENDED).unwrap();
+        assert!(unit.has_ended() && !unit.runs());
+        assert_eq!(unit.since_us, Some(24_058_240_467));
+        assert!(!unit.began_after(&pending(Some(("this", 1))), Some(&now())));
+        assert_eq!(Unit::parse(""), None, "nothing was said of it");
+    }
+
+    fn pending(uptime: Option<(&str, u64)>) -> Pending {
+        let uptime = uptime.map(|(boot, us)| Uptime { boot: boot.to_owned(), us });
+        Pending { effect: Effect::SystemdReload, since: 1, uptime, told: None }
+    }
+
+    fn now() -> Uptime {
+        Uptime { boot: "this".to_owned(), us: 100 }
+    }
+
+    #[test]
+    fn whether_a_unit_began_later_is_told_by_the_boot_and_its_clock() {
+        let unit = Unit::parse("ActiveState=active\nActiveEnterTimestampMonotonic=70\n").unwrap();
+        for (then, began_after) in [
+            (Some(("this", 60)), true),
+            (Some(("this", 80)), false),
+            (Some(("another", 80)), true),
+            (None, false),
+        ] {
+            assert_eq!(unit.began_after(&pending(then), Some(&now())), began_after, "{then:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A folder that an archive becomes: looked through before anything of it is written, unpacked beside its place, and put
+//! there in one step.
+
+mod manifest;
+mod reader;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use root::{Attributes, Kind, Root};
+
+use super::case::{Case, Observed, Planned, Unchanged};
+use super::file;
+use crate::apt::fetch::{RESERVE, sweep};
+use crate::apt::{PackageManager, Step};
+use crate::digest::Digest;
+use crate::model::{Change, Entry, Found, Ours, State, Target, Unpacked, Verb};
+use crate::receipt::{Failure, Journal};
+
+use manifest::Manifest;
+pub(super) use manifest::sweep as sweep_manifests;
+use reader::{Archive, Contents};
+
+/// How many paths a sentence names.
+const NAMED: usize = 3;
+
+/// Where a folder stands until it is whole, and while it is taken away: beside its place, on the same file system.
+fn staging(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".rocworker-");
+    name.push(path.file_name().unwrap_or_default());
+    path.with_file_name(name)
+}
+
+pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
+    let Case { seen: Observed { root, .. }, action, found, held, .. } = *case;
+    let from = found.state();
+    let Some(path) = action.path.path() else { return Err(format!("{} is no path", action.path).into()) };
+    if !found.is_absent() {
+        if !is_folder(root, path) {
+            return Err(format!("{from} stands there, which is not replaced: move it out of the way").into());
+        }
+        let Some(Ours::Unpacked { sha256, .. }) = held.map(|entry| &entry.ours) else {
+            return Err(Unchanged::Blocked(
+                "a folder stands there, which rocworker has not unpacked: move it out of the way, or name another \
+                 version in the configuration"
+                    .to_owned(),
+            ));
+        };
+        if *sha256 != wanted.sha256 {
+            let sha256 = sha256.as_str();
+            return Err(Unchanged::Blocked(format!(
+                "another archive was unpacked there, with the SHA-256 {sha256}: rocworker undo, then apply again"
+            )));
+        }
+        return Err(match wanted.holds.iter().find(|it| !root.exists(path.join(it))) {
+            None => Unchanged::InSync,
+            Some(missing) => Unchanged::Blocked(format!(
+                "somebody has taken {} out of it: rocworker undo --force, then apply again",
+                missing.display()
+            )),
+        });
+    }
+    let verb = match held {
+        Some(entry) if !entry.ours.is_begun() => Verb::Repair,
+        _ => Verb::Create,
+    };
+    let ours = Ours::Unpacked { sha256: wanted.sha256.clone(), begun: true };
+    let entry = Entry::of(action, State::Absent, ours, case.repairs()?);
+    let to = State::Other { what: format!("what {} gives", wanted.url) };
+    Ok(Change::forward(action, verb, (from, to), Target::Unpacked(wanted.clone()), entry))
+}
+
+fn is_folder(root: &Root, path: &Path) -> bool {
+    root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Directory)
+}
+
+pub(super) fn apply(
+    journal: &mut Journal<'_>,
+    change: &Change,
+    wanted: &Unpacked,
+    now: u64,
+    hear: &mut dyn FnMut(Step),
+) -> Result<(), Failure> {
+    let manager = journal.manager("archives are fetched and unpacked")?;
+    file::write(journal, change, now, |root, path| {
+        let unpacked = unpack(root, &manager, path, wanted, hear);
+        sweep_of(root, path);
+        Ok(unpacked?)
+    })
+}
+
+fn unpack(
+    root: &Root,
+    manager: &PackageManager,
+    path: &Path,
+    wanted: &Unpacked,
+    hear: &mut dyn FnMut(Step),
+) -> Result<(), String> {
+    let Unpacked { url, sha256, holds } = wanted;
+    let file = manager.fetch_archive(root, url, hear)?;
+    let archive = Archive { file: &file, programs: manager.programs() };
+    let refused = |problem: String| format!("what came from {url} is not used: {problem}");
+    let found = archive.digest(hear).map_err(|fault| refused(fault.to_string()))?;
+    if found != *sha256 {
+        return Err(refused(format!(
+            "its SHA-256 is {}, and {} is configured",
+            found.as_str(),
+            sha256.as_str()
+        )));
+    }
+    let contents = archive.look_through(hear).map_err(|fault| refused(fault.to_string()))?;
+    if let Some(missing) = holds.iter().find(|it| !contents.holds(it)) {
+        return Err(refused(format!("{} is not in it", missing.display())));
+    }
+    let beside = staging(path);
+    let failed = |error: root::Error| error.to_string();
+    root.remove_tree(&beside).map_err(failed)?;
+    // Nobody but root looks into it before it is whole.
+    root.make_folder(&beside, Attributes { mode: 0o700, owner: None }).map_err(failed)?;
+    let free = root.free_space(&beside).map_err(failed)?;
+    if free < contents.bytes.saturating_add(RESERVE) {
+        return Err(format!(
+            "it takes {} MiB unpacked, and the file system of {} has {} MiB left, of which {} are to stay free: make room \
+             there, then apply again",
+            contents.bytes >> 20,
+            root.shown(path).display(),
+            free >> 20,
+            RESERVE >> 20
+        ));
+    }
+    archive.unpack(&root.shown(&beside), hear).map_err(|fault| refused(fault.to_string()))?;
+    let manifest = Manifest::of(root, &beside).map_err(failed)?;
+    open_folders(root, &beside, &manifest, &contents).map_err(failed)?;
+    manifest.save(root, sha256).map_err(|error| error.to_string())?;
+    root.sync(&beside).map_err(failed)?;
+    root.rename_new(&beside, path).map_err(failed)
+}
+
+/// Folders of which the archive says nothing are as this run's umask made them: others are to read them too.
+fn open_folders(
+    root: &Root,
+    top: &Path,
+    manifest: &Manifest,
+    contents: &Contents,
+) -> Result<(), root::Error> {
+    let how = Attributes { mode: 0o755, owner: None };
+    for folder in manifest.folders().filter(|it| !contents.names_folder(it)) {
+        root.give_folder(top.join(folder), how)?;
+    }
+    root.give_folder(top, how)
+}
+
+pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found, force: bool) -> Planned {
+    let (from, Some(path)) = (found.state(), entry.path.path()) else { return Err(Unchanged::Gone) };
+    let strangers = match &from {
+        // It had left its place when a run was killed.
+        State::Absent if root.lstat(staging(path)).is_ok() => Ok(Vec::new()),
+        State::Absent => return Err(Unchanged::Gone),
+        State::Other { .. } if is_folder(root, path) => {
+            if force {
+                Ok(Vec::new())
+            } else {
+                Manifest::read(root, sha256)
+                    .map_err(|error| error.to_string())
+                    .and_then(|it| it.strangers(root, path).map_err(|error| error.to_string()))
+            }
+        }
+        other => {
+            let text = format!("{other} stands there now, which is somebody else's");
+            return Err(Unchanged::GoneBut(text));
+        }
+    };
+    let strangers =
+        strangers.map_err(|error| Unchanged::Left(format!("what of it is ours cannot be told: {error}")))?;
+    if strangers.is_empty() {
+        return Ok(Change::back(entry, Verb::Remove, (from, State::Absent), Target::UnpackedGone));
+    }
+    let shown = |it: &PathBuf| root.shown(path.join(it)).display().to_string();
+    let mut names: Vec<String> = strangers.iter().take(NAMED).map(shown).collect();
+    if strangers.len() > NAMED {
+        names.push(format!("{} more", strangers.len() - NAMED));
+    }
+    Err(Unchanged::Left(format!(
+        "somebody has added or changed {} in it: it stays whole; move that elsewhere, then undo again, or rocworker undo \
+         --force takes everything away",
+        names.join(", ")
+    )))
+}
+
+/// Takes the folder away: out of its place in one step, then piece by piece. One in which something is mounted stays.
+pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Result<(), Failure> {
+    file::write(journal, change, now, |root, path| {
+        let beside = staging(path);
+        if root.mount_beneath(path).is_some() {
+            // Says so, and does not move it.
+            return Ok(root.remove_tree(path)?);
+        }
+        if root.lstat(path).is_ok() {
+            root.remove_tree(&beside)?;
+            root.rename_new(path, &beside)?;
+        }
+        Ok(root.remove_tree(&beside)?)
+    })
+}
+
+/// Takes away what a run left that was killed at a folder: the archive, and what stands beside the folder's place.
+pub(super) fn sweep_of(root: &Root, path: &Path) {
+    sweep(root);
+    // Where it does not go, the next run tells it.
+    root.remove_tree(staging(path)).ok();
+}

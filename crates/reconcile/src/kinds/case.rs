@@ -1,0 +1,98 @@
+//! What a kind plans from, and what it answers.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use root::Root;
+
+use crate::apt;
+use crate::apt::dpkg::{self, Database};
+use crate::model::{Action, Change, Entry, Found, Repairs};
+use crate::receipt::Store;
+
+/// A Root, and what dpkg and apt know beneath it: a database of megabytes, which is read when it is first asked for and
+/// then never again, however many packages a plan is about.
+pub(crate) struct Observed<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) store: Store<'a>,
+    database: OnceCell<Database>,
+    automatic: OnceCell<BTreeSet<String>>,
+}
+
+/// One action, and what is there of it.
+pub(crate) struct Case<'a> {
+    pub(crate) seen: &'a Observed<'a>,
+    pub(crate) action: &'a Action,
+    pub(crate) found: &'a Found,
+    pub(crate) held: Option<&'a Entry>,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
+}
+
+/// What has to change, or why nothing does.
+pub(crate) type Planned = Result<Change, Unchanged>;
+
+#[derive(Debug)]
+pub(crate) enum Unchanged {
+    InSync,
+    /// It cannot be brought about as things stand.
+    Blocked(String),
+    /// Somebody else keeps writing it.
+    Contested(String),
+    /// It is ours no longer and stays, because somebody has changed it.
+    Left(String),
+    /// Nothing of it is there any more.
+    Gone,
+    /// The same, and something of it is somebody else's by now.
+    GoneBut(String),
+}
+
+impl From<String> for Unchanged {
+    fn from(text: String) -> Self {
+        Self::Blocked(text)
+    }
+}
+
+impl<'a> Observed<'a> {
+    pub(crate) fn new(root: &'a Root) -> Self {
+        Self { root, store: Store::new(root), database: OnceCell::new(), automatic: OnceCell::new() }
+    }
+
+    pub(crate) fn database(&self) -> Result<&Database, dpkg::Error> {
+        once(&self.database, || Database::read(self.root))
+    }
+
+    /// As [`apt::automatic`].
+    pub(crate) fn automatic(&self) -> Result<&BTreeSet<String>, root::Error> {
+        once(&self.automatic, || apt::automatic(self.root))
+    }
+}
+
+/// What could not be read is tried again.
+fn once<T, E>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+    if let Some(known) = cell.get() {
+        return Ok(known);
+    }
+    let read = read()?;
+    Ok(cell.get_or_init(|| read))
+}
+
+impl Case<'_> {
+    /// The repairs of it with this one. What was done by our hand was undone by somebody, unless a run was killed before
+    /// it was done; who keeps undoing it contests it.
+    pub(crate) fn repairs(&self) -> Result<Repairs, Unchanged> {
+        let Some(entry) = self.held else { return Ok(Repairs::default()) };
+        if entry.ours.is_begun() {
+            return Ok(entry.repairs);
+        }
+        entry.repairs.one_more(self.now).ok_or_else(|| {
+            let who = self.action.rival.as_deref().unwrap_or("something else");
+            Unchanged::Contested(format!(
+                "{who} keeps writing it: repaired {} times, and now it is {} again; it is repaired no more: make {who} \
+                 stop, then rocworker undo and apply; or leave the path to it in the configuration",
+                entry.repairs.count,
+                self.found.state()
+            ))
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! A file or link that is ours.
+
+use std::path::{Path, PathBuf};
+
+use root::{Attributes, Kind, Meta, New, Root};
+
+use super::case::{Case, Observed, Planned, Unchanged};
+use crate::error::if_there;
+use crate::model::{Change, Content, Entry, Found, LIMIT, Ours, Repairs, State, Target, Verb, diff, owner};
+use crate::receipt::{Failure, Journal, Replacing};
+
+/// What stands at a path, a link at its end not followed.
+pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
+    // Before the path itself: nothing is compared with what a planted link leads to.
+    root.check_way(path)?;
+    let Some(meta) = if_there(root.lstat(path))? else { return Ok(Found::Else(State::Absent)) };
+    let Meta { mode, uid, gid, .. } = meta;
+    Ok(match meta.kind {
+        Kind::Regular => match if_there(root.read(path, LIMIT))? {
+            Some(bytes) => Found::File { bytes, mode, uid, gid },
+            // Somebody has taken it away in between.
+            None => Found::Else(State::Absent),
+        },
+        Kind::Link => Found::Else(State::Link { target: root.read_link(path)? }),
+        Kind::Character { .. } => Found::Else(State::Node { mode, uid, gid }),
+        other => Found::Else(State::Other { what: other.described().to_owned() }),
+    })
+}
+
+pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
+    let Case { action, found, held, .. } = *case;
+    if is_at(case.seen.root, content, found) {
+        return Err(Unchanged::InSync);
+    }
+    let from = found.state();
+    let known = held.map_or(&[][..], |entry| entry.ours.states());
+    let is_ours = known.contains(&from);
+    let refused = match &from {
+        State::Other { what } => Some(what.as_str()),
+        State::Node { .. } => Some("a device node"),
+        // Writing a file there would take away somebody's link, or write through it.
+        State::Link { target } if !matches!(content, Content::Link { .. }) && !is_ours => {
+            return Err(Unchanged::Blocked(format!(
+                "it is a symbolic link to {}, which is not replaced: remove the link, or name another path in the \
+                 configuration",
+                target.display()
+            )));
+        }
+        _ => None,
+    };
+    if let Some(what) = refused {
+        return Err(format!("{what} stands there, which is not replaced: move it out of the way").into());
+    }
+    let (before, repairs, verb) = match held {
+        None if found.is_absent() => (from.clone(), Repairs::default(), Verb::Create),
+        None => (from.clone(), Repairs::default(), Verb::Replace),
+        Some(entry) if is_ours => (entry.before.clone(), entry.repairs, Verb::Replace),
+        Some(entry) => (entry.before.clone(), case.repairs()?, Verb::Repair),
+    };
+    let owned = |attributes: &Attributes| Attributes { owner: Some(owner(*attributes)), ..*attributes };
+    let (target, to, diff) = match content {
+        Content::File { bytes, attributes } => (
+            Target::File { bytes: bytes.clone(), attributes: owned(attributes) },
+            State::of_file(bytes, *attributes),
+            diff(found.bytes(), bytes),
+        ),
+        Content::Link { target } => {
+            (Target::Link(target.clone()), State::Link { target: target.clone() }, None)
+        }
+        // Its bytes are known once they are there.
+        Content::Fetched { url, check, attributes } => (
+            Target::Fetched { url: url.clone(), check: check.clone(), attributes: owned(attributes) },
+            State::Other { what: format!("what {url} gives") },
+            None,
+        ),
+    };
+    // For a run that is killed between the receipt and the file: what stands there then is ours too.
+    let states = [to.clone()].into_iter().chain(is_ours.then(|| from.clone())).collect();
+    let entry = Entry::of(action, before, Ours::Owned { states }, repairs);
+    let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
+    Ok(Change { diff, keep, ..Change::forward(action, verb, (from, to), target, entry) })
+}
+
+/// Without an owner that is wanted, the file must be of one whom the machine believes: another could write it.
+fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
+    let is_file = |wanted: &Attributes, mode: u32, uid: u32, gid: u32| {
+        let is_owner = wanted.owner.map_or_else(|| root.believes(uid), |owner| owner == (uid, gid));
+        wanted.mode == mode && is_owner
+    };
+    match (content, found) {
+        (Content::File { bytes, attributes }, Found::File { bytes: there, mode, uid, gid }) => {
+            is_file(attributes, *mode, *uid, *gid) && bytes == there
+        }
+        (Content::Fetched { check, attributes, .. }, Found::File { bytes, mode, uid, gid }) => {
+            is_file(attributes, *mode, *uid, *gid) && check.holds(bytes).is_ok()
+        }
+        (Content::Link { target }, Found::Else(State::Link { target: there })) => target == there,
+        _ => false,
+    }
+}
+
+pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Result<(), Failure> {
+    let fetched = match &change.target {
+        Target::Fetched { .. } => Some(fetch(journal, change)?),
+        _ => None,
+    };
+    let change = fetched.as_ref().unwrap_or(change);
+    write(journal, change, now, |root, path| {
+        let new = match &change.target {
+            Target::File { bytes, attributes } => New::File { bytes, how: *attributes },
+            Target::Link(target) => New::Link(target),
+            _ => New::Nothing,
+        };
+        // Nothing else is replaced that somebody has put there since.
+        Ok(root.replace(path, new, &|path| is_state(root, path, &change.from))?)
+    })
+}
+
+/// The change with its bytes.
+fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
+    let manager = journal.manager("files are fetched")?;
+    let (mut change, path) = (change.clone(), path_of(change)?);
+    let Target::Fetched { url, check, attributes } = &change.target else { return Ok(change) };
+    let (bytes, attributes) = (manager.fetch(url, check, path)?, *attributes);
+    change.to = State::of_file(&bytes, attributes);
+    change.target = Target::File { bytes, attributes };
+    // In the place of what nobody knew yet.
+    if let Some(Ours::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.ours)
+        && let Some(newest) = states.first_mut()
+    {
+        newest.clone_from(&change.to);
+    }
+    Ok(change)
+}
+
+/// Why a path could not be written.
+pub(super) struct Unwritten {
+    text: String,
+    /// Somebody has written it in the same moment, and nothing of it is ours.
+    is_theirs: bool,
+}
+
+impl From<root::Error> for Unwritten {
+    fn from(error: root::Error) -> Self {
+        Self { text: error.to_string(), is_theirs: matches!(error, root::Error::Changed { .. }) }
+    }
+}
+
+impl From<String> for Unwritten {
+    fn from(text: String) -> Self {
+        Self { text, is_theirs: false }
+    }
+}
+
+/// Writes one path, if it still holds what the plan saw there: into the receipt first, then there.
+pub(super) fn write(
+    journal: &mut Journal<'_>,
+    change: &Change,
+    now: u64,
+    write: impl FnOnce(&Root, &Path) -> Result<(), Unwritten>,
+) -> Result<(), Failure> {
+    let (root, path) = (journal.root, path_of(change)?);
+    let state = observe(root, path)?.state();
+    if state != change.from {
+        return Err(format!("it has changed since it was looked at, and is {state} now: run it again").into());
+    }
+    if let Some(bytes) = &change.keep {
+        journal.store.keep(bytes)?;
+    }
+    let until_now = journal.receipt.clone();
+    if change.target != Target::Absent {
+        journal.receipt_mut().add_folders(root.missing_folders(path));
+    }
+    journal.begin(change, now)?;
+    if let Err(unwritten) = write(root, path) {
+        if unwritten.is_theirs || is_state(root, path, &change.from) {
+            // Nothing of it is ours, and nothing has to be restarted for it.
+            journal.roll_back(until_now, change);
+        }
+        return Err(unwritten.text.into());
+    }
+    journal.end(change, now);
+    Ok(())
+}
+
+fn is_state(root: &Root, path: &Path, state: &State) -> bool {
+    observe(root, path).is_ok_and(|found| found.state() == *state)
+}
+
+fn path_of(change: &Change) -> Result<&Path, Failure> {
+    change.path.path().ok_or_else(|| format!("{} is no path", change.path).into())
+}
+
+pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: bool) -> Planned {
+    let from = found.state();
+    if from == entry.before {
+        return Err(Unchanged::Gone);
+    }
+    if force || found.is_absent() || entry.ours.states().contains(&from) {
+        return restore(seen, entry, found, force);
+    }
+    Err(Unchanged::Left(
+        "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
+            .to_owned(),
+    ))
+}
+
+/// Back to the bytes that were there before.
+pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: bool) -> Planned {
+    let from = found.state();
+    if let State::Other { what } = &from {
+        return Err(Unchanged::Left(format!("{what} stands there now: move it out of the way")));
+    }
+    let (verb, target, lines) = match &entry.before {
+        State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),
+        State::File { sha256, mode, uid, gid } => {
+            let bytes = seen.store.kept(sha256).map_err(|error| lost(error.to_string(), force))?;
+            let lines = diff(found.bytes(), &bytes);
+            let attributes = Attributes { mode: *mode, owner: Some((*uid, *gid)) };
+            (Verb::Restore, Target::File { bytes, attributes }, lines)
+        }
+        State::Link { target } => (Verb::Restore, Target::Link(target.clone()), None),
+        // Neither is ever replaced, so that neither was ever there.
+        State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
+            return Err(Unchanged::Gone);
+        }
+    };
+    Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
+}
+
+/// What was there before cannot be given back: the path stays as it is, and with force it is ours no longer.
+pub(super) fn lost(error: String, force: bool) -> Unchanged {
+    if force { Unchanged::GoneBut(error) } else { Unchanged::Left(error) }
+}
+
+/// Ends a replacement in which a run was killed. The new file and the old one are exchanged, compared, and exchanged back
+/// where somebody had changed the old one; a run that is killed between the two leaves that edit under a temporary name.
+/// It is put back, and what else was left goes. Where the file was changed again since, the edit stays beside it: the
+/// answer names what stays.
+///
+/// # Errors
+/// When an edit can be neither put back nor kept: it stays under its temporary name.
+pub(super) fn recover(
+    root: &Root,
+    path: &Path,
+    replacing: Option<&Replacing>,
+) -> Result<Vec<PathBuf>, root::Error> {
+    if let Some(Replacing { from, to }) = replacing {
+        let is_known = |left: &Path| is_state(root, left, from) || is_state(root, left, to);
+        let is_theirs = |left: &PathBuf| !is_known(left) && !root.is_half_written(left);
+        for left in root.left_beside(path).into_iter().filter(is_theirs) {
+            if is_state(root, path, to) {
+                root.put_back(&left, path)?;
+            } else {
+                root.keep_beside(&left)?;
+            }
+        }
+    }
+    root.sweep_all(path);
+    Ok(root.kept_beside(path))
+}

@@ -1,0 +1,318 @@
+//! A package of the machine's distribution that should be there or not. apt simulates each change first; what it would
+//! bring is in the receipt before it comes.
+
+mod by_installer;
+mod install;
+mod marks;
+mod remove;
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::case::{Case, Observed, Planned, Unchanged};
+use crate::apt::Step;
+use crate::apt::dpkg::{self, Database, Selection, Status, compare};
+pub(super) use crate::apt::fetch::sweep;
+use crate::model::{Came, Change, Doing, Entry, Ours, Package, Repairs, Resource, State, Target, Verb, Want};
+use crate::receipt::{Failure, Journal};
+
+use install::Job;
+
+pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Error> {
+    let there = database.there(name)?;
+    Ok(there.map_or(State::Absent, |it| State::Package { version: it.version, status: it.status }))
+}
+
+pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
+    let Case { seen, action, held, .. } = *case;
+    let from = case.found.state();
+    // What we took away should be there again, or what we installed should go: that is the way back.
+    let is_back = |entry: &&Entry| is_there(&entry.before) == matches!(wanted.want, Want::Present { .. });
+    if let Some(entry) = held.filter(is_back) {
+        return revert(seen, entry, &from, &BTreeSet::new(), false).map_err(|unchanged| match unchanged {
+            Unchanged::Left(text) => Unchanged::Blocked(text),
+            other => other,
+        });
+    }
+    if wanted.installer.is_some() && held.is_none() && is_there(&from) {
+        return Err(Unchanged::Blocked(format!(
+            "{from} is there, which somebody else has installed, and so is whatever it has installed: apt-get purge {} and \
+             apply again, or rocm.install: keep in the configuration",
+            wanted.name
+        )));
+    }
+    let unless_held = || {
+        let database = seen.database().map_err(|error| error.to_string())?;
+        match database.there(&wanted.name) {
+            Ok(Some(it)) if it.selection == Selection::Hold => {
+                Err(format!("it is on hold: apt-mark unhold {}, then apply again", wanted.name))
+            }
+            _ => Ok(()),
+        }
+    };
+    let begun = held.filter(|entry| entry.ours.is_begun());
+    let version = match &wanted.want {
+        Want::Absent if !is_there(&from) => return Err(Unchanged::InSync),
+        Want::Absent => {
+            unless_held()?;
+            let entry = entry(case, case.repairs()?);
+            let names = vec![wanted.name.clone()];
+            let target = Target::Package(Doing::Remove { names, purge: Vec::new(), force: false });
+            return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
+        }
+        Want::Present { version } => version.as_ref(),
+    };
+    let repairs = held.map_or_else(Repairs::default, |entry| entry.repairs);
+    match (&from, version) {
+        (State::Package { version: there, status: Status::Installed }, version)
+            if version.is_none_or(|version| version == there) =>
+        {
+            // What a killed run has begun is noted as ended by the next.
+            begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
+        }
+        (State::Package { version: there, status: Status::Installed }, Some(version)) => {
+            if compare(there, version) == Ordering::Greater {
+                return Err(Unchanged::Blocked(format!(
+                    "{there} is there, which is newer than {version}, and nothing is ever put back to an older one: name \
+                     {there} in the configuration, or name no version"
+                )));
+            }
+            if held.is_none() {
+                return Err(Unchanged::Blocked(format!(
+                    "{there} is there, which somebody else has installed, and {version} is asked for: apt-get install \
+                     {}={version}, or name no version in the configuration",
+                    wanted.name
+                )));
+            }
+            unless_held()?;
+            Ok(install(case, wanted, Some(version), Verb::Replace, repairs))
+        }
+        (from, version) if is_there(from) => Ok(install(case, wanted, version, Verb::Repair, repairs)),
+        (_, version) => {
+            let verb = if held.is_some() && begun.is_none() { Verb::Repair } else { Verb::Create };
+            Ok(install(case, wanted, version, verb, case.repairs()?))
+        }
+    }
+}
+
+fn install(
+    case: &Case<'_>,
+    wanted: &Package,
+    version: Option<&String>,
+    verb: Verb,
+    repairs: Repairs,
+) -> Change {
+    let from = case.found.state();
+    let doing = match wanted.installer.clone() {
+        Some(installer) => Doing::InstallBy(installer),
+        None => Doing::Install { version: version.cloned() },
+    };
+    let to = match (version, &from) {
+        (Some(version), _) => version.clone(),
+        (None, State::Package { version, status }) if *status != Status::ConfigFiles => version.clone(),
+        // Which one apt takes is seen once its lists are there.
+        _ => "the one that is to be had".to_owned(),
+    };
+    let to = State::Package { version: to, status: Status::Installed };
+    Change::forward(case.action, verb, (from, to), Target::Package(doing), entry(case, repairs))
+}
+
+fn entry(case: &Case<'_>, repairs: Repairs) -> Entry {
+    let came = case.held.map(|entry| entry.ours.came().to_vec()).unwrap_or_default();
+    let before = case.held.map_or_else(|| case.found.state(), |entry| entry.before.clone());
+    Entry::of(case.action, before, Ours::Package { came, begun: true }, repairs)
+}
+
+/// In whole or in part.
+fn is_there(state: &State) -> bool {
+    matches!(state, State::Package { status, .. } if *status != Status::ConfigFiles)
+}
+
+pub(super) fn apply(
+    journal: &mut Journal<'_>,
+    change: &Change,
+    doing: &Doing,
+    now: u64,
+    hear: &mut dyn FnMut(Step),
+) -> Result<(), Failure> {
+    let Resource::Package(name) = &change.path else {
+        return Err(format!("{} is no package", change.path).into());
+    };
+    let manager = journal.manager("packages come and go")?;
+    let mut job = Job { journal, manager, change, name, now, hear };
+    let was_begun = job.is_begun();
+    // What it could not put right is told if what follows fails for it.
+    let half = job.manager.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
+    // What was planned was planned before that, and before what this run has installed until now, which may need what
+    // was to go.
+    let again = job.revert_again()?;
+    let doing = again.as_ref().unwrap_or(doing);
+    if was_begun && !matches!(doing, Doing::Remove { .. }) {
+        job.keep()?;
+    }
+    let made = match doing {
+        Doing::Install { version } => {
+            let unread = job.read_repositories()?;
+            job.install(version.as_deref()).map_err(|failure| failure.with(unread.as_deref()))
+        }
+        Doing::InstallBy(installer) => job.install_by(installer),
+        Doing::Remove { names, purge, .. } => job.remove(names, purge),
+    };
+    made.map_err(|failure| match half {
+        Some(half) if !failure.says(&half) => failure.with(Some(&format!("before that: {half}"))),
+        _ => failure,
+    })
+}
+
+/// `going`: packages that entries before this one take away already.
+pub(super) fn revert(
+    seen: &Observed<'_>,
+    entry: &Entry,
+    from: &State,
+    going: &BTreeSet<String>,
+    force: bool,
+) -> Planned {
+    let (Ours::Package { came, begun }, Resource::Package(name)) = (&entry.ours, &entry.path) else {
+        return Err(Unchanged::Gone);
+    };
+    if let State::Package { version, .. } = &entry.before
+        && is_there(&entry.before)
+    {
+        let version = match from {
+            // A run that was killed has left it, in whole or in part.
+            State::Package { version, .. } if is_there(from) && *begun => version,
+            // By our hand it went. Who has installed it again, in whatever version, has it.
+            _ if is_there(from) => return Err(Unchanged::Gone),
+            _ => version,
+        };
+        let target = Target::Package(Doing::Install { version: Some(version.clone()) });
+        let to = State::Package { version: version.clone(), status: Status::Installed };
+        return Ok(Change::back(entry, Verb::Restore, (from.clone(), to), target));
+    }
+    let unseen = |error: &dyn Display| Unchanged::Left(error.to_string());
+    let database = seen.database().map_err(|error| unseen(&error))?;
+    let automatic = seen.automatic().map_err(|error| unseen(&error))?;
+    let mut ours: BTreeSet<String> = BTreeSet::new();
+    let mut left: Vec<String> = Vec::new();
+    let mut is_kept = false;
+    for Came { name: it, had_configuration, asked, noted, .. } in came {
+        // What a killed run left may not have come to its mark.
+        let has_mark = *noted || !begun;
+        let is_somebodys = it != name && has_mark && !asked && !automatic.contains(it) && !force;
+        let there = database.there(it).map_err(|error| unseen(&error))?;
+        let is_held = there.as_ref().is_some_and(|there| there.selection == Selection::Hold);
+        match there.map(|there| there.status) {
+            None => {}
+            Some(Status::ConfigFiles) if *had_configuration => {}
+            Some(Status::ConfigFiles) => {
+                ours.insert(it.clone());
+            }
+            Some(_) if is_held => {
+                is_kept |= it == name;
+                left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
+            }
+            Some(_) if is_somebodys => {
+                left.push(format!(
+                    "{it} stays, which somebody has marked as installed by hand (apt-mark auto {it})"
+                ));
+            }
+            Some(_) => {
+                ours.insert(it.clone());
+            }
+        }
+    }
+    let all = ours.union(going).cloned().collect();
+    let needed = database.needed(&all);
+    is_kept |= needed.contains_key(name);
+    for (it, by) in &needed {
+        if ours.remove(it) {
+            left.push(format!("{it} stays, which {by} needs"));
+        }
+    }
+    // A run that was killed may have left an apt that has not come to its end: that is waited for before it is believed.
+    let has_gone = ours.is_empty() && !begun;
+    if has_gone && left.is_empty() {
+        return Err(Unchanged::Gone);
+    }
+    if is_kept {
+        return Err(Unchanged::Left(format!("{}: that first, then run this again", left.join("; "))));
+    }
+    if has_gone {
+        // It has gone itself, and what came with it is somebody else's by now.
+        return Err(Unchanged::GoneBut(format!("{name} has gone; {}", left.join("; "))));
+    }
+    let mut purge = Vec::new();
+    for it in &ours {
+        let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
+        let had_configuration = || came.iter().any(|came| came.had_configuration && came.name == *it);
+        match changed.first() {
+            Some(path) => left.push(format!("{} stays, which somebody has changed", path.display())),
+            None if !had_configuration() => purge.push(it.clone()),
+            None => {}
+        }
+    }
+    let names: Vec<String> = ours.into_iter().collect();
+    let reason = reason(name, &names, &left);
+    let target = Target::Package(Doing::Remove { names, purge, force });
+    Ok(Change { reason, ..Change::back(entry, Verb::Remove, (from.clone(), entry.before.clone()), target) })
+}
+
+fn reason(name: &str, names: &[String], left: &[String]) -> String {
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| *it != name).collect();
+    let with = match others.as_slice() {
+        [] => "it was not there before".to_owned(),
+        others => format!("it was not there before, nor was what came with it: {}", others.join(", ")),
+    };
+    if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use root::{Attributes, Root};
+
+    use super::*;
+    use crate::model::{Action, Found, Kind};
+
+    /// What becomes of a package of which dpkg says this, in version 2, and of which nothing is ours.
+    fn planned(status: &str, wanted: Package) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let stanza = format!("Package: tool\nStatus: {status}\nArchitecture: all\nVersion: 2\n\n");
+        let text = if status.is_empty() { "" } else { &stanza };
+        root.write(dpkg::STATUS, text.as_bytes(), Attributes { mode: 0o644, owner: None }).unwrap();
+        let seen = Observed::new(&root);
+        let action = Action::package(wanted, "");
+        let found = Found::Else(observe(seen.database().unwrap(), "tool").unwrap());
+        let Kind::Package(wanted) = &action.kind else { unreachable!() };
+        match plan(&Case { seen: &seen, action: &action, found: &found, held: None, now: 0 }, wanted) {
+            Ok(change) => format!("{:?} {} → {}", change.change, change.from, change.to),
+            Err(Unchanged::InSync) => "in sync".to_owned(),
+            Err(Unchanged::Blocked(text)) => text,
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_package_is_planned_by_what_dpkg_says_of_it() {
+        let (present, absent) = (|| Package::present("tool"), || Package::absent("tool"));
+        let exactly = |version| Package::exactly("tool", version);
+        for (status, wanted, expected) in [
+            ("", present(), "Create nothing → the one that is to be had"),
+            ("", exactly("3"), "Create nothing → 3"),
+            ("", absent(), "in sync"),
+            ("install ok installed", present(), "in sync"),
+            ("install ok installed", exactly("2"), "in sync"),
+            ("install ok installed", exactly("1"), "2 is there, which is newer than 1"),
+            ("install ok installed", exactly("3"), "2 is there, which somebody else has installed"),
+            ("install ok half-configured", present(), "Repair 2, half-configured → 2"),
+            ("deinstall ok config-files", present(), "Create 2, config-files → the one that is to be had"),
+            ("deinstall ok config-files", absent(), "in sync"),
+            ("install ok installed", absent(), "Remove 2 → nothing"),
+            ("hold ok installed", absent(), "it is on hold: apt-mark unhold tool"),
+        ] {
+            let planned = planned(status, wanted.clone());
+            assert!(planned.starts_with(expected), "{status:?} {wanted:?}: {planned}");
+        }
+    }
+}

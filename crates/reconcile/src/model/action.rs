@@ -1,0 +1,276 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use edit::Edit;
+use root::Attributes;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, Resource, Use};
+use crate::apt::{Check, Installer};
+use crate::digest::Digest;
+
+/// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    pub path: Resource,
+    pub kind: Kind,
+    pub stage: Stage,
+    /// Why it should be so, as a plan tells it: "engines find the GPUs here".
+    pub reason: String,
+    /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
+    pub effects: Vec<Effect>,
+    /// What taking it back makes necessary, where that is more than what this change does.
+    pub back: Option<Vec<Effect>>,
+    /// Whose part of Desired it is: see [`crate::Desired::of`].
+    pub concern: String,
+    /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
+    pub needs: Vec<Resource>,
+    /// Settings that would name nothing without it: while one of them stands, it is not taken away.
+    pub uses: Vec<Use>,
+    /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
+    pub rival: Option<String>,
+}
+
+/// What kind of thing it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A file or link that is ours.
+    Owned(Content),
+    /// Somebody else's file, in which some keys are ours. A file that is not there counts as an empty one.
+    Edited(Edit),
+    /// A device node that is there: group and permission bits. Nothing is done where there is no node.
+    Node { mode: u32, gid: u32 },
+    /// A package of the machine's distribution, by apt.
+    Package(Package),
+    /// A folder that an archive from elsewhere becomes. The path is the folder's.
+    Unpacked(Unpacked),
+    /// A module of the kernel, loaded now. Not in a container, whose kernel is another's: that is for the caller to see.
+    Module,
+}
+
+/// A kind without what it holds, as JSON and people name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KindName {
+    Owned,
+    Edited,
+    Node,
+    Package,
+    Unpacked,
+    Module,
+}
+
+/// A package of dpkg's, and what is wanted of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// As dpkg names it; `NAME:ARCHITECTURE` for one of another architecture than the machine's.
+    pub name: String,
+    pub want: Want,
+    /// `None`: apt has it from a repository.
+    pub installer: Option<Installer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Want {
+    /// Installed: in this version exactly, or in any that is there or to be had.
+    Present { version: Option<String> },
+    /// Not installed. What it leaves of its configuration may stay.
+    Absent,
+}
+
+/// An archive (`.tar.gz`), and what it must hold. The path of its action is the folder that it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpacked {
+    /// `http:`, `https:` or `file:`.
+    pub url: String,
+    pub sha256: Digest,
+    /// What must be there afterwards, named from the folder: `bin`, `lib`, `include`.
+    pub holds: Vec<PathBuf>,
+}
+
+/// What an owned path holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    File {
+        bytes: Vec<u8>,
+        attributes: Attributes,
+    },
+    /// A symbolic link, as it is written.
+    Link {
+        target: PathBuf,
+    },
+    /// A file whose bytes come from elsewhere. One that is there and holds against the check is right, whatever its
+    /// bytes.
+    Fetched {
+        url: String,
+        check: Check,
+        attributes: Attributes,
+    },
+}
+
+/// The first stage changes what is true; the machine is detected again before the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Packages, udev, modules, nodes.
+    Shape,
+    /// CDI, engines, policy, tags.
+    Expose,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn name(&self) -> KindName {
+        match self {
+            Self::Owned(_) => KindName::Owned,
+            Self::Edited(_) => KindName::Edited,
+            Self::Node { .. } => KindName::Node,
+            Self::Package(_) => KindName::Package,
+            Self::Unpacked(_) => KindName::Unpacked,
+            Self::Module => KindName::Module,
+        }
+    }
+}
+
+impl KindName {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Edited => "edited",
+            Self::Node => "node",
+            Self::Package => "package",
+            Self::Unpacked => "unpacked",
+            Self::Module => "module",
+        }
+    }
+}
+
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Package {
+    /// Any version: one that is there is right.
+    #[must_use]
+    pub fn present(name: impl Into<String>) -> Self {
+        Self { name: name.into(), want: Want::Present { version: None }, installer: None }
+    }
+
+    /// This version and no other.
+    #[must_use]
+    pub fn exactly(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), want: Want::Present { version: Some(version.into()) }, installer: None }
+    }
+
+    /// The same from a file, with what the program installs that it brings.
+    #[must_use]
+    pub fn by(self, installer: Installer) -> Self {
+        Self { installer: Some(installer), ..self }
+    }
+
+    #[must_use]
+    pub fn absent(name: impl Into<String>) -> Self {
+        Self { name: name.into(), want: Want::Absent, installer: None }
+    }
+
+    /// What its action, entry and change are about.
+    #[must_use]
+    pub fn resource(&self) -> Resource {
+        Resource::Package(self.name.clone())
+    }
+}
+
+impl Action {
+    /// A text file of root's that is ours, readable by all.
+    #[must_use]
+    pub fn file(stage: Stage, path: impl Into<Resource>, text: impl Into<String>, reason: &str) -> Self {
+        let attributes = Attributes { mode: 0o644, owner: None };
+        let content = Content::File { bytes: text.into().into_bytes(), attributes };
+        Self::new(stage, path, Kind::Owned(content), reason)
+    }
+
+    /// An edit of somebody else's file.
+    #[must_use]
+    pub fn edit(stage: Stage, path: impl Into<Resource>, edit: Edit, reason: &str) -> Self {
+        Self::new(stage, path, Kind::Edited(edit), reason)
+    }
+
+    /// A package of the machine's distribution.
+    #[must_use]
+    pub fn package(package: Package, reason: &str) -> Self {
+        Self::new(Stage::Shape, package.resource(), Kind::Package(package), reason)
+    }
+
+    /// A folder that an archive becomes.
+    #[must_use]
+    pub fn unpacked(path: impl Into<Resource>, unpacked: Unpacked, reason: &str) -> Self {
+        Self::new(Stage::Shape, path, Kind::Unpacked(unpacked), reason)
+    }
+
+    /// A module of the kernel, loaded now.
+    #[must_use]
+    pub fn module(name: impl Into<String>, reason: &str) -> Self {
+        Self::new(Stage::Shape, Resource::Module(name.into()), Kind::Module, reason)
+    }
+
+    #[must_use]
+    pub fn new(stage: Stage, path: impl Into<Resource>, kind: Kind, reason: &str) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            stage,
+            reason: reason.to_owned(),
+            effects: Vec::new(),
+            back: None,
+            concern: String::new(),
+            needs: Vec::new(),
+            uses: Vec::new(),
+            rival: None,
+        }
+    }
+
+    /// The same, and a change of it needs this.
+    #[must_use]
+    pub fn with(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
+        self
+    }
+
+    /// The same, and not brought about before this is there: a file, or another action's package or module, which must
+    /// have come in this run or be right.
+    #[must_use]
+    pub fn after(mut self, path: impl Into<Resource>) -> Self {
+        self.needs.push(path.into());
+        self
+    }
+
+    /// The same, and taking it back needs these and no others.
+    #[must_use]
+    pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
+        self.back = Some(effects);
+        self
+    }
+
+    /// What taking it back makes necessary.
+    #[must_use]
+    pub fn effects_back(&self) -> &[Effect] {
+        self.back.as_ref().unwrap_or(&self.effects)
+    }
+
+    /// The same, and not taken away while these settings name it.
+    #[must_use]
+    pub fn used_by(mut self, uses: &[Use]) -> Self {
+        self.uses.extend_from_slice(uses);
+        self
+    }
+
+    /// The same, and somebody else is known to write this path.
+    #[must_use]
+    pub fn contested_by(mut self, rival: &str) -> Self {
+        self.rival = Some(rival.to_owned());
+        self
+    }
+}

@@ -1,0 +1,185 @@
+use std::path::PathBuf;
+
+use root::Attributes;
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use super::{Action, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
+use crate::apt::{Check, Installer};
+
+/// Longer texts are compared by nobody, and comparing them takes time.
+const DIFF_LIMIT: usize = 256 << 10;
+
+/// Something about a resource that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub path: Resource,
+    pub text: String,
+}
+
+/// One change, as a plan lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub kind: KindName,
+    pub path: Resource,
+    pub change: Verb,
+    pub reason: String,
+    pub stage: Stage,
+    /// What it makes necessary.
+    pub effects: Vec<Effect>,
+    /// What stands there now, and what will.
+    pub from: State,
+    pub to: State,
+    /// The lines that change, where both are text.
+    pub diff: Option<String>,
+    #[serde(skip)]
+    pub(crate) needs: Vec<Resource>,
+    #[serde(skip)]
+    pub(crate) target: Target,
+    /// What the receipt holds of it afterwards; `None`: nothing.
+    #[serde(skip)]
+    pub(crate) entry: Option<Box<Entry>>,
+    /// Bytes that must be kept before anything is written.
+    #[serde(skip)]
+    pub(crate) keep: Option<Vec<u8>>,
+}
+
+/// What a change does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Nothing stands there.
+    Create,
+    /// Something else stands there: an earlier one of ours, or somebody's that is kept for undo.
+    Replace,
+    /// Our keys go into somebody's file.
+    Edit,
+    /// Ours was changed by somebody else.
+    Repair,
+    /// A node's group and mode.
+    Permissions,
+    /// Back to what was there before.
+    Restore,
+    /// There was nothing before.
+    Remove,
+}
+
+/// How the path gets there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    File {
+        bytes: Vec<u8>,
+        attributes: Attributes,
+    },
+    Link(PathBuf),
+    Node {
+        mode: u32,
+        uid: Option<u32>,
+        gid: u32,
+    },
+    Absent,
+    Package(Doing),
+    /// A file whose bytes are known once they were fetched.
+    Fetched {
+        url: String,
+        check: Check,
+        attributes: Attributes,
+    },
+    Unpacked(Unpacked),
+    /// A folder that was unpacked goes, with everything in it.
+    UnpackedGone,
+    /// To load a module of the kernel.
+    Load,
+    /// To unload these, in this order: the first of them for sure, the others where nothing else needs them.
+    Unload(Vec<String>),
+}
+
+impl Target {
+    /// Whether nothing stands there afterwards.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Absent | Self::UnpackedGone)
+    }
+
+    /// Whether the path is renamed over, or removed.
+    pub(crate) fn is_replacement(&self) -> bool {
+        self.is_gone() || matches!(self, Self::File { .. } | Self::Link(_))
+    }
+
+    /// Whether it is done on the running machine only.
+    pub(crate) fn needs_host(&self) -> bool {
+        !matches!(self, Self::File { .. } | Self::Link(_) | Self::Node { .. } | Self::Absent)
+    }
+}
+
+/// What apt is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// To install the package and what it needs, or to go on with one that is there in part.
+    Install { version: Option<String> },
+    /// To install the package from a file, and to run the program that it brings.
+    InstallBy(Installer),
+    /// To remove these and nothing else; of them `purge` with their configuration.
+    /// `force`: what somebody has changed of them goes too.
+    Remove { names: Vec<String>, purge: Vec<String>, force: bool },
+}
+
+impl Change {
+    /// A change that brings an action about.
+    pub(crate) fn forward(
+        action: &Action,
+        change: Verb,
+        (from, to): (State, State),
+        target: Target,
+        entry: Entry,
+    ) -> Self {
+        Self {
+            kind: entry.ours.kind(),
+            path: action.path.clone(),
+            change,
+            reason: action.reason.clone(),
+            stage: action.stage,
+            effects: action.effects.clone(),
+            from,
+            to,
+            diff: None,
+            needs: action.needs.clone(),
+            target,
+            entry: Some(Box::new(entry)),
+            keep: None,
+        }
+    }
+
+    /// A change that takes an entry back.
+    pub(crate) fn back(entry: &Entry, change: Verb, (from, to): (State, State), target: Target) -> Self {
+        let reason = match change {
+            Verb::Edit => "our keys leave it",
+            Verb::Remove => "it was not there before",
+            _ => "back to what it was before",
+        };
+        Self {
+            kind: entry.ours.kind(),
+            path: entry.path.clone(),
+            change,
+            reason: reason.to_owned(),
+            stage: entry.stage,
+            effects: entry.effects.clone(),
+            from,
+            to,
+            diff: None,
+            needs: Vec::new(),
+            target,
+            entry: None,
+            keep: None,
+        }
+    }
+}
+
+/// The lines that change, as `diff -u` shows them without its header.
+pub(crate) fn diff(old: &[u8], new: &[u8]) -> Option<String> {
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    if old.len().max(new.len()) > DIFF_LIMIT {
+        return None;
+    }
+    let diff = TextDiff::from_lines(old, new);
+    Some(diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string())
+}

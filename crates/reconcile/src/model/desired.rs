@@ -1,0 +1,83 @@
+use serde::Serialize;
+
+use super::{Action, UndoConstraints, Use};
+
+/// What should be, in the order in which it is brought about: what is named before what names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Desired {
+    pub actions: Vec<Action>,
+    pub notes: Vec<Note>,
+    /// Concerns of which it cannot be told what should be: what is there of them by our hand stays.
+    pub undecided: Vec<String>,
+    /// The same of everything: what the machine has could not be looked at.
+    pub is_undecided: bool,
+    /// What taking things back has to heed.
+    pub undo_constraints: UndoConstraints,
+}
+
+/// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// What it is about: `containerd`, `docker`, `concourse`.
+    pub about: String,
+    /// A sentence, with what to do where there is something.
+    pub text: String,
+    /// Whether something that was configured is not brought about.
+    pub problem: bool,
+}
+
+impl Desired {
+    pub fn push(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// Says something.
+    pub fn note(&mut self, about: &str, text: impl Into<String>) {
+        self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: false });
+    }
+
+    /// Says that something is not brought about, and why.
+    pub fn problem(&mut self, about: &str, text: impl Into<String>) {
+        self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
+    }
+
+    /// The same, as the part of one concern: `containerd`, `docker`.
+    #[must_use]
+    pub fn of(mut self, concern: impl AsRef<str>) -> Self {
+        for action in &mut self.actions {
+            concern.as_ref().clone_into(&mut action.concern);
+        }
+        self
+    }
+
+    /// The same, and nothing of it is taken away while these settings name it.
+    #[must_use]
+    pub fn used_by(mut self, uses: &[Use]) -> Self {
+        self.actions = self.actions.into_iter().map(|action| action.used_by(uses)).collect();
+        self
+    }
+
+    /// The same, as the part of a concern that could not be looked at where it wants nothing and says a problem: that
+    /// a program does not tell its version once is no reason to take everything back.
+    #[must_use]
+    pub fn of_or_undecided(self, concern: impl AsRef<str>) -> Self {
+        let mut part = self.of(&concern);
+        if part.actions.is_empty() && part.notes.iter().any(|note| note.problem) {
+            part.leave(concern);
+        }
+        part
+    }
+
+    /// Says that it cannot be told what should be of a concern.
+    pub fn leave(&mut self, concern: impl AsRef<str>) {
+        self.undecided.push(concern.as_ref().to_owned());
+    }
+
+    /// What another concern wants, after what is wanted already.
+    pub fn extend(&mut self, other: Self) {
+        self.undecided.extend(other.undecided);
+        self.is_undecided |= other.is_undecided;
+        self.actions.extend(other.actions);
+        self.notes.extend(other.notes);
+    }
+}

@@ -1,0 +1,132 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a change makes necessary, run once after all changes, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "kebab-case")]
+pub enum Effect {
+    /// apt reads what a repository offers, before the first package is installed; where its source is gone, what it had
+    /// read goes.
+    AptUpdate {
+        /// A file in /etc/apt/sources.list.d.
+        source: PathBuf,
+        /// As the source names them.
+        uri: String,
+        suite: String,
+    },
+    /// udev reads its rules again and applies them to these devices of /sys, as if each had just come. One that is not
+    /// there any more is passed over.
+    Udev { devices: Vec<PathBuf> },
+    /// systemd reads its units again.
+    SystemdReload,
+    /// A unit of rocworker's own runs as it is written now.
+    Start { unit: String },
+    /// A unit of rocworker's own ends, for it has gone.
+    Stop { unit: String },
+    /// A unit reads its configuration again, and goes on.
+    Reload { unit: String },
+    /// A unit begins anew, if it runs.
+    Restart {
+        unit: String,
+        /// The signal on which it ends by itself once its work is done; without one it can be restarted at any
+        /// time.
+        drain: Option<String>,
+    },
+    /// A unit takes something in only when it starts, which would end what runs there: that is somebody's decision,
+    /// and told until it has been made.
+    NextStart {
+        unit: String,
+        /// Who tells whether what runs there outlives it after all: then it may begin anew at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<Ask>,
+    },
+    /// The machine has to be started anew, which is somebody's decision: told until it has been made.
+    Reboot {
+        /// "the driver that is built is not the one that is loaded".
+        reason: String,
+        /// What the new boot is to load: a restart that did not help is not asked for again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        module: Option<ModuleBuild>,
+    },
+}
+
+/// A build of a kernel module, and the boot in which another one was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ModuleBuild {
+    /// As dkms names it.
+    pub version: String,
+    pub kernel: String,
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+}
+
+/// A question to the program that runs: its file may say by now what it has not read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ask {
+    pub argv: Vec<String>,
+    /// What it prints, without blanks around it, when the answer is yes.
+    pub yes: String,
+}
+
+/// What is done with units whose configuration has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Restarts {
+    Never,
+    /// Once their work is done.
+    Drain,
+    Now,
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Settled {
+    #[serde(flatten)]
+    pub effect: Effect,
+    pub outcome: Outcome,
+    /// In a sentence.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Done,
+    /// There is nothing to do it to, or nothing that could.
+    Skipped,
+    /// It stays owed.
+    Pending,
+    Failed,
+}
+
+/// What will be done, as a plan announces it.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AptUpdate { uri, suite, .. } => write!(f, "apt reads what {uri} offers for {suite}"),
+            Self::Udev { devices } => match devices.as_slice() {
+                [device] => write!(f, "apply udev's rules to {} again", device.display()),
+                devices => write!(f, "apply udev's rules to {} devices again", devices.len()),
+            },
+            Self::Reboot { reason, .. } => write!(f, "the machine has to be restarted by you: {reason}"),
+            Self::SystemdReload => f.write_str("systemctl daemon-reload"),
+            Self::Start { unit } => write!(f, "systemctl restart {unit}, which is rocworker's own"),
+            Self::Stop { unit } => write!(f, "systemctl stop {unit}"),
+            Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
+            Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),
+            Self::NextStart { unit, ask: Some(ask) } => {
+                write!(
+                    f,
+                    "systemctl restart {unit}, if what runs there outlives it by `{}`",
+                    ask.argv.join(" ")
+                )
+            }
+            Self::Restart { unit, drain: None } => write!(f, "systemctl restart {unit}"),
+            Self::Restart { unit, drain: Some(signal) } => {
+                write!(f, "restart {unit}, once its work is done ({signal})")
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What the receipt holds of a resource: what was there before, and what is ours.
+
+use std::path::PathBuf;
+
+use edit::Edit;
+use serde::{Deserialize, Serialize};
+
+use super::{Action, Effect, Kind, KindName, Resource, Stage, State, Use};
+use crate::digest::Digest;
+
+/// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
+const REPAIRS: u32 = 3;
+
+/// Repairs longer ago than this, in seconds, say nothing any more: a day.
+const FORGIVEN_S: u64 = 24 * 60 * 60;
+
+/// One resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub path: Resource,
+    pub stage: Stage,
+    pub reason: String,
+    /// What stood there before the first of our changes; for an edited file, what it would be now without our keys.
+    pub before: State,
+    #[serde(flatten)]
+    pub ours: Ours,
+    /// What taking it back makes necessary.
+    pub effects: Vec<Effect>,
+    #[serde(default)]
+    pub concern: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<Use>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival: Option<String>,
+    #[serde(default)]
+    pub repairs: Repairs,
+    /// Where the file system was mounted on which it was written; `/` is the machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<PathBuf>,
+}
+
+/// What of it is ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Ours {
+    /// What stands there by our hand: the newest first, behind it the one before, for a run that was killed between
+    /// the two.
+    Owned {
+        states: Vec<State>,
+    },
+    Edited {
+        edit: Edit,
+        states: Vec<State>,
+    },
+    Node {
+        mode: u32,
+        gid: u32,
+        /// Mode and group that we gave it before these, for a run that was killed between the two.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        older: Option<(u32, u32)>,
+    },
+    Package {
+        /// What was not there before and came with it, the package itself among them. Empty where it was taken away.
+        came: Vec<Came>,
+        /// A run has begun with it, and has not told yet that it came to its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
+    },
+    /// A folder that an archive has become.
+    Unpacked {
+        /// The archive's; what came of it stands in the manifest of this name.
+        sha256: Digest,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
+    },
+    /// A module of the kernel that was not loaded.
+    Module {
+        /// The boot in which it was loaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
+        /// What was loaded with it, in that order, itself among them.
+        came: Vec<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        begun: bool,
+    },
+}
+
+/// How often ours was found changed and was put right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repairs {
+    pub count: u32,
+    /// Seconds since 1970.
+    pub last: u64,
+}
+
+/// A package that came with one that was asked for, or is that one: it was not there before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Came {
+    /// As dpkg names it.
+    pub name: String,
+    pub version: String,
+    /// Its configuration was there before, from an earlier time: undo leaves that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub had_configuration: bool,
+    /// An installer asked for it by name, so that apt notes it as installed by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
+    /// It was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
+    /// otherwise later, that is somebody's doing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noted: bool,
+}
+
+impl Entry {
+    /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
+    /// machine. `None` where it says so already.
+    pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
+        let entry = Self {
+            reason: action.reason.clone(),
+            effects: self.effects_by(action),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            ..self.clone()
+        };
+        (entry != *self).then_some(entry)
+    }
+
+    /// With what an installer brought, which only the machine tells.
+    fn effects_by(&self, action: &Action) -> Vec<Effect> {
+        match &action.kind {
+            Kind::Package(package) if package.installer.is_some() => self.effects.clone(),
+            _ => action.effects_back().to_vec(),
+        }
+    }
+
+    /// What is ours of an action.
+    pub(crate) fn of(action: &Action, before: State, ours: Ours, repairs: Repairs) -> Self {
+        Self {
+            path: action.path.clone(),
+            stage: action.stage,
+            reason: action.reason.clone(),
+            before,
+            ours,
+            effects: action.effects_back().to_vec(),
+            concern: action.concern.clone(),
+            uses: action.uses.clone(),
+            rival: action.rival.clone(),
+            repairs,
+            mount: None,
+        }
+    }
+}
+
+impl Ours {
+    /// Whether a run has begun with it, and has not told yet that it came to its end.
+    pub(crate) fn is_begun(&self) -> bool {
+        match self {
+            Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => *begun,
+            Self::Owned { .. } | Self::Edited { .. } | Self::Node { .. } => false,
+        }
+    }
+
+    /// What stands there is the newest state of ours: the one before it is ours no longer, and counts as somebody's
+    /// doing when it comes back.
+    pub(crate) fn forget_older(&mut self) {
+        match self {
+            Self::Owned { states } | Self::Edited { states, .. } => states.truncate(1),
+            Self::Node { older, .. } => *older = None,
+            Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => {
+                *begun = false
+            }
+        }
+    }
+
+    /// What came with a package, as far as it is ours.
+    pub(crate) fn came(&self) -> &[Came] {
+        if let Self::Package { came, .. } = self { came } else { &[] }
+    }
+
+    /// Adds to what came with a package; one that is known is in this version now.
+    pub(crate) fn add_came(&mut self, new: Vec<Came>) {
+        let Self::Package { came, .. } = self else { return };
+        for it in new {
+            match came.iter_mut().find(|known| known.name == it.name) {
+                Some(known) => known.version = it.version,
+                None => came.push(it),
+            }
+        }
+    }
+
+    /// What stands at the path by our hand, as far as it is a file or link.
+    pub(crate) fn states(&self) -> &[State] {
+        match self {
+            Self::Owned { states } | Self::Edited { states, .. } => states,
+            Self::Node { .. } | Self::Package { .. } | Self::Unpacked { .. } | Self::Module { .. } => &[],
+        }
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> KindName {
+        match self {
+            Self::Owned { .. } => KindName::Owned,
+            Self::Edited { .. } => KindName::Edited,
+            Self::Node { .. } => KindName::Node,
+            Self::Package { .. } => KindName::Package,
+            Self::Unpacked { .. } => KindName::Unpacked,
+            Self::Module { .. } => KindName::Module,
+        }
+    }
+}
+
+impl Repairs {
+    /// One more, unless it is known by now that repairing does not help: then until somebody undoes it, or the path is
+    /// as it should be and stays so.
+    pub(crate) fn one_more(self, now: u64) -> Option<Self> {
+        if self.count >= REPAIRS {
+            return None;
+        }
+        // Later than now: the clock was wrong when it was kept.
+        let recent = if now.abs_diff(self.last) > FORGIVEN_S { 0 } else { self.count };
+        Some(Self { count: recent + 1, last: now })
+    }
+}

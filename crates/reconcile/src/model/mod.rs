@@ -1,0 +1,25 @@
+//! What should be, what was found, what changes and what is kept of it: data, without a look at the machine.
+
+mod action;
+mod change;
+mod desired;
+mod effect;
+mod entry;
+mod progress;
+mod resource;
+mod state;
+mod undo_constraints;
+mod uptime;
+
+pub use action::{Action, Content, Kind, KindName, Package, Stage, Unpacked, Want};
+pub use change::{Change, Finding, Verb};
+pub(crate) use change::{Doing, Target, diff};
+pub use desired::{Desired, Note};
+pub use effect::{Ask, Effect, ModuleBuild, Outcome, Restarts, Settled};
+pub use entry::{Came, Entry, Ours, Repairs};
+pub use progress::Progress;
+pub use resource::Resource;
+pub use state::State;
+pub(crate) use state::{Found, LIMIT, owner};
+pub use undo_constraints::{Named, Running, UndoConstraints, Use};
+pub use uptime::Uptime;

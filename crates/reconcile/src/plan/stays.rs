@@ -1,0 +1,150 @@
+//! What stays names what goes: then that stays too. Entries are taken back in reverse, so that what names another comes
+//! before it.
+
+use std::path::{Path, PathBuf};
+
+use edit::Format;
+use nix::errno::Errno;
+use root::Root;
+use serde_json::Value;
+
+use crate::kinds::{Planned, Unchanged};
+use crate::model::{Change, Finding, Found, LIMIT, Resource, State, Target};
+
+/// Files that stay and in which something of ours may stand.
+#[derive(Debug, Default)]
+pub(crate) struct Stays(Vec<Staying>);
+
+#[derive(Debug)]
+struct Staying {
+    path: Resource,
+    /// Or why it cannot be read.
+    bytes: Result<Vec<u8>, String>,
+    /// Whether the file has a line of its own in this plan that says what to do about it.
+    is_listed: bool,
+}
+
+impl Stays {
+    /// Somebody's file.
+    pub(crate) fn add(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
+        self.0.push(Staying { path: path.into(), bytes, is_listed: false });
+    }
+
+    /// A file that this plan or run leaves, and says why.
+    pub(crate) fn add_listed(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
+        self.0.push(Staying { path: path.into(), bytes, is_listed: true });
+    }
+
+    /// The same of anything, as it stands now. Packages and modules name nothing.
+    pub(crate) fn add_as_it_is(&mut self, root: &Root, resource: &Resource) {
+        if let Some(path) = resource.path() {
+            self.add_listed(path, read(root, path));
+        }
+    }
+
+    /// Why a path may not be taken away, if it may not.
+    pub(crate) fn hold(&self, path: &Path) -> Option<String> {
+        self.0.iter().find_map(|file| {
+            let shown = &file.path;
+            match &file.bytes {
+                Ok(bytes) if !named_in(bytes, path) => None,
+                Ok(_) | Err(_) if file.is_listed => {
+                    Some(format!("{shown} still needs it: do first what is listed for it, then undo again"))
+                }
+                Ok(_) => Some(format!("{shown} names it and stays: take it out there, then undo again")),
+                Err(error) => Some(format!("{shown} may name it: {error}; correct that, then undo again")),
+            }
+        })
+    }
+
+    /// What becomes of an entry, in the light of those before it.
+    pub(super) fn unless_named(
+        &mut self,
+        root: &Root,
+        resource: &Resource,
+        found: &Found,
+        planned: Planned,
+    ) -> Planned {
+        // Packages and modules name nothing.
+        let Some(path) = resource.path() else { return planned };
+        // What a link leads to, too: somebody may have moved the file there.
+        let is_link = matches!(found, Found::Else(State::Link { .. }));
+        let stands = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
+        match &planned {
+            Err(Unchanged::Left(_)) => self.add_listed(path, stands()),
+            Err(Unchanged::GoneBut(_)) => self.add(path, stands()),
+            // None of ours is in it, and it may name another part.
+            Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),
+            Ok(Change { target: Target::File { bytes, .. }, .. }) => self.add(path, Ok(bytes.clone())),
+            Ok(change) if change.target.is_gone() => {
+                if let Some(text) = self.hold(path) {
+                    return Err(Unchanged::Left(text));
+                }
+            }
+            _ => {}
+        }
+        planned
+    }
+}
+
+impl Change {
+    /// Whether what stands at the path afterwards names this.
+    #[must_use]
+    pub fn leaves_named(&self, what: &Path) -> bool {
+        matches!(&self.target, Target::File { bytes, .. } if named_in(bytes, what))
+    }
+}
+
+/// What stands in a file, nothing where there is none, or why that cannot be told.
+pub(crate) fn read(root: &Root, path: &Path) -> Result<Vec<u8>, String> {
+    match root.read(path, LIMIT) {
+        Err(root::Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) => Ok(Vec::new()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
+/// The files of these that name a path, or cannot be read, with the reason.
+#[must_use]
+pub fn naming(root: &Root, files: &[PathBuf], path: &Path) -> Vec<Finding> {
+    let of_file = |file: &PathBuf| {
+        let text = match read(root, file) {
+            Ok(bytes) => named_in(&bytes, path)
+                .then(|| format!("it names {}, which is about to go: take that out", path.display()))?,
+            Err(error) => format!("it may name {}: {error}", path.display()),
+        };
+        Some(Finding { path: file.into(), text })
+    };
+    files.iter().filter_map(of_file).collect()
+}
+
+/// Whether a file names a path, otherwise than in a comment, which keeps nothing from working.
+pub(super) fn named_in(bytes: &[u8], path: &Path) -> bool {
+    // A program knows what to do without a file that it looks for.
+    if bytes.starts_with(b"\x7fELF") {
+        return false;
+    }
+    let (Ok(text), Some(path)) = (std::str::from_utf8(bytes), path.to_str()) else {
+        let path = path.as_os_str().as_encoded_bytes();
+        return !path.is_empty() && bytes.windows(path.len()).any(|it| it == path);
+    };
+    match Format::Json.read(text).or_else(|_| Format::Toml.read(text)) {
+        Ok(document) if !text.starts_with("#!") => says(&document, path),
+        // Units, environment files and scripts; and what should be JSON or TOML and is broken.
+        _ => text.lines().any(|line| !is_comment(line) && line.contains(path)),
+    }
+}
+
+fn says(value: &Value, path: &str) -> bool {
+    match value {
+        Value::String(text) => text.contains(path),
+        Value::Array(items) => items.iter().any(|item| says(item, path)),
+        Value::Object(entries) => entries.iter().any(|(key, value)| key.contains(path) || says(value, path)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// A whole line, as systemd has them (systemd.syntax(7)); a script's first line tells what runs it.
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with([';', '#']) && !line.starts_with("#!")
+}

@@ -1,0 +1,89 @@
+//! Who changed what, and when.
+
+use root::{Attributes, Root};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, if_there};
+use crate::model::{Resource, Verb};
+
+pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
+
+/// As many runs as are remembered; the oldest go first.
+const KEPT: usize = 1000;
+
+const LIMIT: usize = 64 << 20;
+pub(crate) const VERSION: u32 = 1;
+
+/// One run that changed something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// `apply` or `undo`.
+    pub command: String,
+    /// Who called: a user, and by which program.
+    pub caller: String,
+    /// rocworker's own.
+    pub version: String,
+    /// SHA-256 of the configuration.
+    pub config_sha256: String,
+    pub changed: Vec<Changed>,
+    /// Whether it was killed, so that the next run tells of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub killed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    pub path: Resource,
+    pub change: Verb,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema_version: u32,
+    events: Vec<Event>,
+}
+
+/// What happened, the oldest first.
+///
+/// # Errors
+/// When it cannot be read, or was written by a newer version.
+pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
+    let Some(bytes) = if_there(root.read_trusted(PATH, LIMIT))? else { return Ok(Vec::new()) };
+    let wrong = |problem| Error::History { path: root.shown(PATH), problem };
+    let document: Document = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    if document.schema_version > VERSION {
+        let (path, found) = (root.shown(PATH), u64::from(document.schema_version));
+        return Err(Error::Newer { path, found, known: VERSION });
+    }
+    Ok(document.events)
+}
+
+/// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be
+/// read is begun anew beside the old one, which is kept: what is ours stands in the receipt, not there.
+///
+/// # Errors
+/// When it cannot be written, or was written by a newer version, whose events must not be lost.
+pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
+    let mut events = match read(root) {
+        Ok(events) => events,
+        Err(Error::History { .. }) => {
+            let bytes = root.read(PATH, LIMIT)?;
+            root.write(format!("{PATH}.damaged"), &bytes, Attributes { mode: 0o600, owner: None })?;
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
+    // A run whose receipt could not be written after its history is taken for a killed one by the next.
+    let is_known =
+        |new: &&Event| new.killed && events.iter().any(|it| Event { killed: true, ..it.clone() } == **new);
+    let new: Vec<_> = new.iter().filter(|event| !is_known(event)).cloned().collect();
+    events.extend(new);
+    let events = events.split_off(events.len().saturating_sub(KEPT));
+    let document = Document { schema_version: VERSION, events };
+    let mut text = serde_json::to_vec_pretty(&document).map_err(Error::Json)?;
+    text.push(b'\n');
+    root.write(PATH, &text, Attributes { mode: 0o644, owner: None })?;
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! The receipt of a run that is at work: on disk before each change, and right again after it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use root::Root;
+
+use super::history::{self, Changed, Event};
+use super::{Receipt, Replacing, Store, place};
+use crate::apt::{PackageManager, dpkg};
+use crate::error::Error;
+use crate::model::{Change, Effect, Entry, Resource, Settled, State, Verb};
+
+#[derive(Debug)]
+pub(crate) struct Journal<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) store: Store<'a>,
+    pub(crate) receipt: Receipt,
+    /// Whether the receipt on disk lacks something of this one.
+    pub(crate) unsaved: bool,
+    /// Who installs packages; `None`: nobody may.
+    pub(crate) manager: Option<PackageManager>,
+    /// What was necessary before a change of this run could be made, and what came of it.
+    pub(crate) settled: Vec<Settled>,
+    /// What this run has changed until now.
+    pub(crate) made: Vec<Changed>,
+    /// What the history is told of this run, and how many runs before it the history lacks.
+    run: Option<(Event, usize)>,
+}
+
+/// Why a change was not made.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The receipt cannot be kept: no other change is made either.
+    Receipt(Error),
+    /// In a sentence; other changes are made all the same.
+    Change(String),
+}
+
+impl Failure {
+    /// The same, and this beside it.
+    pub(crate) fn with(self, more: Option<&str>) -> Self {
+        match (self, more) {
+            (Self::Change(text), Some(more)) => Self::Change(format!("{text}; {more}")),
+            (failure, _) => failure,
+        }
+    }
+
+    pub(crate) fn says(&self, text: &str) -> bool {
+        matches!(self, Self::Change(said) if said.contains(text))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Receipt(error)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::Change(text)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(text: &str) -> Self {
+        Self::Change(text.to_owned())
+    }
+}
+
+impl From<dpkg::Error> for Failure {
+    fn from(error: dpkg::Error) -> Self {
+        Self::Change(error.to_string())
+    }
+}
+
+impl From<root::Error> for Failure {
+    fn from(error: root::Error) -> Self {
+        Self::Change(error.to_string())
+    }
+}
+
+impl<'a> Journal<'a> {
+    pub(crate) fn new(root: &'a Root, store: Store<'a>, receipt: Receipt) -> Self {
+        let (settled, made) = (Vec::new(), Vec::new());
+        Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
+    }
+
+    /// Who installs packages, and runs programs. `what`: what nobody may do beneath another Root than `/`.
+    pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
+        self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
+    }
+
+    pub(crate) fn receipt_mut(&mut self) -> &mut Receipt {
+        self.unsaved = true;
+        &mut self.receipt
+    }
+
+    /// Brings the receipt on disk up to date.
+    pub(crate) fn save(&mut self) -> Result<(), Error> {
+        if self.unsaved {
+            self.store.save(&self.receipt)?;
+            self.unsaved = false;
+        }
+        Ok(())
+    }
+
+    /// Keeps what is about to be done.
+    pub(crate) fn begin(&mut self, change: &Change, now: u64) -> Result<(), Error> {
+        if let Some(entry) = &change.entry {
+            // What apt has read of a repository that the source named until now goes.
+            let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
+            let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
+            let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
+            self.receipt.owe(&held, self.root, now);
+            let mount = place(&change.path).map(|place| self.root.mount_of(place));
+            self.receipt.put(Entry { mount, ..(**entry).clone() });
+        }
+        self.receipt.owe(&change.effects, self.root, now);
+        self.receipt.writing = Some(change.path.clone());
+        self.receipt.replacing = Some(Replacing { from: change.from.clone(), to: change.to.clone() });
+        self.note_run(Some(change));
+        self.unsaved = true;
+        self.save()
+    }
+
+    /// Keeps that it is done.
+    pub(crate) fn end(&mut self, change: &Change, now: u64) {
+        // Who has restarted a unit between the plan and the write has not restarted it with this.
+        self.receipt.owe(&change.effects, self.root, clock().max(now));
+        if change.entry.is_none() {
+            self.drop_entry(&change.path);
+        } else if let Some(entry) = self.receipt.entry_mut(&change.path) {
+            entry.ours.forget_older();
+        }
+        self.unsaved = true;
+    }
+
+    pub(crate) fn drop_entry(&mut self, path: &Resource) {
+        self.receipt_mut().entries.retain(|entry| entry.path != *path);
+    }
+
+    /// Keeps the receipt as it was before a change of which nothing was done. Folders on the way may be there.
+    pub(crate) fn roll_back(&mut self, until_now: Receipt, change: &Change) {
+        let folders = std::mem::take(&mut self.receipt.folders);
+        self.receipt = Receipt { folders, writing: Some(change.path.clone()), ..until_now };
+        self.unsaved = true;
+    }
+
+    /// Has the history told of this run: kept in the receipt while it is at work, so that one that is killed is told of
+    /// by the next. Of `event`, `changed` is not looked at.
+    pub(crate) fn begin_run(&mut self, event: Event) {
+        for killed in &mut self.receipt.unrecorded {
+            killed.killed = true;
+        }
+        self.run = Some((event, self.receipt.unrecorded.len()));
+    }
+
+    /// Notes what this run has changed, and what it is about to; kept with the receipt's next write.
+    pub(crate) fn note_run(&mut self, about_to: Option<&Change>) {
+        let Some((event, before)) = &self.run else { return };
+        let mut event = event.clone();
+        event.changed = self.made.clone();
+        event.changed.extend(about_to.map(|it| Changed { path: it.path.clone(), change: it.change }));
+        self.receipt.unrecorded.truncate(*before);
+        if !event.changed.is_empty() {
+            self.receipt.unrecorded.push(event);
+        }
+    }
+
+    /// Writes into the history what this run has changed, and what earlier ones have that were killed.
+    pub(crate) fn end_run(&mut self) -> Result<(), Error> {
+        // What this run began and could not do is none of its changes.
+        self.note_run(None);
+        if self.receipt.unrecorded.is_empty() {
+            return Ok(());
+        }
+        history::add(self.root, &self.receipt.unrecorded)?;
+        self.receipt_mut().unrecorded.clear();
+        self.save()
+    }
+}
+
+impl Receipt {
+    /// Of what a killed run was writing: whether it has come to it tells what stands there.
+    pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
+        let Some(entry) = self.entry_mut(path) else { return };
+        let is_back = entry.before == *state;
+        let is_ours = entry.ours.states().first().map(|ours| ours == state);
+        if is_ours == Some(true) {
+            entry.ours.forget_older();
+        }
+        // A change that it has not come to is none of that run's.
+        let Some(event) = self.unrecorded.last_mut() else { return };
+        let Some(last) = event.changed.last().filter(|last| last.path == *path) else { return };
+        let is_made = match last.change {
+            Verb::Remove | Verb::Restore => is_back,
+            // Of packages, modules and nodes only a look at more than one path would tell: the run was at it.
+            _ => is_ours.unwrap_or(true),
+        };
+        if !is_made {
+            event.changed.pop();
+        }
+        self.unrecorded.retain(|event| !event.changed.is_empty());
+    }
+}
+
+/// Seconds since 1970.
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,207 @@
+//! What was done and what was there before: enough to take all of it back.
+
+pub mod history;
+mod journal;
+mod store;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use root::Root;
+use serde::{Deserialize, Serialize};
+
+use crate::apt::dpkg;
+use crate::model::{Effect, Entry, Repairs, Resource, Restarts, State, Uptime};
+
+use history::Event;
+pub(crate) use journal::{Failure, Journal};
+pub use store::{FOLDER, FORMATS, Store};
+
+/// The version that is written. The one before it is read too, once there is one.
+pub(crate) const VERSION: u32 = 1;
+
+/// Everything that is ours on a machine, in the order in which it came there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub schema_version: u32,
+    pub entries: Vec<Entry>,
+    /// Folders that were made on the way: they go when they are empty.
+    pub folders: Vec<PathBuf>,
+    /// What a change has made necessary and nobody has done yet.
+    pub pending: Vec<Pending>,
+    /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
+    /// that ends by itself leaves none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writing: Option<Resource>,
+    /// What that run was about to replace there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacing: Option<Replacing>,
+    /// Edits of somebody's that a killed run had moved out of their place, and that could not go back there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub displaced: BTreeSet<PathBuf>,
+    /// Where file systems were mounted when something was written beneath them, of entries that do not say so themselves:
+    /// an earlier version kept them here.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub mounts: BTreeSet<PathBuf>,
+    /// By which rule units were restarted for the last apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restarts>,
+    /// Runs that the history lacks: those that were killed, behind them the one that is at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<Event>,
+}
+
+/// What a run was about to replace, and by what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replacing {
+    pub from: State,
+    pub to: State,
+}
+
+/// An effect that is still to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    #[serde(flatten)]
+    pub effect: Effect,
+    /// Seconds since 1970.
+    pub since: u64,
+    /// The same moment as no setting of the clock moves it; `None` where nothing is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
+    /// The unit was told to end once its work is done; then it is to be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// Which run of a unit was told to end once its work is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// systemd's InvocationID; empty where it tells none.
+    pub invocation: String,
+    /// Whether the signal was sent for sure: it is kept before and after.
+    pub sent: bool,
+}
+
+impl Default for Receipt {
+    fn default() -> Self {
+        Self {
+            schema_version: VERSION,
+            entries: Vec::new(),
+            folders: Vec::new(),
+            pending: Vec::new(),
+            writing: None,
+            replacing: None,
+            displaced: BTreeSet::new(),
+            mounts: BTreeSet::new(),
+            restart: None,
+            unrecorded: Vec::new(),
+        }
+    }
+}
+
+impl Receipt {
+    /// The entry of a resource, or of a path.
+    #[must_use]
+    pub fn entry<K: ?Sized>(&self, of: &K) -> Option<&Entry>
+    where
+        Resource: PartialEq<K>,
+    {
+        self.entries.iter().find(|entry| entry.path == *of)
+    }
+
+    pub(crate) fn entry_mut(&mut self, of: &Resource) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.path == *of)
+    }
+
+    /// Whether there is nothing to take back and nothing left to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { entries, folders, pending, writing, unrecorded, .. } = self;
+        let is_told = writing.is_none() && unrecorded.is_empty();
+        entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
+    }
+
+    /// Why what stands at an entry's path is not what was written there: it was written to another file system than the
+    /// one that is mounted there now. `again`: the command that is to be run again.
+    pub(crate) fn hides(&self, root: &Root, entry: &Entry, again: &str) -> Option<String> {
+        let now = root.mount_of(place(&entry.path)?);
+        let shown = |mount: &Path| root.shown(mount).display().to_string();
+        match &entry.mount {
+            Some(then) if *then == now => None,
+            Some(then) if then.starts_with(&now) => Some(format!(
+                "it was written to the file system that was mounted at {}, and nothing is mounted there now: mount it, then \
+                 {again} again",
+                shown(then)
+            )),
+            // Of packages it was not kept.
+            None if entry.path.is_package() || now == Path::new("/") || self.mounts.contains(&now) => None,
+            _ => Some(format!(
+                "A file system mounted at {0} since the last apply hides this file: umount {0}, then {again} again",
+                shown(&now)
+            )),
+        }
+    }
+
+    /// What is still owed on this machine as it runs now: a restart of the machine that has come since is none, though
+    /// only the next run takes note of it.
+    pub fn owed(&self, root: &Root) -> impl Iterator<Item = &Pending> {
+        let now = Uptime::now(root);
+        let is_over = move |pending: &Pending| match (&pending.effect, &pending.uptime, &now) {
+            (Effect::Reboot { .. }, Some(then), Some(now)) => then.boot != now.boot,
+            _ => false,
+        };
+        self.pending.iter().filter(move |pending| !is_over(pending))
+    }
+
+    /// Whether a run was killed in the middle, or has left something to be done.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
+    }
+
+    /// The same, as if a path had never been repaired: somebody asks for it by name.
+    #[must_use]
+    pub fn forgiving(mut self, path: &Resource) -> Self {
+        if let Some(entry) = self.entry_mut(path) {
+            entry.repairs = Repairs::default();
+        }
+        self
+    }
+
+    pub(crate) fn put(&mut self, entry: Entry) {
+        match self.entry_mut(&entry.path) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    pub(crate) fn add_folders(&mut self, folders: Vec<PathBuf>) {
+        let new: Vec<_> = folders.into_iter().filter(|folder| !self.folders.contains(folder)).collect();
+        self.folders.extend(new);
+    }
+
+    /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
+    /// 1970.
+    pub(crate) fn owe(&mut self, effects: &[Effect], root: &Root, now: u64) {
+        let uptime = Uptime::now(root);
+        for effect in effects {
+            match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
+                Some(pending) => (pending.since, pending.uptime) = (now, uptime.clone()),
+                None => {
+                    let (effect, uptime) = (effect.clone(), uptime.clone());
+                    self.pending.push(Pending { effect, since: now, uptime, told: None });
+                }
+            }
+        }
+        self.pending.sort_by(|a, b| a.effect.cmp(&b.effect));
+    }
+}
+
+/// The file in which a resource stands; `None` of what is in the kernel alone.
+pub(crate) fn place(resource: &Resource) -> Option<&Path> {
+    match resource {
+        Resource::Path(path) => Some(path),
+        Resource::Package(_) => Some(Path::new(dpkg::STATUS)),
+        Resource::Module(_) => None,
+    }
+}

@@ -1,0 +1,168 @@
+//! The receipt on disk, and the bytes of what was there before.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use root::{Attributes, Lock, Root};
+use serde::Deserialize;
+
+use super::{Receipt, VERSION, history};
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::model::{LIMIT, Ours, Progress, State};
+
+/// Where rocworker keeps what it must remember, beneath a Root.
+pub const FOLDER: &str = "/var/lib/rocworker";
+const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
+const BEFORE: &str = "/var/lib/rocworker/before";
+const LOCK: &str = "/var/lib/rocworker/lock";
+
+/// What is stored from one version to the next, and the newest schema_version of each that this version reads.
+pub const FORMATS: [(&str, u32); 2] = [(RECEIPT, VERSION), (history::PATH, history::VERSION)];
+
+/// How long a second apply waits for the first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What was there before may hold secrets: a registry's password in a configuration.
+const SECRET: Attributes = Attributes { mode: 0o600, owner: None };
+
+/// The folder beneath a Root in which receipts are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Store<'a> {
+    root: &'a Root,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    schema_version: u64,
+}
+
+impl<'a> Store<'a> {
+    #[must_use]
+    pub fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` hears when another has to end first.
+    ///
+    /// # Errors
+    /// When another has been at work for longer than a minute, or the folder cannot be written.
+    pub fn lock(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
+        self.root.believe_folder(FOLDER)?;
+        self.root.believe_folder(BEFORE)?;
+        match self.root.lock(LOCK, Duration::ZERO) {
+            Err(root::Error::Locked { path, .. }) => {
+                let (path, limit) = (path.display(), PATIENCE.as_secs());
+                on_progress(Progress::Waits(format!(
+                    "waiting up to {limit} s for another run of rocworker, which has {path}"
+                )));
+            }
+            other => return Ok(other?),
+        }
+        Ok(self.root.lock(LOCK, PATIENCE)?)
+    }
+
+    /// The receipt; an empty one where none is.
+    ///
+    /// # Errors
+    /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
+    /// for nobody knows what is ours.
+    pub fn receipt(&self) -> Result<Receipt, Error> {
+        self.root.believe_folder(FOLDER)?;
+        let text = match self.root.read_trusted(RECEIPT, LIMIT) {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() => return Ok(Receipt::default()),
+            Err(error) if error.is_denied() => return Err(Error::Denied(error)),
+            Err(error) => return Err(error.into()),
+        };
+        let path = || self.root.shown(RECEIPT);
+        let damaged = |error: serde_json::Error| Error::Damaged { path: path(), problem: error.to_string() };
+        let Versioned { schema_version } = serde_json::from_slice(&text).map_err(damaged)?;
+        if schema_version > u64::from(VERSION) {
+            return Err(Error::Newer { path: path(), found: schema_version, known: VERSION });
+        }
+        if schema_version != u64::from(VERSION) {
+            let problem = format!("there never was a schema_version {schema_version}");
+            return Err(Error::Damaged { path: path(), problem });
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    /// Writes the receipt, or takes it away when nothing is left to take back.
+    pub(crate) fn save(&self, receipt: &Receipt) -> Result<(), Error> {
+        if receipt.is_empty() {
+            self.root.remove(RECEIPT)?;
+            return Ok(());
+        }
+        let mut text = serde_json::to_vec_pretty(receipt).map_err(Error::Json)?;
+        text.push(b'\n');
+        // No secrets are in it, and anybody may see how the machine stands.
+        self.root.write(RECEIPT, &text, Attributes { mode: 0o644, owner: None })?;
+        Ok(())
+    }
+
+    /// Keeps the bytes of what stands somewhere, before it is changed.
+    pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(), Error> {
+        self.root.write(blob(&Digest::of(bytes)), bytes, SECRET)?;
+        Ok(())
+    }
+
+    /// The bytes that were kept, which are what was kept and nothing else.
+    pub(crate) fn kept(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
+        let path = blob(digest);
+        let lost = |problem: String| Error::Lost { path: self.root.shown(&path), problem };
+        let bytes = match self.root.read_trusted(&path, LIMIT) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Err(lost("it is not there any more".to_owned())),
+            Err(error) => return Err(error.into()),
+        };
+        if Digest::of(&bytes) != *digest {
+            return Err(lost("its bytes are not those that were kept".to_owned()));
+        }
+        Ok(bytes)
+    }
+
+    /// Takes away what killed runs left of our own files. Only under the lock.
+    pub(crate) fn sweep_own(&self) {
+        for path in [RECEIPT, history::PATH] {
+            self.root.sweep_all(path);
+        }
+    }
+
+    /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+    pub(crate) fn sweep(&self, receipt: &Receipt) {
+        let named = |name: &str| {
+            receipt.entries.iter().any(|entry| entry.before.digest().is_some_and(|it| it.as_str() == name))
+        };
+        for name in self.root.list(BEFORE).unwrap_or_else(|_| Vec::new()) {
+            if !name.to_str().is_some_and(named) {
+                self.root.remove(Path::new(BEFORE).join(name)).ok();
+            }
+        }
+        self.root.remove_empty_folder(BEFORE).ok();
+    }
+
+    /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or
+    /// they cannot be told from the others.
+    #[must_use]
+    pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
+        let entry = receipt.entry(path)?;
+        let Ours::Edited { edit, .. } = &entry.ours else { return None };
+        let before = self.text_before(&entry.before).ok()?;
+        Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
+    }
+
+    /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.
+    pub(crate) fn text_before(&self, state: &State) -> Result<Option<String>, Error> {
+        let Some(digest) = state.digest() else { return Ok(None) };
+        let bytes = self.kept(digest)?;
+        String::from_utf8(bytes).map(Some).map_err(|_| Error::Lost {
+            path: self.root.shown(blob(digest)),
+            problem: "it is not text".to_owned(),
+        })
+    }
+}
+
+fn blob(digest: &Digest) -> PathBuf {
+    Path::new(BEFORE).join(digest.as_str())
+}

@@ -1,0 +1,82 @@
+//! What changes make necessary: once, after all of them, only what is owed.
+
+use root::Root;
+
+use super::Transaction;
+use crate::effects::{Came, Services};
+use crate::error::Error;
+use crate::model::{Effect, Outcome, Progress, Settled};
+
+impl Transaction<'_> {
+    /// Runs the effects that are pending and that `only` names, as far as `services` may. What is not done stays pending
+    /// and `status` shows it. `on_progress` hears of each effect before it runs, and of what is waited for.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn run_effects(
+        &mut self,
+        root: &Root,
+        services: &Services<'_>,
+        only: impl Fn(&Effect) -> bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Vec<Settled>, Error> {
+        let mut settled: Vec<Settled> = Vec::new();
+        // What was tried in this run and failed is not tried again at its end.
+        let tried = self.journal.settled.iter().filter(|it| it.outcome == Outcome::Failed);
+        let failed: Vec<Effect> = tried.map(|it| it.effect.clone()).collect();
+        let is_due = |effect: &Effect| only(effect) && !failed.contains(effect);
+        for pending in self.journal.receipt.pending.clone().into_iter().filter(|it| is_due(&it.effect)) {
+            on_progress(Progress::Settles(&pending.effect));
+            let mut came = match stale_units(&settled, &pending.effect) {
+                Some(text) => Ok(Came::Ended(Outcome::Pending, text)),
+                None => services.run(root, &pending),
+            };
+            // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
+            // ended for nobody to start.
+            while let Ok(Came::Tell(told)) = came {
+                for it in
+                    self.journal.receipt_mut().pending.iter_mut().filter(|it| it.effect == pending.effect)
+                {
+                    it.told = Some(told.clone());
+                }
+                self.journal.save()?;
+                if let Some(text) = services.waits(&pending.effect, &told) {
+                    on_progress(Progress::Waits(text));
+                }
+                came = services.drain(&pending.effect, told);
+            }
+            let (outcome, text) = match came {
+                Ok(Came::Ended(outcome, text)) => (outcome, text),
+                Ok(Came::Tell(_)) => continue,
+                Err(text) => (Outcome::Failed, text),
+            };
+            let receipt = self.journal.receipt_mut();
+            if matches!(outcome, Outcome::Done | Outcome::Skipped) {
+                receipt.pending.retain(|it| it.effect != pending.effect);
+            }
+            for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
+                // It was not told: when it is stopped, that is somebody's decision.
+                it.told = it.told.take().filter(|told| told.sent);
+            }
+            settled.push(Settled { effect: pending.effect, outcome, text });
+            self.journal.save()?;
+        }
+        Ok(settled)
+    }
+}
+
+/// Why a unit is not touched now: systemd has not read what it would begin anew with.
+fn stale_units(settled: &[Settled], effect: &Effect) -> Option<String> {
+    let failed = settled.iter().any(|it| it.effect == Effect::SystemdReload && it.outcome == Outcome::Failed);
+    match effect {
+        Effect::Start { unit }
+        | Effect::Reload { unit }
+        | Effect::Restart { unit, .. }
+        | Effect::NextStart { unit, .. }
+            if failed =>
+        {
+            Some(format!("{unit} is left as it is until systemd has read its units again"))
+        }
+        _ => None,
+    }
+}

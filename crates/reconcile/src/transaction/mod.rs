@@ -1,0 +1,270 @@
+//! Executing a plan: the receipt first, then the machine, one path at a time.
+
+mod effects;
+
+use std::path::Path;
+
+use root::{Lock, Root};
+
+use crate::apt::PackageManager;
+use crate::effects::untell;
+use crate::error::Error;
+use crate::kinds;
+use crate::model::{Change, Desired, Effect, Finding, Progress, Resource, Restarts, Settled, Stage};
+use crate::plan::{Plan, Stays};
+use crate::receipt::history::{Changed, Event};
+use crate::receipt::{Failure, Journal, Receipt, Store};
+
+/// The machine beneath a Root, with every other apply and undo kept out.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    journal: Journal<'a>,
+    _lock: Lock,
+}
+
+/// What came of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// The changes that were made, by their place in the plan.
+    pub done: Vec<Resource>,
+    /// Those that were not, and why: the rest was made all the same.
+    pub failed: Vec<Finding>,
+    /// Effects that had to come before the end: what a repository offers was read for the first of its packages.
+    pub effects: Vec<Settled>,
+}
+
+impl<'a> Transaction<'a> {
+    /// Takes the lock, and reads what is ours. `on_progress` hears when another run has to end first.
+    ///
+    /// # Errors
+    /// When another has been at work for a minute, or the receipt cannot be read or believed.
+    pub fn begin(root: &'a Root, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
+        let store = Store::new(root);
+        let lock = store.lock(on_progress)?;
+        let mut receipt = store.receipt()?;
+        let killed_at = receipt.writing.take();
+        if let Some(path) = &killed_at {
+            kinds::recover(root, &mut receipt, path)?;
+        }
+        receipt.replacing = None;
+        store.sweep_own();
+        let displaced = receipt.displaced.len();
+        receipt.displaced.retain(|path| root.exists(path));
+        let unsaved = killed_at.is_some() || receipt.displaced.len() != displaced;
+        let mut journal = Journal::new(root, store, receipt);
+        journal.unsaved = unsaved;
+        Ok(Self { journal, _lock: lock })
+    }
+
+    /// The same with somebody who installs packages.
+    #[must_use]
+    pub fn by(mut self, manager: Option<PackageManager>) -> Self {
+        self.journal.manager = manager;
+        self
+    }
+
+    /// The same as a run of which the history is told: `event` says who runs what, its `changed` is not looked at.
+    #[must_use]
+    pub fn recorded(mut self, event: Event) -> Self {
+        self.journal.begin_run(event);
+        self
+    }
+
+    /// Writes into the history what this run has changed, and what earlier ones have that were killed.
+    ///
+    /// # Errors
+    /// When the history or the receipt cannot be written; the next run tries it again.
+    pub fn record(&mut self) -> Result<(), Error> {
+        self.journal.end_run()
+    }
+
+    /// Keeps by which rule units are restarted, for an undo that is told none.
+    pub fn restart_by(&mut self, restarts: Restarts) {
+        if self.journal.receipt.restart != Some(restarts) {
+            self.journal.receipt_mut().restart = Some(restarts);
+        }
+    }
+
+    /// What was changed until now, also by a run that came to no good end.
+    #[must_use]
+    pub fn made(&self) -> &[Changed] {
+        &self.journal.made
+    }
+
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        &self.journal.receipt
+    }
+
+    /// As [`Plan::make`], from what is ours now.
+    ///
+    /// # Errors
+    /// As [`Plan::make`].
+    pub fn plan(
+        &self,
+        desired: &Desired,
+        stage: Option<Stage>,
+        force: bool,
+        now: u64,
+    ) -> Result<Plan, Error> {
+        Plan::make(self.journal.root, desired, &self.journal.receipt, stage, force, now)
+    }
+
+    /// Makes the changes of a plan, each only if its path still holds what the plan saw there.
+    ///
+    /// # Errors
+    /// When the receipt cannot be kept: nothing is changed that could not be taken back.
+    pub fn execute(
+        &mut self,
+        plan: &Plan,
+        now: u64,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Executed, Error> {
+        let root = self.journal.root;
+        let mut carried = Executed::default();
+        let ran_before = self.journal.settled.len();
+        for path in &plan.gone {
+            carried.failed.extend(self.let_go(plan, path));
+        }
+        for entry in &plan.kept {
+            self.journal.receipt_mut().put(entry.clone());
+        }
+        let mut stays = Stays::default();
+        for change in &plan.changes {
+            on_progress(Progress::Begins(change));
+            let held = change.path.path().filter(|_| change.target.is_gone()).and_then(|it| stays.hold(it));
+            let made = match held.or_else(|| unmet(root, plan, &carried, change)) {
+                Some(text) => Err(Failure::Change(text)),
+                None => {
+                    let hear = &mut |step| on_progress(Progress::Comes(change, step));
+                    kinds::apply(&mut self.journal, change, now, hear)
+                }
+            };
+            match made {
+                Ok(()) => {
+                    self.journal.made.push(Changed { path: change.path.clone(), change: change.change });
+                    carried.done.push(change.path.clone());
+                }
+                Err(Failure::Receipt(error)) => return Err(error),
+                Err(Failure::Change(text)) => {
+                    stays.add_as_it_is(root, &change.path);
+                    carried.failed.push(Finding { path: change.path.clone(), text });
+                }
+            }
+        }
+        carried.failed.extend(self.remove_folders());
+        self.journal.unsaved |= self.journal.receipt.writing.take().is_some();
+        self.journal.receipt.replacing = None;
+        self.journal.note_run(None);
+        self.journal.save()?;
+        if !plan.is_empty() {
+            self.journal.store.sweep(&self.journal.receipt);
+            kinds::sweep(root, &self.journal.receipt);
+        }
+        carried.effects.extend(self.journal.settled.iter().skip(ran_before).cloned());
+        Ok(carried)
+    }
+
+    /// An entry of which a plan finds nothing any more leaves the receipt, unless its path shows another file system than
+    /// the one it was written to.
+    fn let_go(&mut self, plan: &Plan, resource: &Resource) -> Option<Finding> {
+        let (root, receipt) = (self.journal.root, &self.journal.receipt);
+        let entry = receipt.entry(resource)?;
+        if !plan.forced
+            && let Some(text) = receipt.hides(root, entry, "undo")
+        {
+            return Some(Finding { path: resource.clone(), text });
+        }
+        if let Some(path) = resource.path() {
+            root.sweep(path);
+        }
+        self.journal.drop_entry(resource);
+        None
+    }
+
+    /// Takes away the folders that we made and that nothing is in any more, the deepest first. What could not go is
+    /// told, and stays in the receipt.
+    fn remove_folders(&mut self) -> Vec<Finding> {
+        if self.journal.receipt.folders.is_empty() {
+            return Vec::new();
+        }
+        let entries = &self.journal.receipt.entries;
+        let paths: Vec<&Path> = entries.iter().filter_map(|entry| entry.path.path()).collect();
+        let mut folders = self.journal.receipt.folders.clone();
+        folders.sort();
+        let (mut kept, mut failed) = (Vec::new(), Vec::<Finding>::new());
+        for folder in folders.into_iter().rev() {
+            let mut failed_paths = failed.iter().filter_map(|finding| finding.path.path());
+            if paths.iter().any(|path| path.starts_with(&folder))
+                || failed_paths.any(|it| it.starts_with(&folder))
+            {
+                kept.push(folder);
+                continue;
+            }
+            match self.journal.root.remove_empty_folder(&folder) {
+                Ok(true) => {}
+                // Somebody else's files are in it: it is theirs once nothing of ours is.
+                Ok(false) if entries.is_empty() => {}
+                // Our own state stands in its folder until the last entry has gone.
+                Ok(false) => kept.push(folder),
+                Err(error) => {
+                    failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
+                    kept.push(folder);
+                }
+            }
+        }
+        kept.reverse();
+        if kept != self.journal.receipt.folders {
+            self.journal.receipt.folders = kept;
+            self.journal.unsaved = true;
+        }
+        failed
+    }
+
+    /// Keeps that something is to be done, which only showed once changes were made.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn owe(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
+        let root = self.journal.root;
+        self.journal.receipt_mut().owe(&[effect], root, now);
+        self.journal.save()
+    }
+
+    /// Forgets what was owed for something that has been taken back.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written, or what others were told of it cannot be taken back.
+    pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
+        let pending = &mut self.journal.receipt.pending;
+        let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
+        let (count, was_owed) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));
+        pending.retain(|pending| !is_it(&pending.effect));
+        self.journal.unsaved |= pending.len() != count;
+        if was_owed && !pending.iter().any(|it| is_reboot(&it.effect)) {
+            untell(self.journal.root)?;
+        }
+        self.journal.save()
+    }
+
+    /// What is still to be done after earlier changes.
+    #[must_use]
+    pub fn owed(&self) -> Vec<Effect> {
+        self.journal.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
+    }
+}
+
+/// Why a change cannot be made yet; `None` where all that it needs is there: a file, or a package or module that came in
+/// this run or had not to be touched.
+fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Option<String> {
+    let failed = || carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
+    change.needs.iter().find_map(|needed| {
+        if let Some(path) = needed.path() {
+            return (!root.exists(path)).then(|| format!("it needs {needed}, which is not there"));
+        }
+        let is_named =
+            plan.changes.iter().any(|it| it.path == *needed) || failed().any(|it| it.path == *needed);
+        let came = carried.done.contains(needed) || (!is_named && kinds::is_there(root, needed));
+        (!came).then(|| format!("it needs {needed}, which did not come"))
+    })
+}
