@@ -5,7 +5,7 @@ use crate::lxd::on_host::OnHost;
 /// One thing that was looked at, from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The concern: `pci`, `driver`, `kfd`, …
+    /// The component: `pci`, `driver`, `kfd`, …
     pub name: &'static str,
     /// What of it: a PCI address, a node's path, a group. With `name` it names the check.
     pub subject: Option<String>,

@@ -3,9 +3,9 @@
 use amdgpu::{Gpu, Machine};
 use root::Root;
 
-use crate::chosen::Chosen;
 use crate::host::{self, Around};
 use crate::module_load::ModuleLoad;
+use crate::pinned_devices::PinnedDevices;
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Facts {
     /// Whether somebody else's file has amdgpu loaded at boot.
     pub module_load: ModuleLoad,
     /// What the words of the configuration meant when they were first applied.
-    pub chosen: Chosen,
+    pub chosen: PinnedDevices,
 }
 
 impl Facts {
@@ -30,13 +30,13 @@ impl Facts {
             virtualization: Around::read(root),
             systemd: host::runs_systemd(root),
             module_load: ModuleLoad::read(root),
-            chosen: Chosen::default(),
+            chosen: PinnedDevices::default(),
         }
     }
 
     /// The same, with what is remembered of an earlier apply.
     #[must_use]
-    pub fn remembering(self, chosen: Chosen) -> Self {
+    pub fn remembering(self, chosen: PinnedDevices) -> Self {
         Self { chosen, ..self }
     }
 

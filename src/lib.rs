@@ -3,16 +3,15 @@
 //! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
 //! and what should be there ([`worker`]) is a pure function of the two. Only then is anything written.
 
-pub mod awaited;
 pub mod canary;
 pub mod cdi;
 mod check;
-pub mod chosen;
 pub mod cli;
-pub mod concern;
+pub mod component;
 pub mod config;
 pub mod daemon;
 pub mod demo;
+pub mod desired;
 pub mod detection;
 pub mod doctor;
 pub mod driver;
@@ -25,12 +24,13 @@ pub mod lease;
 pub mod lxd;
 pub mod memory;
 pub mod module_load;
-pub mod moment;
 pub mod names;
+pub mod observations;
 pub mod own_program;
 pub mod package;
 pub mod packages;
-pub mod premises;
+pub mod pending_gpus;
+pub mod pinned_devices;
 pub mod printable;
 pub mod program;
 pub mod render;
@@ -39,5 +39,5 @@ pub mod run;
 pub mod selection;
 pub mod status;
 pub mod task_check;
+pub mod timestamp;
 pub mod version;
-pub mod worker;

@@ -8,9 +8,9 @@ use reconcile::Digest;
 use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
-use crate::chosen::Chosen;
 use crate::config::{self, Config};
 use crate::driver::Attempt;
+use crate::pinned_devices::PinnedDevices;
 use crate::render::Sums;
 use crate::version::{Known, Version};
 
@@ -27,7 +27,7 @@ pub const FORMAT: (&str, u32) = (PATH, VERSION);
 pub struct Memory {
     pub(crate) schema_version: u32,
     #[serde(default)]
-    pub chosen: Chosen,
+    pub chosen: PinnedDevices,
     /// Versions of programs, by path.
     #[serde(default)]
     pub versions: BTreeMap<PathBuf, Known>,
@@ -95,7 +95,7 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             schema_version: VERSION,
-            chosen: Chosen::default(),
+            chosen: PinnedDevices::default(),
             versions: BTreeMap::new(),
             overrides: BTreeMap::new(),
             concourse: None,

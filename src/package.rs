@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use reconcile::{Finding, Receipt, Resource, Store};
 
+use crate::component::Component;
 use crate::daemon::LOCK;
 use crate::daemon::ask::{Serving, serving};
+use crate::engines::undo_constraints::running;
 use crate::memory;
 use crate::own_program;
 use crate::program::PACKAGED;
 use crate::run::{Error, Run};
-use crate::worker::concern::Concern;
-use crate::worker::undo_constraints::running;
 
 /// A daemon that is told to end does so within a second.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -69,6 +69,6 @@ fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
 
 /// What stays where no package can come or go.
 pub fn installed_by_apt(receipt: &Receipt) -> Vec<Resource> {
-    let of_packages = receipt.entries.iter().filter(|entry| entry.concern == Concern::Packages.as_ref());
+    let of_packages = receipt.entries.iter().filter(|entry| entry.component == Component::Packages.as_ref());
     of_packages.map(|entry| entry.path.clone()).collect()
 }

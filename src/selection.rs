@@ -2,9 +2,9 @@
 
 use amdgpu::{Address, Gpu};
 
-use crate::chosen::{Choice, Chosen};
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
+use crate::pinned_devices::{PinnedDevice, PinnedDevices};
 
 const KEY: &str = "gpu-device-ids";
 
@@ -70,17 +70,17 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
 ///
 /// # Errors
 /// As [`select`].
-pub fn choose(config: &Config, facts: &Facts) -> Result<Chosen, Error> {
+pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
     select(config, facts)?;
-    let Devices::Listed(words) = &config.devices else { return Ok(Chosen::default()) };
-    let mut chosen = Chosen::default();
+    let Devices::Listed(words) = &config.devices else { return Ok(PinnedDevices::default()) };
+    let mut chosen = PinnedDevices::default();
     for word in words.iter().filter(|word| is_fleeting(word)) {
         let choice = match facts.chosen.get(word).cloned() {
             Some(choice) => match facts.amd().find(|gpu| choice.is(gpu)) {
                 Some(gpu) => Some(choice.completed(gpu)),
                 None => Some(choice),
             },
-            None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(Choice::of),
+            None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(PinnedDevice::of),
         };
         if let Some(choice) = choice {
             chosen.insert(word, choice);

@@ -9,7 +9,7 @@ use reconcile::command::{Error, Programs};
 use root::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// How long an engine may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ pub struct Versions<'a> {
     programs: Option<&'a Programs>,
     known: BTreeMap<PathBuf, Known>,
     patience: Duration,
-    now: Option<Moment>,
+    now: Option<Timestamp>,
 }
 
 /// What came of asking, and of which file: another build at the same path is asked anew.
@@ -96,7 +96,7 @@ impl<'a> Versions<'a> {
     /// The same, and a program that did not tell its version in time is not asked again within the hour: without a
     /// `now` it is asked each time.
     #[must_use]
-    pub fn at(self, now: Moment) -> Self {
+    pub fn at(self, now: Timestamp) -> Self {
         Self { now: Some(now), ..self }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Versions<'a> {
             Some(Told::Late { at, problem }) if self.is_left_alone(*at) => {
                 return Err(format!(
                     "{problem}, at {}; it is asked again an hour after that, or once another build of it is there",
-                    Moment::of(UNIX_EPOCH + Duration::from_secs(*at))
+                    Timestamp::of(UNIX_EPOCH + Duration::from_secs(*at))
                 ));
             }
             _ => {}
@@ -229,7 +229,7 @@ mod tests {
         let (root, programs) = (Root::open(Path::new("/")).unwrap(), Programs::in_folders("/usr/bin:/bin"));
         let mut known = BTreeMap::new();
         let mut ask = |at: u64, patience: Duration| {
-            let now = Moment::of(UNIX_EPOCH + Duration::from_secs(at));
+            let now = Timestamp::of(UNIX_EPOCH + Duration::from_secs(at));
             let versions = Versions::new(&root, Some(&programs), std::mem::take(&mut known)).at(now);
             let mut versions = Versions { patience, ..versions };
             let told = versions.of(&program, &[]);

@@ -7,7 +7,7 @@ use super::verdict;
 use crate::check::{About, Check};
 
 /// What came of trying an engine.
-pub(crate) enum Came {
+pub(crate) enum CanaryResult {
     /// It is not here, or not ours to try.
     Skipped(String),
     /// No container came of it.
@@ -27,7 +27,7 @@ pub(crate) struct Answered {
     pub(crate) left: Option<String>,
 }
 
-impl Came {
+impl CanaryResult {
     pub(crate) fn failed(evidence: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Failed { evidence: evidence.into(), remedy: remedy.into() }
     }

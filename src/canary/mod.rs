@@ -32,14 +32,14 @@ use crate::config::Config;
 use crate::facts::Facts;
 use crate::program::Program;
 use came::Answered;
-pub(crate) use came::Came;
+pub(crate) use came::CanaryResult;
 pub(crate) use names::{NAMESPACE, PREFIX};
 pub(crate) use nest::{ANSWER, Mount, Nest, PROGRAM};
 pub(crate) use question::{Granted, Question};
 use turn::Turn;
 pub(crate) use way::Way;
 
-/// The concern that the checks belong to.
+/// The component that the checks belong to.
 pub const NAME: &str = "canary";
 
 /// What the wrapper may do.
@@ -67,7 +67,7 @@ impl Default for Limits {
 pub struct Interrupted;
 
 /// What is asked of every engine, and what with.
-pub(crate) struct Bird<'a> {
+pub(crate) struct CanaryContext<'a> {
     pub(crate) root: &'a Root,
     pub(crate) config: &'a Config,
     /// What ends early once somebody wants it to.
@@ -103,7 +103,7 @@ pub struct Canary<'a> {
 /// When it was interrupted.
 pub(crate) fn examine(
     canary: &Canary<'_>,
-    engines: impl Iterator<Item = (&'static str, impl Fn(&Bird<'_>) -> Came)>,
+    engines: impl Iterator<Item = (&'static str, impl Fn(&CanaryContext<'_>) -> CanaryResult)>,
 ) -> Result<Vec<Check>, Interrupted> {
     let Canary { root, config, facts, programs, limits, leased, interrupt } = *canary;
     let keepers = match ready(config, facts, programs) {
@@ -124,12 +124,12 @@ pub(crate) fn examine(
             }
         };
         let programs = keepers.interrupted_by(Arc::clone(interrupt));
-        let bird = Bird { root, config, programs, keepers, facts, limits, nest, leased };
-        checks.extend(try_it(&bird).checks(engine));
+        let context = CanaryContext { root, config, programs, keepers, facts, limits, nest, leased };
+        checks.extend(try_it(&context).checks(engine));
         if interrupt.load(Ordering::Relaxed) {
             return Err(Interrupted);
         }
-        if let Err(left) = bird.nest.remove() {
+        if let Err(left) = context.nest.remove() {
             checks.push(About::one(NAME, engine).warning(left, "remove it by hand"));
         }
     }
@@ -149,7 +149,7 @@ fn ready<'a>(config: &Config, facts: &Facts, programs: Option<&'a Programs>) -> 
     Ok(programs)
 }
 
-impl Bird<'_> {
+impl CanaryContext<'_> {
     /// The wrapper's program as engines are told of it.
     pub(crate) fn wrapper(&self) -> Result<PathBuf, String> {
         Program::find(self.root, None).map(|program| program.path)
@@ -173,10 +173,12 @@ impl Bird<'_> {
         remedy: String,
         left: Option<String>,
         log: &str,
-    ) -> Came {
+    ) -> CanaryResult {
         match self.nest.answer() {
-            Ok(answer) => Came::Answered(Box::new(Answered { question, answer, way, remedy, left })),
-            Err(why) => Came::failed(why, format!("try again, and look into {log}'s log where it stays so")),
+            Ok(answer) => CanaryResult::Answered(Box::new(Answered { question, answer, way, remedy, left })),
+            Err(why) => {
+                CanaryResult::failed(why, format!("try again, and look into {log}'s log where it stays so"))
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use allocation::policy::{Ask, Setting, Sharing};
 use allocation::request::{Request, VISIBLE_DEVICES};
 
-use super::Bird;
-use super::came::Came;
+use super::CanaryContext;
+use super::came::CanaryResult;
 use super::question::{Granted, Question};
 
 pub(crate) struct Way {
@@ -18,22 +18,23 @@ impl Way {
     /// Through the wrapper: by its environment, else by what the policy gives everybody, else by CDI, where the engine
     /// knows it: `cdi` says why not.
     pub(crate) fn through_wrapper(
-        bird: &Bird<'_>,
-        cdi: impl FnOnce() -> Result<(), Came>,
-    ) -> Result<(Question, Self), Came> {
-        let policy = bird.policy().map_err(|why| Came::failed(why, "rocworker apply"))?;
+        context: &CanaryContext<'_>,
+        cdi: impl FnOnce() -> Result<(), CanaryResult>,
+    ) -> Result<(Question, Self), CanaryResult> {
+        let policy = context.policy().map_err(|why| CanaryResult::failed(why, "rocworker apply"))?;
         let ask = |request: Option<&Request>| {
             let asked = policy.as_ref().and_then(|policy| policy.ask(request, Setting::default()).ok());
             asked.map_or((false, false), |ask| (matches!(ask, Ask::Explicit(_)), ask == Ask::Default))
         };
         let is_exclusive = policy.as_ref().is_some_and(|policy| policy.sharing == Sharing::Exclusive);
-        let leased = match (bird.leased)(bird.root) {
+        let leased = match (context.leased)(context.root) {
             Ok(_) if !is_exclusive => Vec::new(),
             Ok(leased) => leased,
-            Err(why) => return Err(Came::failed(why, "rocworker lease list")),
+            Err(why) => return Err(CanaryResult::failed(why, "rocworker lease list")),
         };
-        let question =
-            |granted| Question::of(bird.config, bird.facts, granted, &leased).map_err(Came::Skipped);
+        let question = |granted| {
+            Question::of(context.config, context.facts, granted, &leased).map_err(CanaryResult::Skipped)
+        };
         let one = question(Granted::One)?;
         let variable = format!("{VISIBLE_DEVICES}={}", one.name);
         let request = Request::from_env([variable.as_str()]).ok().flatten();

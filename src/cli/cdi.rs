@@ -11,10 +11,10 @@ use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Wanted, wanted};
+use crate::desired::spec_file;
 use crate::printable::printable;
 use crate::run::Run;
 use crate::selection::select;
-use crate::worker::desired::spec_file;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

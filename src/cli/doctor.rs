@@ -54,13 +54,13 @@ fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(interrupt)
 }
 
-/// The answer for people: the checks beneath their concern, what is wrong with its remedy below it.
+/// The answer for people: the checks beneath their component, what is wrong with its remedy below it.
 pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
-    for concern in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
-        let name = concern.first().map_or("", |check| check.name);
+    for component in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
+        let name = component.first().map_or("", |check| check.name);
         writeln!(text, "{}", styled(HEADING, name.replace('_', " "))).ok();
-        let alike = alike(concern);
+        let alike = alike(component);
         let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
         for checks in &alike {
             text.push_str(&line(checks, width));
@@ -71,9 +71,9 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
 }
 
 /// 63 partitions in the same state are one line, where the first of them stands.
-fn alike(concern: &[Check]) -> Vec<Vec<&Check>> {
+fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
-    for check in concern {
+    for check in component {
         let group = groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, check)));
         match group {
             Some(group) => group.push(check),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Outcome;
 use super::session::Session;
 use super::table::Columns;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 #[derive(Serialize)]
 struct Answer {
@@ -24,7 +24,7 @@ struct Entry {
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let entry = |event: Event| Entry {
-        when: Moment::of(UNIX_EPOCH + Duration::from_secs(event.at)).to_string(),
+        when: Timestamp::of(UNIX_EPOCH + Duration::from_secs(event.at)).to_string(),
         event,
     };
     let events = history::read(&session.root)?.into_iter().map(entry).collect();

@@ -7,7 +7,7 @@ use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, Session, caller};
 use crate::juju::{Ended, Environment, Event, Machine, Tools, Way};
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// `name`: the hook that is run from another charm's own. `is_guest`: that charm sets its unit's status itself.
 pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyhow::Result<Outcome> {
@@ -24,7 +24,7 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
         tools: &tools,
         environment: &environment,
         running: crate::run::running().context("this program does not know where it is")?,
-        now: Moment::of(SystemTime::now()),
+        now: Timestamp::of(SystemTime::now()),
         caller: crate::run::caller(&here),
     };
     let Ended { workload, is_well } = machine.run(event)?;

@@ -94,7 +94,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
                 || matches!(cause.downcast_ref(), Some(unreadable) if !matches!(unreadable, crate::run::Unreadable::Memory(_)))
                 || matches!(
                     cause.downcast_ref(),
-                    Some(crate::run::Error::Desired(crate::worker::desired::Error::Config(_)))
+                    Some(crate::run::Error::Desired(crate::desired::Error::Config(_)))
                 )
         })
 }

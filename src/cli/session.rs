@@ -12,10 +12,10 @@ use super::progress::Shown;
 use crate::config::{ClusterBloom, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::moment::Moment;
 use crate::render::Templates;
 use crate::run::{ActiveConfig, ConfigFile, Own, Run, without_restarts};
 use crate::selection::Selection;
+use crate::timestamp::Timestamp;
 
 /// What every command works with: the machine, and how to answer.
 pub(crate) struct Session {
@@ -70,7 +70,7 @@ impl Session {
     ) -> anyhow::Result<T> {
         let programs = Programs::of(&self.root);
         let caller = crate::run::caller(&caller()?);
-        let now = Moment::of(SystemTime::now());
+        let now = Timestamp::of(SystemTime::now());
         act(&Run { root: &self.root, config, programs: programs.as_ref(), own: Own::find(), now, caller })
     }
 

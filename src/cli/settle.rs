@@ -1,4 +1,4 @@
-use reconcile::Outcome as Came;
+use reconcile::Outcome as EffectOutcome;
 use reconcile::command::Programs;
 
 use super::Outcome;
@@ -13,6 +13,6 @@ pub(crate) fn run(session: &Session, unit: &str) -> anyhow::Result<Outcome> {
         .ok_or_else(|| Misuse("settle: nothing is started beneath another root than /".to_owned()))?;
     let settled = wait_and_start(&session.root, &programs, unit)?;
     print_text(&changes::settled(&settled))?;
-    let has_failed = settled.iter().any(|it| it.outcome == Came::Failed);
+    let has_failed = settled.iter().any(|it| it.outcome == EffectOutcome::Failed);
     Ok(if has_failed { Outcome::FellShort } else { Outcome::Done })
 }

@@ -9,9 +9,9 @@ use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::ask::Answer;
 use crate::daemon::report::Said;
-use crate::moment::Moment;
 use crate::printable::printable;
 use crate::status::{ChosenNow, Status};
+use crate::timestamp::Timestamp;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {
@@ -120,7 +120,7 @@ fn daemon(answer: &Answer) -> String {
 }
 
 fn at(seconds: u64) -> String {
-    Moment::of(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+    Timestamp::of(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }
 
 fn said(said: &Said) -> String {

@@ -18,8 +18,8 @@ use super::interests::Interests;
 use super::places::{places, receipt};
 use super::watch::Watch;
 use crate::config::Config;
-use crate::moment::Moment;
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
+use crate::timestamp::Timestamp;
 
 #[derive(Debug)]
 pub struct Order {
@@ -187,7 +187,7 @@ impl Ground {
         say: &Sender<Said>,
     ) -> Result<Outcome, String> {
         let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
-        let (now, caller) = (Moment::of(SystemTime::now()), self.caller.clone());
+        let (now, caller) = (Timestamp::of(SystemTime::now()), self.caller.clone());
         let run = Run { root, config, programs: programs.as_ref(), own: Own::find(), now, caller };
         let mut told = |progress: Progress<'_>| {
             if self.ends.load(Ordering::Relaxed) {

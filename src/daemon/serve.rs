@@ -22,8 +22,8 @@ use super::reconciler::{Ground, Reconciler, Said};
 use super::socket::{STATUS, Server};
 use super::state::State;
 use super::watch::Watch;
-use crate::moment::Moment;
 use crate::run::ConfigFile;
+use crate::timestamp::Timestamp;
 
 /// A file of ours that is changed is put right within a second: this, and a look.
 const LIMITS: Limits = Limits { quiet: Duration::from_millis(100), most: Duration::from_millis(400) };
@@ -108,7 +108,7 @@ impl Daemon {
         let notifier = Notifier::to(manager.socket.as_deref()).map_err(kernel("reach systemd"))?;
         let ends = on(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
         let reloads = on(&[signal_hook::consts::SIGHUP])?;
-        let mut state = State::new(Arc::clone(&source), Moment::of(SystemTime::now()).seconds());
+        let mut state = State::new(Arc::clone(&source), Timestamp::of(SystemTime::now()).seconds());
         // Beneath another Root the kernel's devices are another machine's.
         let netlink = if root.is_host() {
             Netlink::open()

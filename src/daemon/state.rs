@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use reconcile::{Outcome as Came, Restarts, Verb};
+use reconcile::{Outcome as EffectOutcome, Restarts, Verb};
 use root::Root;
 
 use super::nodes::Nodes;
@@ -16,8 +16,8 @@ use super::tag_grace::{TagGrace, decide_alike};
 use super::watch::Watch;
 use crate::config::{self, Restart};
 use crate::memory::{AppliedConfig, Memory};
-use crate::moment::Moment;
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Stopped};
+use crate::timestamp::Timestamp;
 
 /// Where nothing says otherwise.
 const INTERVAL: Duration = Duration::from_secs(300);
@@ -50,7 +50,7 @@ pub struct State {
 }
 
 fn wall() -> u64 {
-    Moment::of(SystemTime::now()).seconds()
+    Timestamp::of(SystemTime::now()).seconds()
 }
 
 /// Whether an apply, or the daemon before this one, went by this configuration last.
@@ -286,7 +286,7 @@ impl State {
         if let Some(outcome) = self.outcome.as_ref().filter(|_| self.error.is_none()) {
             what.extend(outcome.problem.iter().map(|problem| whole(&problem.to_string())));
             what.extend(outcome.failed.iter().cloned().map(Said::from));
-            let failed = outcome.effects.iter().filter(|effect| effect.outcome == Came::Failed);
+            let failed = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
             what.extend(failed.map(|effect| whole(&effect.text)));
         }
         what

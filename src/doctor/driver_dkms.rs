@@ -6,13 +6,13 @@ use reconcile::Store;
 use super::machine::Subject;
 use crate::check::{About, Check};
 use crate::config;
+use crate::desired::packages::knows_driver;
 use crate::driver::dkms::State;
 use crate::driver::{
     Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, asked_for, look, pairing,
     preflight, questions,
 };
 use crate::packages::Packages;
-use crate::worker::packages::knows_driver;
 
 const NAME: &str = "dkms";
 

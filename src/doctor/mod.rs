@@ -43,8 +43,8 @@ pub struct Diagnosis {
     pub warnings: usize,
 }
 
-/// The concerns in the order in which a GPU passes them on its way into a container.
-const CONCERNS: [(&str, Examine); 11] = [
+/// The components in the order in which a GPU passes them on its way into a container.
+const COMPONENTS: [(&str, Examine); 11] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
@@ -69,15 +69,15 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
             _ => "compute-runtime is none: no GPU is offered",
         };
         let names =
-            CONCERNS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
+            COMPONENTS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
         let subject = Subject { root, config, facts, groups, likely_name, programs };
-        let concerns = CONCERNS.iter().flat_map(|(_, examine)| examine(&subject));
+        let components = COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject));
         let engines = engines::check(root, config, facts, programs);
         let toolkit = toolkit::check(&subject, programs);
-        concerns.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
+        components.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
 }

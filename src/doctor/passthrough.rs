@@ -15,7 +15,7 @@ use crate::task_check::nodes::is_partition;
 const DRM: &str = "/sys/class/drm";
 
 /// Tells a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
-/// the concern that it is a check of.
+/// the component that it is a check of.
 pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> {
     if !subject.in_container() {
         return None;

@@ -10,10 +10,10 @@ use root::Root;
 use crate::check::{About, Check};
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::moment::Moment;
 use crate::render::Templates;
+use crate::timestamp::Timestamp;
 
-/// The concern of doctor that these checks belong to.
+/// The component of doctor that these checks belong to.
 pub(crate) const CHECKS: &str = "engines";
 
 /// How long an engine may take to tell its configuration.
@@ -50,7 +50,7 @@ impl Examined<'_> {
             .filter(|note| note.problem)
             .map(|note| about().failed(note.text.clone(), format!("put that right, then {APPLY}")))
             .collect();
-        let now = Moment::of(SystemTime::now()).seconds();
+        let now = Timestamp::of(SystemTime::now()).seconds();
         let plan = match Plan::make(self.root, desired, &self.receipt, None, false, now) {
             Ok(plan) => plan,
             Err(error) => {
@@ -58,7 +58,7 @@ impl Examined<'_> {
                 return checks;
             }
         };
-        // The receipt holds what is other concerns', too.
+        // The receipt holds what is other components', too.
         let is_its = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         for change in plan.changes.iter().filter(|change| is_its(&change.path)) {
             let evidence = format!("{} is not as it was meant", change.path.display());

@@ -20,7 +20,7 @@ use edit::Format as Syntax;
 use reconcile::{Desired, Use};
 use root::Root;
 
-use crate::canary::{self, Bird, Came, Canary, Interrupted};
+use crate::canary::{self, Canary, CanaryContext, CanaryResult, Interrupted};
 use crate::check::Check;
 use crate::config::{Config, Configure};
 use crate::render::Templates;
@@ -35,8 +35,13 @@ pub use in_force::InForce;
 pub(crate) use reported::{Command, Format, Keys, Reported, keys};
 
 /// Every engine, in the order in which they are asked.
-pub(crate) const ALL: [&dyn Engine; 5] =
-    [&podman::Podman, &containerd::System, &docker::Daemon, &concourse::OfConcourse, &crio::CriO];
+pub(crate) const ALL: [&dyn Engine; 5] = [
+    &podman::PodmanEngine,
+    &containerd::ContainerdEngine,
+    &docker::DockerEngine,
+    &concourse::ConcourseEngine,
+    &crio::CrioEngine,
+];
 
 /// What is so of an engine on every machine.
 pub(crate) struct About {
@@ -97,7 +102,7 @@ pub(crate) trait Engine: Sync {
     }
 
     /// Starts a container through it, unless it is not to be configured.
-    fn canary(&self, bird: &Bird<'_>) -> Came;
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult;
 }
 
 /// What decides what should be so of an engine.
@@ -147,9 +152,9 @@ pub(crate) fn left_alone(engine: &str) -> String {
 /// When it was interrupted.
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let of_engine = |engine: &'static dyn Engine| {
-        let try_it = move |bird: &Bird<'_>| match engine.configure(bird.config) {
-            Configure::Never => Came::Skipped(left_alone(engine.about().name)),
-            Configure::Auto => engine.canary(bird),
+        let try_it = move |context: &CanaryContext<'_>| match engine.configure(context.config) {
+            Configure::Never => CanaryResult::Skipped(left_alone(engine.about().name)),
+            Configure::Auto => engine.canary(context),
         };
         (engine.about().name, try_it)
     };

@@ -6,7 +6,7 @@ use reconcile::{Desired, Effect, Named, Running, UndoConstraints};
 use super::containerd::UNIT;
 use super::docker::{self, CommandLine, desired::start_now, desired::start_with};
 use super::{Docker, InForce};
-use crate::concern::Concern;
+use crate::component::Component;
 use crate::config::Config;
 use crate::program::{INSTALLED, PACKAGED};
 
@@ -31,13 +31,13 @@ pub fn undo_constraints(config: &Config, in_force: &InForce, docker: &Docker) ->
         unread: in_force.unread.clone(),
         ..UndoConstraints::default()
     };
-    undo_constraints.running.insert(name(Concern::Wrapper), running());
+    undo_constraints.running.insert(name(Component::Wrapper), running());
     let files = in_force.files.iter().map(|(engine, files)| ((*engine).to_owned(), files.clone()));
     undo_constraints.files.extend(files);
     if let Some(docker) = &docker.installed {
         let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
         undo_constraints.named.extend(default.map(|runtime| Named {
-            concern: name(Concern::Docker),
+            component: name(Component::Docker),
             value: runtime.to_owned(),
             why: format!(
                 "{} starts dockerd with --default-runtime {runtime}, which would name nothing: change that first",
@@ -48,7 +48,7 @@ pub fn undo_constraints(config: &Config, in_force: &InForce, docker: &Docker) ->
         let remedy = format!("set \"default-runtime\": \"runc\" in {file}, then systemctl reload docker");
         undo_constraints.named.extend(of_running(in_force, config, &remedy));
         let remedy = format!("{remedy} (it keeps a default that is only taken out)");
-        undo_constraints.remedies.insert(name(Concern::Docker), remedy);
+        undo_constraints.remedies.insert(name(Component::Docker), remedy);
         if docker.ends_with.iter().any(|unit| unit == UNIT) {
             undo_constraints.starts.insert(UNIT.to_owned(), start_with(config, docker, UNIT));
         }
@@ -83,9 +83,9 @@ fn of_running(in_force: &InForce, config: &Config, remedy: &str) -> Vec<Named> {
             (config.docker.runtime.clone(), ours(), why)
         }
     };
-    let named = |concern, value| Named { concern: name(concern), value, why: why.clone() };
-    let programs = programs.into_iter().map(|program| named(Concern::Wrapper, program));
-    std::iter::once(named(Concern::Docker, runtime)).chain(programs).collect()
+    let named = |component, value| Named { component: name(component), value, why: why.clone() };
+    let programs = programs.into_iter().map(|program| named(Component::Wrapper, program));
+    std::iter::once(named(Component::Docker, runtime)).chain(programs).collect()
 }
 
 /// Every path of the wrapper that an engine may have been given.
@@ -93,8 +93,8 @@ fn ours() -> Vec<String> {
     [INSTALLED, PACKAGED].map(str::to_owned).into()
 }
 
-fn name(concern: Concern) -> String {
-    concern.as_ref().to_owned()
+fn name(component: Component) -> String {
+    component.as_ref().to_owned()
 }
 
 /// containerd's part, where docker ends with containerd: then its restart is docker's.

@@ -1,6 +1,6 @@
 //! What an operator can ask of a unit: the commands' answers, as an action gives them.
 
-use reconcile::{Finding, Outcome as Came, Settled};
+use reconcile::{Finding, Outcome as EffectOutcome, Settled};
 use root::Attributes;
 use serde_json::{Value, json};
 
@@ -238,7 +238,7 @@ fn findings(findings: &[Finding]) -> impl Iterator<Item = String> {
 }
 
 fn settled(effects: &[Settled]) -> impl Iterator<Item = String> {
-    effects.iter().filter(|it| it.outcome != Came::Skipped).map(|it| it.text.clone())
+    effects.iter().filter(|it| it.outcome != EffectOutcome::Skipped).map(|it| it.text.clone())
 }
 
 fn said(check: &Check) -> String {

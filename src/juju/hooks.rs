@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reconcile::{Outcome as Came, Progress};
+use reconcile::{Outcome as EffectOutcome, Progress};
 use root::Root;
 
 use super::machine::{Failure, Machine};
@@ -16,8 +16,8 @@ use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, unit_summary};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
+use crate::desired::{self, daemon};
 use crate::run::{self, Outcome};
-use crate::worker::{daemon, desired};
 
 /// How a hook ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
         let applied = self.apply_for(event, &config, &mut state)?;
         self.log_applied(event, &applied)?;
-        if applied.effects.iter().all(|it| it.outcome != Came::Pending) {
+        if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
         }
         let summary = unit_summary::unit_summary(self, &options, role, &config, &applied)?;
@@ -211,7 +211,7 @@ impl Machine<'_> {
         }
         let problems = applied.notes.iter().filter(|note| note.problem);
         lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
-        let effects = applied.effects.iter().filter(|it| it.outcome != Came::Skipped);
+        let effects = applied.effects.iter().filter(|it| it.outcome != EffectOutcome::Skipped);
         lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
         self.log_lines(&lines)
     }
@@ -227,8 +227,8 @@ impl Machine<'_> {
     }
 }
 
-pub(super) fn level_of(outcome: Came) -> Level {
-    if outcome == Came::Failed { Level::Warning } else { Level::Info }
+pub(super) fn level_of(outcome: EffectOutcome) -> Level {
+    if outcome == EffectOutcome::Failed { Level::Warning } else { Level::Info }
 }
 
 fn failed(failure: Failure) -> Result<Workload, tools::Error> {

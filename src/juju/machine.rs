@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::engines::concourse::UNIT;
 use crate::engines::unit::FOLDERS;
 use crate::memory::Memory;
-use crate::moment::Moment;
 use crate::own_program::PACKAGED;
 use crate::run::{self, Own, Run, applied_elsewhere};
+use crate::timestamp::Timestamp;
 
 /// The unit of Concourse's web node, as the Concourse charm has it.
 const WEB_UNIT: &str = "concourse-server.service";
@@ -32,7 +32,7 @@ pub struct Machine<'a> {
     pub environment: &'a Environment,
     /// The program that runs, on the machine that it runs on.
     pub running: PathBuf,
-    pub now: Moment,
+    pub now: Timestamp,
     /// Who called, as far as the machine tells.
     pub caller: String,
 }

@@ -6,8 +6,8 @@ use root::{Attributes, Kind, Root};
 
 use super::state::{self, State, around, is_among};
 use crate::config;
+use crate::desired::{boot, daemon};
 use crate::own_program::{LOCAL, PACKAGED};
-use crate::worker::{boot, daemon};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
 /// at each start names it, and it is on everybody's PATH.

@@ -13,11 +13,11 @@ use super::state::{self, State};
 use super::steps::Steps;
 use super::tools::{self, Level};
 use super::workload::{State as WorkloadState, Workload};
+use crate::component::Component;
 use crate::driver::PACKAGE;
 use crate::memory::Memory;
 use crate::program::AGENTS;
 use crate::run::{self, ActiveConfig, ConfigFile, without_restarts};
-use crate::worker::concern::Concern;
 
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
@@ -53,7 +53,7 @@ impl Machine<'_> {
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
         let needs_program =
-            |entry: &Entry| !entry.concern.is_empty() && entry.concern != Concern::Packages.as_ref();
+            |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
         if is_ours || !receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
             let is_needed = is_ours && self.take_back_whole(event)?;
@@ -93,7 +93,7 @@ impl Machine<'_> {
     pub(super) fn held(&self, event: Event, state: &mut State) -> Result<Workload, Failure> {
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         let has_driver = has_driver(&receipt);
-        let stays = |entry: &Entry| has_driver && entry.concern == Concern::Packages.as_ref();
+        let stays = |entry: &Entry| has_driver && entry.component == Component::Packages.as_ref();
         if receipt.entries.iter().all(stays) {
             return Ok(Workload::taken_back(self.unit(), None));
         }
@@ -150,7 +150,7 @@ impl Machine<'_> {
         let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
         // An option that cannot be read is no wish to lose a driver.
         let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
-        let stays = (has_driver(&receipt) && !goes).then_some(Concern::Packages);
+        let stays = (has_driver(&receipt) && !goes).then_some(Component::Packages);
         if stays.is_some() {
             let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
                         and so does rocworker undo)";

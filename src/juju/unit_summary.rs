@@ -10,7 +10,7 @@ use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::run;
-use crate::worker::selection::{is_off, select};
+use crate::selection::{is_off, select};
 
 /// Reads the machine again: the apply may have changed what is true.
 pub(super) fn unit_summary(

@@ -5,13 +5,13 @@ use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
 use super::collect::Entry;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// One compressed archive with everything in one folder. The same entries and moment give the same bytes: no
 /// owner, no order, no clock of the machine is in it.
 pub(super) fn pack<'a>(
     folder: &str,
-    moment: Moment,
+    moment: Timestamp,
     entries: impl Iterator<Item = (&'a Path, &'a Entry)>,
 ) -> io::Result<Vec<u8>> {
     // The clock of gzip's header ends in 2106.
@@ -30,7 +30,7 @@ fn append(
     archive: &mut Builder<impl io::Write>,
     path: &Path,
     entry: &Entry,
-    moment: Moment,
+    moment: Timestamp,
 ) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_uid(0);

@@ -29,7 +29,7 @@ use crate::detection::Detection;
 use crate::doctor;
 use crate::facts::Facts;
 use crate::host::hostname;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 use collect::{Collector, Entry};
 use reconcile::command::Programs;
 use redact::Redactor;
@@ -55,7 +55,7 @@ pub fn take(
     root: &Root,
     config: Result<&Config, String>,
     programs: Option<&Programs>,
-    moment: Moment,
+    moment: Timestamp,
 ) -> io::Result<Report> {
     let redactor = Redactor::new(hostname(root).as_deref()).beneath(root);
     let facts = Facts::read(root);
@@ -96,14 +96,14 @@ pub fn take(
 
 /// What the file is called when nobody says: with the machine's name, as far as it can stand in one.
 #[must_use]
-pub fn default_name(root: &Root, moment: Moment) -> PathBuf {
+pub fn default_name(root: &Root, moment: Timestamp) -> PathBuf {
     let host = hostname(root).unwrap_or_else(|| "machine".to_owned());
     PathBuf::from(format!("rocworker-report-{host}-{}.tar.gz", moment.compact()))
 }
 
 fn recording(
     collector: &mut Collector<'_>,
-    moment: Moment,
+    moment: Timestamp,
     left_out: &[LeftOut],
     removed: &BTreeMap<String, usize>,
 ) -> Recording {

@@ -9,9 +9,9 @@ use super::outcome::{Differs, Outcome, Stopped, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
 use super::{Error, Run, State};
-use crate::awaited::{Awaited, awaited};
 use crate::facts::Facts;
 use crate::memory::Memory;
+use crate::pending_gpus::{PendingGpu, pending_gpus};
 
 /// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,
 /// so that this polls; a look takes some milliseconds.
@@ -82,18 +82,18 @@ impl Run<'_> {
         Ok(if is_known { memory? } else { memory.unwrap_or_default() })
     }
 
-    fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<Awaited>, Error> {
+    fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
         let mut facts = Facts::read(self.root).remembering(self.remembered(is_known)?.chosen);
         if !is_known && published.is_true(&facts) {
             // Engines were told of none of the others; of these udev may still have nodes to go over.
             facts.machine.gpus.retain(Gpu::usable);
         }
-        Ok(awaited(self.root, self.config, &facts))
+        Ok(pending_gpus(self.root, self.config, &facts))
     }
 }
 
 /// Of partitions there may be many: why the first is not there is mostly why none is.
-pub(crate) fn named(missing: &[Awaited]) -> String {
+pub(crate) fn named(missing: &[PendingGpu]) -> String {
     let Some(first) = missing.first() else { return String::new() };
     let why = format!("{}: {}", first.gpu, first.problems.join("; "));
     match missing.len() {

@@ -1,19 +1,19 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, Outcome as Came, Package, Plan, Resource, Settled, Transaction};
+use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource, Settled, Transaction};
 
 use super::outcome::Outcome;
 use super::target::Target;
 use super::{Error, Run, State};
 use crate::config;
+use crate::desired::driver::{ABOUT, Ground};
 use crate::doctor::{Status, tools};
 use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, asked_for, look, questions};
 use crate::facts::Facts;
 use crate::host::Around;
 use crate::memory::Memory;
-use crate::worker::driver::{ABOUT, Ground};
-use crate::worker::selection::is_off;
+use crate::selection::is_off;
 
 /// Nothing has failed: whoever applies from a hook is not to be stopped by it.
 fn reboot(wanted: &Release, attempt: Attempt) -> Effect {
@@ -46,7 +46,7 @@ fn note(text: String, problem: bool) -> Note {
 
 /// Whether apt has read what a repository offers.
 pub(super) fn is_read(settled: &Settled) -> bool {
-    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == Came::Done
+    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == EffectOutcome::Done
 }
 
 /// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's

@@ -29,9 +29,9 @@ pub use state::State;
 pub use wait::wait_and_start;
 
 use crate::config::{self, Config};
+use crate::desired;
 use crate::memory;
-use crate::moment::Moment;
-use crate::worker::desired;
+use crate::timestamp::Timestamp;
 use scope::{APPLY, DAEMON, GENERATE, Request, UPGRADE};
 
 /// One run on one machine.
@@ -42,7 +42,7 @@ pub struct Run<'a> {
     /// `None` beneath another Root than `/`.
     pub programs: Option<&'a Programs>,
     pub own: Own,
-    pub now: Moment,
+    pub now: Timestamp,
     pub caller: String,
 }
 

@@ -1,12 +1,12 @@
 //! What came of a run.
 
-use reconcile::{Change, Finding, Note, Outcome as Came, Pending, Plan, Resource, Settled};
+use reconcile::{Change, Finding, Note, Outcome as EffectOutcome, Pending, Plan, Resource, Settled};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize as SerializeDerive};
 
 use super::scope::{APPLY, Aim, Scope};
-use crate::awaited::Awaited;
-use crate::worker::desired;
+use crate::desired;
+use crate::pending_gpus::PendingGpu;
 
 /// What a run has done, and what it leaves. As JSON it is the command's answer, which docs/json.md documents.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Outcome {
     /// What differs from the desired state, and is not this run's to change.
     pub differs: Vec<Differs>,
     /// GPUs that have not come: engines start without them.
-    pub missing: Vec<Awaited>,
+    pub missing: Vec<PendingGpu>,
     /// Whether the worker would have fewer tags, and whether they are kept for a while.
     pub is_lost: bool,
     pub is_held: bool,
@@ -120,14 +120,14 @@ impl Outcome {
     pub fn has_failed(&self) -> bool {
         self.problem.is_some()
             || !self.failed.is_empty()
-            || self.effects.iter().any(|effect| effect.outcome == Came::Failed)
+            || self.effects.iter().any(|effect| effect.outcome == EffectOutcome::Failed)
     }
 
     /// Whether the machine is not in sync with what was asked for. An undo falls short while anything stays managed or
     /// pending.
     pub fn falls_short(&self) -> bool {
         let is_reverted = self.scope.aim == Aim::Reverted;
-        let is_pending = || self.effects.iter().any(|effect| effect.outcome == Came::Pending);
+        let is_pending = || self.effects.iter().any(|effect| effect.outcome == EffectOutcome::Pending);
         self.has_failed()
             || !self.blocked.is_empty()
             || !self.missing.is_empty()

@@ -8,12 +8,12 @@ use root::Root;
 
 use crate::cdi::{self, still_true};
 use crate::engines::concourse::ENV_FILE;
+use crate::engines::concourse::desired::TAGS;
+use crate::engines::concourse::lost_tags::loses;
+use crate::engines::concourse::tags;
 use crate::engines::env_file::EnvFile;
 use crate::facts::Facts;
-use crate::worker::concourse::TAGS;
-use crate::worker::lost_tags::loses;
-use crate::worker::selection::Selection;
-use crate::worker::tags;
+use crate::selection::Selection;
 
 /// The CDI spec and the worker's tags, as rocworker wrote them. What somebody has changed since is not among it.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ struct Published {
 
 impl PublishedState {
     pub(super) fn read(root: &Root, receipt: &Receipt) -> Self {
-        // The spec belongs to no concern, wherever the configuration had it.
-        let mut of_no_concern = receipt.entries.iter().filter(|entry| entry.concern.is_empty());
+        // The spec belongs to no component, wherever the configuration had it.
+        let mut of_no_concern = receipt.entries.iter().filter(|entry| entry.component.is_empty());
         let told = |entry| Published::read(root, entry);
         Self { spec: of_no_concern.find_map(told), tags: receipt.entry(Path::new(ENV_FILE)).and_then(told) }
     }
@@ -79,7 +79,7 @@ impl Published {
 
     /// That the file says this.
     fn says(&self, text: String) -> Action {
-        let Entry { path, stage, reason, effects, concern, uses, rival, .. } = self.entry.clone();
-        Action { effects, concern, uses, rival, ..Action::file(stage, path, text, &reason) }
+        let Entry { path, stage, reason, effects, component, uses, rival, .. } = self.entry.clone();
+        Action { effects, component, uses, rival, ..Action::file(stage, path, text, &reason) }
     }
 }

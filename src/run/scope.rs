@@ -7,7 +7,7 @@ use reconcile::{Action, Effect, Restarts, Stage};
 
 use super::Saved;
 use super::published::PublishedState;
-use crate::worker::concern::Concern;
+use crate::component::Component;
 
 /// What a run may do. [`APPLY`] and the others below are the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub(super) enum Request<'r> {
     One(&'r Action),
     /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what somebody has changed.
     Nothing {
-        keeps: Option<Concern>,
+        keeps: Option<Component>,
         force: bool,
     },
 }

@@ -12,13 +12,13 @@ use super::outcome::{Differs, Selected, Why};
 use super::scope::{Changes, Request, Rules, Scope};
 use super::target::Target;
 use super::{Error, Run};
+use crate::component::Component;
+use crate::desired::policy;
+use crate::engines::concourse::desired::TAGS;
+use crate::engines::concourse::lost_tags::loses;
 use crate::engines::concourse::{DROP_IN, ENV_FILE};
 use crate::engines::env_file::EnvFile;
 use crate::engines::unit::WANTS;
-use crate::worker::concern::Concern;
-use crate::worker::concourse;
-use crate::worker::lost_tags::loses;
-use crate::worker::policy;
 
 impl Run<'_> {
     /// The plan for what should be, as far as this run carries it out.
@@ -68,19 +68,21 @@ impl Run<'_> {
         receipt: &Receipt,
     ) -> Selected {
         let action = |path: &Resource| target.desired.actions.iter().find(|action| action.path == *path);
-        let concern = |path: &Resource| {
-            let entry = || receipt.entry(path).map(|entry| entry.concern.as_str());
-            action(path).map(|action| action.concern.as_str()).or_else(entry).unwrap_or_default()
+        let component = |path: &Resource| {
+            let entry = || receipt.entry(path).map(|entry| entry.component.as_str());
+            action(path).map(|action| action.component.as_str()).or_else(entry).unwrap_or_default()
         };
         let is_lost = self.loses_tags(&target.desired, &plan);
         let keeps_tags = !rules.tags_may_go && is_lost;
         let mut selected = Selected { is_lost, ..plan.into() };
         for change in std::mem::take(&mut selected.plan.changes) {
-            let (path, concern) = (change.path.clone(), concern(&change.path));
+            let (path, component) = (change.path.clone(), component(&change.path));
             let goes = (is_removal(&change) || change.change == Verb::Edit) && action(&path).is_none();
-            let why = if !self.is_for_daemon(target, &change, concern, goes) {
+            let why = if !self.is_for_daemon(target, &change, component, goes) {
                 Why::Apply
-            } else if keeps_tags && (concern == Concern::Concourse.as_ref() || path == Path::new(ENV_FILE)) {
+            } else if keeps_tags
+                && (component == Component::Concourse.as_ref() || path == Path::new(ENV_FILE))
+            {
                 selected.is_held = true;
                 Why::Settling
             } else if path.path().is_some_and(|path| rules.given_up.contains(path)) {
@@ -100,18 +102,18 @@ impl Run<'_> {
     }
 
     /// Whether the daemon makes a change by itself. `goes`: it reverts something.
-    fn is_for_daemon(&self, target: &Target, change: &Change, concern: &str, goes: bool) -> bool {
+    fn is_for_daemon(&self, target: &Target, change: &Change, component: &str, goes: bool) -> bool {
         let is_file = matches!(change.kind, KindName::Owned | KindName::Edited | KindName::Node);
         // `systemctl disable` is its owner's decision: an apply shows it, and puts it right.
         let is_enabling = change.path.path().is_some_and(|path| path.starts_with(WANTS));
-        if !is_file || is_enabling || concern == Concern::Packages.as_ref() {
+        if !is_file || is_enabling || component == Component::Packages.as_ref() {
             false
         } else if target.has_lost_all {
             // A card that fell off its bus may come back: engines stay as they are configured.
             self.is_of_gpus(change)
         } else {
             // It would not hear of a configuration that wants it again.
-            !(goes && concern == Concern::Daemon.as_ref())
+            !(goes && component == Component::Daemon.as_ref())
         }
     }
 
@@ -126,7 +128,7 @@ impl Run<'_> {
             Kind::Owned(Content::File { bytes, .. }) => std::str::from_utf8(bytes).ok(),
             _ => None,
         });
-        let tags = |text: &str| EnvFile::parse(text).get(concourse::TAGS).unwrap_or_default().to_owned();
+        let tags = |text: &str| EnvFile::parse(text).get(TAGS).unwrap_or_default().to_owned();
         loses(&tags(&now), &after.map(tags).unwrap_or_default())
     }
 

@@ -22,6 +22,6 @@ impl State {
     /// this; only an apply changes a machine that is not set up. A driver that an undo kept does not count.
     pub fn is_set_up(&self) -> bool {
         // `cdi generate` alone leaves a spec, which belongs to no component.
-        self.receipt.entries.iter().any(|entry| !entry.concern.is_empty()) && !self.memory.undone
+        self.receipt.entries.iter().any(|entry| !entry.component.is_empty()) && !self.memory.undone
     }
 }

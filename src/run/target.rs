@@ -7,17 +7,17 @@ use super::outcome::Stopped;
 use super::published::PublishedState;
 use super::scope::{Changes, Request, Scope};
 use super::{Error, Run, State};
+use crate::component::Component;
 use crate::config;
+use crate::desired::daemon;
+use crate::desired::{self, desired};
 use crate::engines::Versions;
+use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::facts::Facts;
 use crate::memory::{AppliedConfig, Memory};
-use crate::premises::Premises;
+use crate::observations::Observations;
 use crate::render::judge;
-use crate::worker::concern::Concern;
-use crate::worker::concourse::{out_of_date, written_by};
-use crate::worker::daemon;
-use crate::worker::desired::{self, desired};
-use crate::worker::selection::{choose, is_off};
+use crate::selection::{choose, is_off};
 
 /// What should be, and what it was decided by.
 pub(super) struct Target {
@@ -25,7 +25,7 @@ pub(super) struct Target {
     pub(super) state: State,
     pub(super) desired: Desired,
     /// What was observed, where that decides.
-    pub(super) observed: Option<Premises>,
+    pub(super) observed: Option<Observations>,
     /// What is remembered from now on.
     pub(super) memory: Memory,
     /// What engines were told, where the desired state is unknown, and why it is: it stays as far as it is true.
@@ -72,7 +72,7 @@ impl Run<'_> {
                 )));
             }
             Request::Nothing { keeps, .. } => {
-                let undecided = keeps.iter().map(|concern| concern.as_ref().to_owned()).collect();
+                let undecided = keeps.iter().map(|component| component.as_ref().to_owned()).collect();
                 let undo_constraints = self.undo_constraints();
                 return Ok(Ok(Target::fixed(
                     state,
@@ -99,8 +99,8 @@ impl Run<'_> {
                     memory.unverified = state.memory.unverified;
                 }
                 if scope.changes == Changes::ButPackages {
-                    desired.actions.retain(|action| action.concern != Concern::Packages.as_ref());
-                    desired.leave(Concern::Packages);
+                    desired.actions.retain(|action| action.component != Component::Packages.as_ref());
+                    desired.leave(Component::Packages);
                 }
                 desired.notes.extend(self.notes_on(&state.memory, &observed));
                 let observed = Some(observed);
@@ -122,18 +122,18 @@ impl Run<'_> {
     }
 
     /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
-    pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Premises {
+    pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
         let State { receipt, memory } = state;
         let facts = Facts::read(self.root).remembering(memory.chosen.clone());
         let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
-        let observed = Premises::read(self.root, self.config, facts, beside, running, receipt, versions);
+        let observed = Observations::read(self.root, self.config, facts, beside, running, receipt, versions);
         let driver = if asks_apt { self.driver_ground(&observed.facts) } else { None };
-        Premises { driver, ..observed }
+        Observations { driver, ..observed }
     }
 
     /// What an apply by this remembers.
-    fn remember(&self, memory: &Memory, observed: &Premises) -> Result<Memory, config::Error> {
+    fn remember(&self, memory: &Memory, observed: &Observations) -> Result<Memory, config::Error> {
         let mut memory = memory.clone();
         memory.chosen = choose(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
@@ -148,7 +148,7 @@ impl Run<'_> {
     }
 
     /// What to say of overridden templates, of what another Concourse wrote, and of a daemon that goes by another file.
-    fn notes_on(&self, remembered: &Memory, observed: &Premises) -> Vec<Note> {
+    fn notes_on(&self, remembered: &Memory, observed: &Observations) -> Vec<Note> {
         let note = |about: &str, text| Note { about: about.to_owned(), text, problem: false };
         let stale = judge(&remembered.overrides, &observed.templates.sums()).names.into_iter().map(|name| {
             let text = format!(

@@ -11,19 +11,19 @@ use reconcile::{
 use super::outcome::Outcome;
 use super::scope::{REMOVE, Request, Scope, UNDO};
 use super::{Error, Run};
+use crate::component::Component;
 use crate::config;
+use crate::engines::undo_constraints::undo_constraints;
 use crate::engines::{Containerd, Docker, InForce, Versions};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
-use crate::worker::concern::Concern;
-use crate::worker::undo_constraints::undo_constraints;
 
 impl Run<'_> {
     /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
     /// `keeps`: what is there of this component stays managed. `force`: also what somebody has changed since.
     pub fn undo(
         &self,
-        keeps: Option<Concern>,
+        keeps: Option<Component>,
         force: bool,
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Outcome, Error> {
@@ -37,16 +37,16 @@ impl Run<'_> {
     /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
     /// names the program any more.
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let undo_constraints = self.undo_constraints();
         let mut outcome = match Store::new(self.root).receipt()?.is_empty() {
             true => Outcome::of(&REMOVE),
             false => {
-                let request = Request::Nothing { keeps: Some(Concern::Packages), force: false };
+                let request = Request::Nothing { keeps: Some(Component::Packages), force: false };
                 self.execute(&REMOVE, request, on_progress)?
             }
         };
+        // Not before: a dockerd that hangs is asked once.
         if !outcome.falls_short() {
-            outcome.left.extend(self.naming(&undo_constraints));
+            outcome.left.extend(self.naming(&self.undo_constraints()));
         }
         Ok(outcome)
     }
@@ -132,10 +132,10 @@ impl Run<'_> {
         /// Names of containers that are listed; of more the number is told.
         const SHOWN: usize = 20;
         let is_changed = |path: &Resource| plan.changes.iter().any(|change| change.path == *path);
-        let is_dockers = |concern: &str| concern == Concern::Docker.as_ref();
-        let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.concern));
+        let is_dockers = |component: &str| component == Component::Docker.as_ref();
+        let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.component));
         let stays = |runtime: &str| {
-            let mut actions = desired.actions.iter().filter(|action| is_dockers(&action.concern));
+            let mut actions = desired.actions.iter().filter(|action| is_dockers(&action.component));
             actions.any(|action| action.uses.iter().any(|it| it.value == runtime))
         };
         let mut lost: Vec<String> = of_docker

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use reconcile::command::Programs;
 use rocworker::juju::{Environment, Event, Machine, Tools, Way};
-use rocworker::moment::Moment;
+use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::crashes::Crashes;
 use support::laid::Laid;
@@ -80,7 +80,7 @@ impl Unit {
             tools: &tools,
             environment: &environment,
             running: self.program.clone(),
-            now: Moment::of(SystemTime::now()),
+            now: Timestamp::of(SystemTime::now()),
             caller: "a test".to_owned(),
         };
         let ended = machine.run(Event::of(None, &environment).unwrap()).unwrap();

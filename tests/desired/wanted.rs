@@ -1,13 +1,13 @@
-//! What should be of a machine, as `rocworker::worker::host` has it.
+//! What should be of a machine, as `rocworker::desired::host` has it.
 
 use std::path::Path;
 
 use layout::{Machine, Nodes};
 use reconcile::{Content, Desired, Kind};
 use rocworker::config::Config;
+use rocworker::desired::host;
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
-use rocworker::worker::host;
 use root::Root;
 
 /// The gid of the group render on these machines.

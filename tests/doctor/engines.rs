@@ -1,4 +1,4 @@
-//! The concern `engines` beneath a Root: what stands in the files, before an apply, after it, and once somebody has
+//! The component `engines` beneath a Root: what stands in the files, before an apply, after it, and once somebody has
 //! changed it.
 
 use std::fs;

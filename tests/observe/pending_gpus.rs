@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
-use rocworker::awaited::awaited;
 use rocworker::config::Config;
 use rocworker::facts::Facts;
+use rocworker::pending_gpus::pending_gpus;
 use root::Root;
 
 const FIRST: &str = "0000:03:00.0";
@@ -38,7 +38,7 @@ fn waits_for(machine: &Machine, config: &str) -> Vec<String> {
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
     let root = Root::open(folder.path()).unwrap();
     let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-    let awaited = awaited(&root, &config, &Facts::read(&root));
+    let awaited = pending_gpus(&root, &config, &Facts::read(&root));
     let top = folder.path().display().to_string();
     let said = awaited.into_iter().map(|it| format!("{}: {}", it.gpu, it.problems.join("; ")));
     said.map(|it| it.replace(&top, "")).collect()

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rocworker::config::Config;
-use rocworker::moment::Moment;
 use rocworker::run::{Own, Run};
+use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::crashes::Crashes;
 
@@ -28,7 +28,7 @@ pub(crate) fn crashes(laid: &Laid, program: &Program, command: &str) -> Crashes 
 fn run_beneath(root: &Root, program: &Path, command: &str) -> String {
     let own = Own::at(program, program.to_owned());
     let config = Config::read(root).unwrap();
-    let now = Moment::of(SystemTime::now());
+    let now = Timestamp::of(SystemTime::now());
     let run = Run { root, config: &config, programs: None, own, now, caller: "a test".to_owned() };
     match command {
         "apply" => format!("{:?}", run.apply(None, &mut |_| {})),

@@ -7,8 +7,8 @@ use std::path::Path;
 use reconcile::Progress;
 use reconcile::command::Programs;
 use rocworker::config::Config;
-use rocworker::moment::Moment;
 use rocworker::run::{Own, Run};
+use rocworker::timestamp::Timestamp;
 use root::Root;
 
 use crate::laid::Laid;
@@ -48,7 +48,7 @@ fn with_setup<T>(laid: &Laid, config: &str, starts: bool, act: impl FnOnce(&Run<
         config: &Config::parse(Path::new("/elsewhere.yaml"), config).unwrap(),
         programs: starts.then_some(&programs),
         own: Own { beside: Some(laid.path("usr/lib/rocworker")), ..Own::default() },
-        now: Moment::of(std::time::SystemTime::now()),
+        now: Timestamp::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
     })
 }

@@ -97,7 +97,7 @@ fn a_partition_is_known_again_from_before_its_driver_came_and_after() {
     again.run(&["apply"]).success();
     assert_eq!(again.text(SPEC), spec);
 
-    // Chosen as the whole function: what is there of it by then is its first partition, and not all of them.
+    // PinnedDevices as the whole function: what is there of it by then is its first partition, and not all of them.
     let late =
         Laid::out(&Machine::new().gpu(Gpu::amd(&address, 0x74a1).unbound()), "gpu-device-ids: \"0\"\n");
     late.fails(&["apply"]);

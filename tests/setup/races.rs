@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reconcile::{Progress, Stage};
 use rocworker::config::Config;
-use rocworker::moment::Moment;
 use rocworker::run::{Own, Run};
+use rocworker::timestamp::Timestamp;
 use root::Root;
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
         config: &config,
         programs: None,
         own: Own { beside: Some(programs), ..Own::default() },
-        now: Moment::of(std::time::SystemTime::now()),
+        now: Timestamp::of(std::time::SystemTime::now()),
         caller: "a test".to_owned(),
     };
     let recorded = laid.text("capture.json");

@@ -39,7 +39,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Whether a container can use it: see DESIGN, "a node is real or it is not offered".
+    /// Whether a container can use it: nothing is wrong with it. No other code decides this.
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()

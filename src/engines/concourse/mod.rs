@@ -21,7 +21,7 @@ use super::containerd::try_concourses;
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
 use super::{About, Engine, Examined, Watched, Wish};
-use crate::canary::{Bird, Came};
+use crate::canary::{CanaryContext, CanaryResult};
 use crate::check::Check;
 use crate::config::{Config, Configure};
 use crate::version::{Version, Versions};
@@ -55,7 +55,7 @@ const CONFIG_LIMIT: usize = 1 << 20;
 const DEFAULTS: &str = "/etc/default/concourse";
 
 /// The worker, as [`Engine`] asks of it.
-pub(super) struct OfConcourse;
+pub(super) struct ConcourseEngine;
 
 const ABOUT: About = About {
     name: NAME,
@@ -67,7 +67,7 @@ const ABOUT: About = About {
     command: Some(report::COMMAND),
 };
 
-impl Engine for OfConcourse {
+impl Engine for ConcourseEngine {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -106,8 +106,8 @@ impl Engine for OfConcourse {
         doctor::check(examined, versions)
     }
 
-    fn canary(&self, bird: &Bird<'_>) -> Came {
-        try_concourses(bird)
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        try_concourses(context)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::listener::Listener;
-use crate::canary::{ANSWER, Bird, Came, Mount, NAMESPACE, POLICY, PROGRAM, Question, Way};
+use crate::canary::{ANSWER, CanaryContext, CanaryResult, Mount, NAMESPACE, POLICY, PROGRAM, Question, Way};
 use crate::version::Version;
 
 /// Where both listen unless told otherwise.
@@ -24,19 +24,21 @@ struct Daemon {
 }
 
 /// The system's own.
-pub(super) fn try_it(bird: &Bird<'_>) -> Came {
-    let address = address(bird);
-    let listener = match Listener::at(bird.root, &address) {
+pub(super) fn try_it(context: &CanaryContext<'_>) -> CanaryResult {
+    let address = address(context);
+    let listener = match Listener::at(context.root, &address) {
         Ok(Some(listener)) if listener.of_concourse => {
-            return Came::Skipped(format!("Concourse's listens at {}: see below", address.display()));
+            return CanaryResult::Skipped(format!("Concourse's listens at {}: see below", address.display()));
         }
         Ok(Some(listener)) => listener,
-        Ok(None) => return Came::Skipped(format!("does not run: nothing answers at {}", address.display())),
-        Err(why) => return Came::failed(why, "see whether containerd runs"),
+        Ok(None) => {
+            return CanaryResult::Skipped(format!("does not run: nothing answers at {}", address.display()));
+        }
+        Err(why) => return CanaryResult::failed(why, "see whether containerd runs"),
     };
-    let wrapper = match bird.wrapper() {
+    let wrapper = match context.wrapper() {
         Ok(wrapper) => wrapper,
-        Err(why) => return Came::failed(why, "rocworker apply"),
+        Err(why) => return CanaryResult::failed(why, "rocworker apply"),
     };
     let remedy = format!(
         "rocworker status says what differs, rocworker apply puts it right: {} has to be the wrapper, and {} has to \
@@ -44,67 +46,70 @@ pub(super) fn try_it(bird: &Bird<'_>) -> Came {
         wrapper.display(),
         POLICY
     );
-    let daemon = Daemon { ctr: ctr(bird, &listener), address, wrapper: Some(wrapper), remedy, listener };
-    daemon.run(bird)
+    let daemon = Daemon { ctr: ctr(context, &listener), address, wrapper: Some(wrapper), remedy, listener };
+    daemon.run(context)
 }
 
 /// Concourse's.
-pub(in crate::engines) fn try_concourses(bird: &Bird<'_>) -> Came {
-    let listener = match Listener::at(bird.root, Path::new(ADDRESS)) {
+pub(in crate::engines) fn try_concourses(context: &CanaryContext<'_>) -> CanaryResult {
+    let listener = match Listener::at(context.root, Path::new(ADDRESS)) {
         Ok(Some(listener)) if listener.of_concourse => listener,
-        _ => return Came::Skipped(format!("no worker's containerd answers at {ADDRESS}")),
+        _ => return CanaryResult::Skipped(format!("no worker's containerd answers at {ADDRESS}")),
     };
     let remedy = "rocworker status says what differs and what is to be restarted: the worker's containerd has to find \
                   the wrapper as runc"
         .to_owned();
     let daemon =
-        Daemon { ctr: ctr(bird, &listener), address: ADDRESS.into(), wrapper: None, remedy, listener };
-    daemon.run(bird)
+        Daemon { ctr: ctr(context, &listener), address: ADDRESS.into(), wrapper: None, remedy, listener };
+    daemon.run(context)
 }
 
 /// Where the configuration says that it listens.
-fn address(bird: &Bird<'_>) -> PathBuf {
-    let text = bird.root.read_text(&bird.config.containerd.config, 1 << 20).unwrap_or_default();
+fn address(context: &CanaryContext<'_>) -> PathBuf {
+    let text = context.root.read_text(&context.config.containerd.config, 1 << 20).unwrap_or_default();
     let document: Option<toml_edit::DocumentMut> = text.parse().ok();
     let address = document.as_ref().and_then(|document| document.get("grpc")?.get("address")?.as_str());
     PathBuf::from(address.unwrap_or(ADDRESS))
 }
 
 /// The `ctr` beside the daemon's program, else the one on PATH.
-fn ctr(bird: &Bird<'_>, listener: &Listener) -> String {
+fn ctr(context: &CanaryContext<'_>, listener: &Listener) -> String {
     let beside = listener.beside("ctr");
-    if bird.root.exists(&beside) { beside.display().to_string() } else { "ctr".to_owned() }
+    if context.root.exists(&beside) { beside.display().to_string() } else { "ctr".to_owned() }
 }
 
 impl Daemon {
-    fn run(&self, bird: &Bird<'_>) -> Came {
-        if bird.programs.find(&self.ctr).is_none() {
-            return Came::Skipped("ctr, by which a container would be started, is not installed".to_owned());
+    fn run(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        if context.programs.find(&self.ctr).is_none() {
+            return CanaryResult::Skipped(
+                "ctr, by which a container would be started, is not installed".to_owned(),
+            );
         }
-        let (question, way) = match Way::through_wrapper(bird, || self.cdi(bird)) {
+        let (question, way) = match Way::through_wrapper(context, || self.cdi(context)) {
             Ok(asked) => asked,
             Err(came) => return came,
         };
         // What a killed one left.
-        let stale = self.remove(bird);
-        let ran = bird.programs.run(&as_words(&self.argv(bird, &question, &way)), bird.limits.run);
-        let left = stale.and(self.remove(bird)).err();
+        let stale = self.remove(context);
+        let ran = context.programs.run(&as_words(&self.argv(context, &question, &way)), context.limits.run);
+        let left = stale.and(self.remove(context)).err();
         if let Err(error) = ran {
-            return Came::failed(bird.told(&error), self.remedy.clone());
+            return CanaryResult::failed(context.told(&error), self.remedy.clone());
         }
-        bird.came(question, way.told, self.remedy.clone(), left, "containerd")
+        context.came(question, way.told, self.remedy.clone(), left, "containerd")
     }
 
     /// Whether its `ctr` knows CDI.
-    fn cdi(&self, bird: &Bird<'_>) -> Result<(), Came> {
-        let said = bird.programs.run(&[&self.ctr, "--version"], bird.limits.call);
-        let said = said.map_err(|error| Came::failed(bird.told(&error), "see whether ctr can be run"))?;
+    fn cdi(&self, context: &CanaryContext<'_>) -> Result<(), CanaryResult> {
+        let said = context.programs.run(&[&self.ctr, "--version"], context.limits.call);
+        let said =
+            said.map_err(|error| CanaryResult::failed(context.told(&error), "see whether ctr can be run"))?;
         let version = Version::find(&String::from_utf8_lossy(&said.stdout));
         if version.is_some_and(|version| version >= CDI) {
             return Ok(());
         }
         let version = version.map_or_else(|| "of an unknown version".to_owned(), |it| it.to_string());
-        Err(Came::Skipped(format!(
+        Err(CanaryResult::Skipped(format!(
             "the policy lets no container ask for a GPU (wrapper.requests), and the ctr of containerd {version} knows no CDI"
         )))
     }
@@ -115,8 +120,8 @@ impl Daemon {
         [&self.ctr, "--address", &address, "--namespace", NAMESPACE].map(ToString::to_string).to_vec()
     }
 
-    fn argv(&self, bird: &Bird<'_>, question: &Question, way: &Way) -> Vec<String> {
-        let name = bird.nest.name();
+    fn argv(&self, context: &CanaryContext<'_>, question: &Question, way: &Way) -> Vec<String> {
+        let name = context.nest.name();
         let mut argv = self.ctr();
         // At the top: a folder above it would stay.
         argv.extend(["run", "--rm", "--cgroup", &format!("/{name}")].map(str::to_owned));
@@ -125,31 +130,31 @@ impl Daemon {
             argv.extend(["--runtime", "io.containerd.runc.v2", "--runc-binary", &wrapper].map(str::to_owned));
         }
         argv.extend(way.flags.iter().cloned());
-        argv.extend(bird.nest.mounts().iter().flat_map(|it| ["--mount".to_owned(), mount(it)]));
-        let rootfs = bird.nest.rootfs().display().to_string();
+        argv.extend(context.nest.mounts().iter().flat_map(|it| ["--mount".to_owned(), mount(it)]));
+        let rootfs = context.nest.rootfs().display().to_string();
         argv.extend(["--rootfs", &rootfs, name, PROGRAM].map(str::to_owned));
         argv.extend(question.arguments(ANSWER));
         argv
     }
 
     /// Removes all that our namespace holds, and the namespace.
-    fn remove(&self, bird: &Bird<'_>) -> Result<(), String> {
+    fn remove(&self, context: &CanaryContext<'_>) -> Result<(), String> {
         let call = |arguments: &[&str]| {
             let argv = [self.ctr(), arguments.iter().map(ToString::to_string).collect()].concat();
-            bird.keepers.run(&as_words(&argv), bird.limits.call)
+            context.keepers.run(&as_words(&argv), context.limits.call)
         };
-        let listed = call(&["containers", "list", "--quiet"]).map_err(|error| bird.told(&error))?;
+        let listed = call(&["containers", "list", "--quiet"]).map_err(|error| context.told(&error))?;
         for id in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
             // Whichever of them there is nothing for: what counts is that the container can be removed.
             call(&["tasks", "kill", "--signal", "SIGKILL", id]).ok();
             call(&["tasks", "delete", "--force", id]).ok();
             call(&["containers", "delete", id])
-                .map_err(|error| format!("containerd keeps the container {id}: {}", bird.told(&error)))?;
+                .map_err(|error| format!("containerd keeps the container {id}: {}", context.told(&error)))?;
         }
         // Another's, if it is not empty.
         call(&["namespaces", "remove", NAMESPACE]).ok();
-        for folder in self.listener.folders_of(bird.root, NAMESPACE) {
-            bird.root.remove_empty_folder(folder).map_err(|error| error.to_string())?;
+        for folder in self.listener.folders_of(context.root, NAMESPACE) {
+            context.root.remove_empty_folder(folder).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use root::Root;
 use super::undo_constraints::{undo_constraints, with_docker};
 use super::unit::Unit;
 use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
-use crate::canary::{Bird, Came};
+use crate::canary::{CanaryContext, CanaryResult};
 use crate::check::Check;
 use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
@@ -42,7 +42,7 @@ const DROP_IN: &str = "conf.d/rocworker.toml";
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
 
 /// The system's, as [`Engine`] asks of it.
-pub(super) struct System;
+pub(super) struct ContainerdEngine;
 
 const ABOUT: About = About {
     name: NAME,
@@ -54,7 +54,7 @@ const ABOUT: About = About {
     command: Some(report::COMMAND),
 };
 
-impl Engine for System {
+impl Engine for ContainerdEngine {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -97,8 +97,8 @@ impl Engine for System {
         doctor::check(examined, versions)
     }
 
-    fn canary(&self, bird: &Bird<'_>) -> Came {
-        canary::try_it(bird)
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        canary::try_it(context)
     }
 }
 

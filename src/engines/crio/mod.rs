@@ -14,7 +14,7 @@ use root::Root;
 
 use super::unit::Unit;
 use super::{About, Containerd, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
-use crate::canary::{Bird, Came};
+use crate::canary::{CanaryContext, CanaryResult};
 use crate::check::Check;
 use crate::config::{self, CRIO_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
@@ -36,7 +36,7 @@ const DROP_IN: &str = "99-rocworker.conf";
 const PACKAGES: [&str; 1] = ["cri-o"];
 
 /// CRI-O, as [`Engine`] asks of it.
-pub(super) struct CriO;
+pub(super) struct CrioEngine;
 
 const ABOUT: About = About {
     name: NAME,
@@ -49,7 +49,7 @@ const ABOUT: About = About {
     command: Some(report::COMMAND),
 };
 
-impl Engine for CriO {
+impl Engine for CrioEngine {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -90,12 +90,12 @@ impl Engine for CriO {
         doctor::check(examined, versions)
     }
 
-    fn canary(&self, bird: &Bird<'_>) -> Came {
-        if bird.programs.find(NAME).is_none() {
-            return Came::Skipped("not installed".to_owned());
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        if context.programs.find(NAME).is_none() {
+            return CanaryResult::Skipped("not installed".to_owned());
         }
         let why = "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU";
-        Came::Skipped(why.to_owned())
+        CanaryResult::Skipped(why.to_owned())
     }
 }
 

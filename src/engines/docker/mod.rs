@@ -17,7 +17,7 @@ use root::{Kind, Root};
 
 use super::unit::Unit;
 use super::{About, Containerd, Engine, Examined, Watched, Wish, default_runtime};
-use crate::canary::{Bird, Came};
+use crate::canary::{CanaryContext, CanaryResult};
 use crate::check::Check;
 use crate::config::{self, Config, DOCKER_CONFIG};
 use crate::version::{Version, Versions};
@@ -43,7 +43,7 @@ const SNAP: &str = "/snap/docker/current";
 const LIMIT: usize = 1 << 20;
 
 /// docker, as [`Engine`] asks of it.
-pub(super) struct Daemon;
+pub(super) struct DockerEngine;
 
 const ABOUT: About = About {
     name: NAME,
@@ -56,7 +56,7 @@ const ABOUT: About = About {
     command: Some(report::COMMAND),
 };
 
-impl Engine for Daemon {
+impl Engine for DockerEngine {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -93,8 +93,8 @@ impl Engine for Daemon {
         doctor::check(examined, versions)
     }
 
-    fn canary(&self, bird: &Bird<'_>) -> Came {
-        canary::try_it(bird)
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        canary::try_it(context)
     }
 }
 

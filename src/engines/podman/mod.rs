@@ -3,9 +3,9 @@
 mod canary;
 
 use super::{About, Engine};
-use crate::canary::{Bird, Came};
+use crate::canary::{CanaryContext, CanaryResult};
 
-pub(super) struct Podman;
+pub(super) struct PodmanEngine;
 
 const ABOUT: About = About {
     name: "podman",
@@ -21,12 +21,12 @@ const ABOUT: About = About {
     command: None,
 };
 
-impl Engine for Podman {
+impl Engine for PodmanEngine {
     fn about(&self) -> &'static About {
         &ABOUT
     }
 
-    fn canary(&self, bird: &Bird<'_>) -> Came {
-        canary::try_it(bird)
+    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
+        canary::try_it(context)
     }
 }

@@ -4,8 +4,8 @@ use crate::report::archive::*;
 use layout::{Entry, Gpu, Kfd, Machine, Module, Nodes};
 use reconcile::command::Programs;
 use rocworker::config::Config;
-use rocworker::moment::Moment;
 use rocworker::report::take;
+use rocworker::timestamp::Timestamp;
 use root::Root;
 use serde_json::Value;
 use std::fs;
@@ -222,7 +222,7 @@ fn of_logs_the_lines_about_gpus_are_taken_and_of_programs_their_versions() {
     let config = Config::read(&root).unwrap();
     // The folder of the stand-ins and that of the shell's cat.
     let path = std::env::join_paths([programs.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
-    let moment = Moment::of(UNIX_EPOCH + Duration::from_secs(1_795_246_620));
+    let moment = Timestamp::of(UNIX_EPOCH + Duration::from_secs(1_795_246_620));
     let taken = || take(&root, Ok(&config), Some(&Programs::in_folders(path.clone())), moment).unwrap();
     let report = taken();
     assert_nowhere(&report.bytes, SECRET);

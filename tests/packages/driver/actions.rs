@@ -4,12 +4,12 @@ use std::path::Path;
 
 use reconcile::{Desired, Resource};
 use rocworker::config::Config;
+use rocworker::desired::driver::{Ground, part};
+use rocworker::desired::packages::actions;
 use rocworker::driver::{Driver, Offered};
 use rocworker::facts::Facts;
 use rocworker::packages::Packages;
 use rocworker::render::Templates;
-use rocworker::worker::driver::{Ground, part};
-use rocworker::worker::packages::actions;
 
 use crate::driver::machines::{beneath, ubuntu};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::driver::machines::{Come, KERNEL, SOURCE, beneath, debian, dkms, done, ubuntu};
 
-/// The checks of the concern: subject, status, evidence, remedy.
+/// The checks of the component: subject, status, evidence, remedy.
 fn checks(machine: &Machine) -> Vec<[String; 4]> {
     let (folder, _) = beneath(machine);
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));

@@ -141,7 +141,7 @@ pub(super) fn revert(
     found: &Found,
 ) -> Planned {
     let (from, Resource::Module(name)) = (found.state(), &entry.path) else { return Err(Unchanged::Gone) };
-    // Loaded anew since the machine was started, and not by this: nobody's concern.
+    // Loaded anew since the machine was started, and not by this: no component's.
     if from != State::Loaded || boot(root).as_deref() != boot_then {
         return Err(Unchanged::Gone);
     }

@@ -22,7 +22,7 @@ pub struct Action {
     /// What taking it back makes necessary, where that is more than what this change does.
     pub back: Option<Vec<Effect>>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
-    pub concern: String,
+    pub component: String,
     /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
     pub needs: Vec<Resource>,
     /// Settings that would name nothing without it: while one of them stands, it is not taken away.
@@ -225,7 +225,7 @@ impl Action {
             reason: reason.to_owned(),
             effects: Vec::new(),
             back: None,
-            concern: String::new(),
+            component: String::new(),
             needs: Vec::new(),
             uses: Vec::new(),
             rival: None,

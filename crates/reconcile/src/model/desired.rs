@@ -41,11 +41,11 @@ impl Desired {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
     }
 
-    /// The same, as the part of one concern: `containerd`, `docker`.
+    /// The same, as the part of one component: `containerd`, `docker`.
     #[must_use]
-    pub fn of(mut self, concern: impl AsRef<str>) -> Self {
+    pub fn of(mut self, component: impl AsRef<str>) -> Self {
         for action in &mut self.actions {
-            concern.as_ref().clone_into(&mut action.concern);
+            component.as_ref().clone_into(&mut action.component);
         }
         self
     }
@@ -57,23 +57,23 @@ impl Desired {
         self
     }
 
-    /// The same, as the part of a concern that could not be looked at where it wants nothing and says a problem: that
+    /// The same, as the part of a component that could not be looked at where it wants nothing and says a problem: that
     /// a program does not tell its version once is no reason to take everything back.
     #[must_use]
-    pub fn of_or_undecided(self, concern: impl AsRef<str>) -> Self {
-        let mut part = self.of(&concern);
+    pub fn of_or_undecided(self, component: impl AsRef<str>) -> Self {
+        let mut part = self.of(&component);
         if part.actions.is_empty() && part.notes.iter().any(|note| note.problem) {
-            part.leave(concern);
+            part.leave(component);
         }
         part
     }
 
-    /// Says that it cannot be told what should be of a concern.
-    pub fn leave(&mut self, concern: impl AsRef<str>) {
-        self.undecided.push(concern.as_ref().to_owned());
+    /// Keeps a component as it is, because nothing tells what should be of it.
+    pub fn leave(&mut self, component: impl AsRef<str>) {
+        self.undecided.push(component.as_ref().to_owned());
     }
 
-    /// What another concern wants, after what is wanted already.
+    /// What another component wants, after what is wanted already.
     pub fn extend(&mut self, other: Self) {
         self.undecided.extend(other.undecided);
         self.is_undecided |= other.is_undecided;

@@ -27,7 +27,8 @@ pub struct Entry {
     /// What taking it back makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
-    pub concern: String,
+    #[serde(rename = "concern")]
+    pub component: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<Use>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +119,7 @@ impl Entry {
         let entry = Self {
             reason: action.reason.clone(),
             effects: self.effects_by(action),
-            concern: action.concern.clone(),
+            component: action.component.clone(),
             uses: action.uses.clone(),
             rival: action.rival.clone(),
             ..self.clone()
@@ -143,7 +144,7 @@ impl Entry {
             before,
             ours,
             effects: action.effects_back().to_vec(),
-            concern: action.concern.clone(),
+            component: action.component.clone(),
             uses: action.uses.clone(),
             rival: action.rival.clone(),
             repairs,

@@ -20,18 +20,18 @@ pub struct Use {
 /// By what the machine's files say now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoConstraints {
-    /// The files of a concern in which a use of it can stand, beside those in which it could when its parts came.
+    /// The files of a component in which a use of it can stand, beside those in which it could when its parts came.
     pub files: BTreeMap<String, Vec<PathBuf>>,
     /// Uses that stand elsewhere than at a key of a file.
     pub named: Vec<Named>,
-    /// Where whoever runs by a file of a concern names it.
+    /// Where whoever runs by a file of a component names it.
     pub running: BTreeMap<String, Vec<Running>>,
     /// Files of somebody's: what they name is not taken away.
     pub namers: Vec<PathBuf>,
     /// Files and folders of which nobody can tell whether they name something, and why: nothing is taken away that they
     /// could name.
     pub unread: Vec<Finding>,
-    /// What to do about a setting of a file that names a concern's part, where it is more than to change it.
+    /// What to do about a setting of a file that names a component's part, where it is more than to change it.
     pub remedies: BTreeMap<String, String>,
     /// What it takes for a unit to begin anew, whatever it took when the receipt was written.
     pub starts: BTreeMap<String, Vec<Effect>>,
@@ -40,7 +40,7 @@ pub struct UndoConstraints {
 /// A setting that would name nothing if what it names were gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    pub concern: String,
+    pub component: String,
     /// The value of the [`Use`] that it stands for, or the path that it names.
     pub value: String,
     /// Who says it, and what to do first.

@@ -115,7 +115,7 @@ impl Plan {
             stays.add(unread.path.clone(), Err(unread.text.clone()));
         }
         let is_wanted = |entry: &Entry| {
-            desired.is_undecided || is_named(&entry.path) || desired.undecided.contains(&entry.concern)
+            desired.is_undecided || is_named(&entry.path) || desired.undecided.contains(&entry.component)
         };
         let mut going = BTreeSet::new();
         for entry in receipt.entries.iter().rev().filter(|entry| is_meant(entry.stage) && !is_wanted(entry)) {

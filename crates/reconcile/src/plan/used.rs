@@ -23,7 +23,7 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoCon
 /// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
 /// came or can stand by now.
 pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
-    let mut running = now.running.get(&entry.concern).into_iter().flatten();
+    let mut running = now.running.get(&entry.component).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
             "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
@@ -31,7 +31,7 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Opt
     }
     let is_its =
         |value: &str| entry.uses.iter().any(|it| it.value == value) || entry.path == *Path::new(value);
-    let named = now.named.iter().find(|named| named.concern == entry.concern && is_its(&named.value));
+    let named = now.named.iter().find(|named| named.component == entry.component && is_its(&named.value));
     if let Some(named) = named {
         return Some(format!("{}, then run this again", named.why));
     }
@@ -45,7 +45,7 @@ pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Opt
 }
 
 fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
-    let files = now.files.get(&entry.concern).map_or(&[][..], Vec::as_slice);
+    let files = now.files.get(&entry.component).map_or(&[][..], Vec::as_slice);
     let in_files =
         entry.uses.iter().flat_map(|it| files.iter().map(|file| Use { file: file.clone(), ..it.clone() }));
     let mut uses: Vec<Use> = Vec::new();
@@ -94,7 +94,7 @@ impl Use {
             .as_ref()
             .and_then(|document| self.key.iter().try_fold(document, |value, key| value.get(key)));
         value.and_then(Value::as_str).filter(|value| *value == self.value)?;
-        let remedy = now.remedies.get(&entry.concern).map_or("change that first", String::as_str);
+        let remedy = now.remedies.get(&entry.component).map_or("change that first", String::as_str);
         Some(format!(
             "{} says {} = {:?}, which would name nothing: {remedy}, then run this again",
             root.shown(&self.file).display(),

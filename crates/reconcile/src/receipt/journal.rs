@@ -1,4 +1,4 @@
-//! The receipt of a run that is at work: on disk before each change, and right again after it.
+//! The receipt of a run that is at work: on disk before each change, and in memory until the next save after it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -124,7 +124,7 @@ impl<'a> Journal<'a> {
         self.save()
     }
 
-    /// Keeps that it is done.
+    /// Notes in memory that it is done; the next save writes it.
     pub(crate) fn end(&mut self, change: &Change, now: u64) {
         // Who has restarted a unit between the plan and the write has not restarted it with this.
         self.receipt.owe(&change.effects, self.root, clock().max(now));

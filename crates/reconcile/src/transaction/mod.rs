@@ -34,7 +34,8 @@ pub struct Executed {
 }
 
 impl<'a> Transaction<'a> {
-    /// Takes the lock, and reads what is ours. `on_progress` hears when another run has to end first.
+    /// Takes the lock, reads the receipt, and repairs what a killed run left. `on_progress` hears when another run has to
+    /// end first.
     ///
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.

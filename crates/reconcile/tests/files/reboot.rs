@@ -74,7 +74,7 @@ fn what_others_have_said_of_a_restart_stays() {
     assert_eq!(machine.text(PACKAGES), "linux-base\nlibc6\nrocworker\n");
 }
 
-/// A module that we had loaded and that was loaded again in the next boot is nobody's concern in an undo.
+/// A module that we had loaded and that was loaded again in the next boot is of no component in an undo.
 #[test]
 fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
     let entry = Entry {
@@ -84,7 +84,7 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
         before: State::Absent,
         ours: Ours::Module { boot: Some("first".to_owned()), came: vec!["amdgpu".to_owned()], begun: false },
         effects: Vec::new(),
-        concern: String::new(),
+        component: String::new(),
         uses: Vec::new(),
         rival: None,
         repairs: Repairs::default(),

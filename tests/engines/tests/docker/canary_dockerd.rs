@@ -43,14 +43,14 @@ impl Docker {
         self.0.host.command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
     }
 
-    /// Status, evidence and remedy of a concern's checks of docker.
+    /// Status, evidence and remedy of a component's checks of docker.
     #[track_caller]
-    fn checks(&self, concern: &str) -> Vec<[String; 3]> {
+    fn checks(&self, component: &str) -> Vec<[String; 3]> {
         let said = self.call(&["/stage/rocworker", "--output", "json", "doctor", "--canary"]);
         let answer: Value =
             serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
         let checks = answer["checks"].as_array().unwrap().iter();
-        let checks = checks.filter(|check| check["name"] == concern && check["subject"] == "docker");
+        let checks = checks.filter(|check| check["name"] == component && check["subject"] == "docker");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         checks.map(|check| ["status", "evidence", "remedy"].map(|key| text(&check[key]))).collect()
     }

@@ -7,7 +7,7 @@ use reconcile::{Receipt, Store};
 use root::Root;
 
 use crate::cdi::{NotOurs, may_replace};
-use crate::concern::Concern;
+use crate::component::Component;
 use crate::config::{Config, Configure};
 use crate::driver::Ground;
 use crate::engines::Engines;
@@ -22,7 +22,7 @@ use crate::version::{Known, Versions};
 
 /// Facts beyond the GPUs that decide what should be.
 #[derive(Debug)]
-pub struct Premises {
+pub struct Observations {
     pub facts: Facts,
     /// Whether the machine's PCI devices could be looked at: without them nobody knows that there is no GPU.
     pub has_pci: bool,
@@ -43,7 +43,7 @@ pub struct Premises {
     pub versions: BTreeMap<PathBuf, Known>,
 }
 
-impl Premises {
+impl Observations {
     /// Reads the machine beneath `root`. `beside`: where the wrapper's program is of the build that runs.
     /// `running`: where that build itself is.
     /// `receipt`: what is ours, which an engine's file says beside what its owner does.
@@ -87,9 +87,9 @@ impl Premises {
 fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
     let has_gpus = !is_off(config) && facts.amd().next().is_some();
     let is_wanted = has_gpus && config.docker.configure != Configure::Never;
-    receipt.entries.iter().all(|entry| match entry.concern.as_str() {
-        it if it == Concern::Wrapper.as_ref() => has_gpus,
-        it if it != Concern::Docker.as_ref() => true,
+    receipt.entries.iter().all(|entry| match entry.component.as_str() {
+        it if it == Component::Wrapper.as_ref() => has_gpus,
+        it if it != Component::Docker.as_ref() => true,
         _ => is_wanted && entry.uses.iter().all(|it| it.value == config.docker.runtime),
     })
 }

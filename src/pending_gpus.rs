@@ -17,7 +17,7 @@ const UDEVD: &str = "/run/udev/control";
 
 /// A GPU that a container is to be given and cannot be given yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Awaited {
+pub struct PendingGpu {
     /// `GPU 0 (0000:64:00.0)`.
     pub gpu: String,
     /// What is missing, in sentences.
@@ -27,7 +27,7 @@ pub struct Awaited {
 /// Those that the configuration means and that may still come. None in a container: it has the nodes that it was
 /// started with, and loads no driver.
 #[must_use]
-pub fn awaited(root: &Root, config: &Config, facts: &Facts) -> Vec<Awaited> {
+pub fn pending_gpus(root: &Root, config: &Config, facts: &Facts) -> Vec<PendingGpu> {
     if is_off(config) || matches!(facts.virtualization, Some(Around::Container(_))) {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub fn awaited(root: &Root, config: &Config, facts: &Facts) -> Vec<Awaited> {
     meant.into_iter().filter_map(|gpu| of(root, gpu, kfd)).collect()
 }
 
-fn of(root: &Root, gpu: &Gpu, kfd: &DeviceNode) -> Option<Awaited> {
+fn of(root: &Root, gpu: &Gpu, kfd: &DeviceNode) -> Option<PendingGpu> {
     let problems: Vec<String> = if gpu.usable() {
         [Some(kfd), gpu.render.as_ref()].into_iter().flatten().filter_map(|node| unset(root, node)).collect()
     } else if gpu.problems.iter().all(may_pass) {
@@ -50,7 +50,7 @@ fn of(root: &Root, gpu: &Gpu, kfd: &DeviceNode) -> Option<Awaited> {
     };
     let index = gpu.index.map_or_else(String::new, |index| format!(" {index}"));
     let address = gpu.pci.map_or_else(String::new, |address| format!(" ({address})"));
-    (!problems.is_empty()).then(|| Awaited { gpu: format!("GPU{index}{address}"), problems })
+    (!problems.is_empty()).then(|| PendingGpu { gpu: format!("GPU{index}{address}"), problems })
 }
 
 /// Whether what keeps a GPU from containers can be that its driver is not done. amdgpu tells KFD of a card before it

@@ -10,7 +10,7 @@ mod nodes;
 
 use reconcile::Desired;
 
-use crate::concern::Concern;
+use crate::component::Component;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
@@ -56,7 +56,7 @@ pub fn actions(
         }
         Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
     };
-    Ok(part.of(Concern::Host))
+    Ok(part.of(Component::Host))
 }
 
 /// Group and mode that the nodes should have.

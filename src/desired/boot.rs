@@ -6,11 +6,11 @@ use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
+use crate::desired::own_unit::{self, Error};
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::worker::own_unit::{self, Error};
 
-/// What notes are about, and the concern.
+/// What notes are about, and the component.
 pub const ABOUT: &str = "boot";
 
 pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker-boot.service";

@@ -7,12 +7,12 @@ use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
+use crate::desired::own_unit::{self, Error};
 use crate::engines;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::worker::own_unit::{self, Error};
 
-/// What notes are about, and the concern.
+/// What notes are about, and the component.
 pub const ABOUT: &str = "daemon";
 
 pub const UNIT: &str = "rocworker.service";

@@ -1,17 +1,27 @@
-//! What should be on a worker: each concern's part, in the order in which one names the other.
+//! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the order in
+//! which one names the other.
+
+pub mod boot;
+pub mod daemon;
+pub mod driver;
+pub mod host;
+pub mod own_unit;
+pub mod packages;
+pub mod policy;
+mod rocm_installer;
+pub mod therock;
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
-use super::{boot, daemon, driver, host, own_unit, packages, policy, therock};
 use crate::cdi::{self, Wanted, wanted};
-use crate::concern::Concern;
+use crate::component::Component;
 use crate::config::{self, Config};
 use crate::engines::concourse::desired::{SetUp, set_up};
 use crate::engines::undo_constraints::undo_constraints;
 use crate::engines::{self, Wish};
 use crate::host::Around;
-use crate::premises::Premises;
+use crate::observations::Observations;
 use crate::program::Program;
 use crate::selection::{Selection, is_off, select};
 
@@ -32,49 +42,50 @@ pub enum Error {
     Policy(#[from] policy::Error),
 }
 
-/// What should be, by the configuration, on the machine as it is. Pure: the same premises give the same answer.
+/// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
 ///
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
-pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
-    let undo_constraints = undo_constraints(config, &premises.engines.in_force, &premises.engines.docker);
+pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, Error> {
+    let undo_constraints =
+        undo_constraints(config, &observations.engines.in_force, &observations.engines.docker);
     let mut desired = Desired { undo_constraints, ..Desired::default() };
     if is_off(config) {
         desired.note(
             "rocworker",
             "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
         );
-        desired.extend(of_engines(config, premises, &select(config, &premises.facts)?, None));
+        desired.extend(of_engines(config, observations, &select(config, &observations.facts)?, None));
         return Ok(desired);
     }
-    for path in premises.templates.unknown() {
+    for path in observations.templates.unknown() {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    let facts = &premises.facts;
-    let boot = boot::actions(config, facts, &premises.templates, &premises.own_program)?;
+    let facts = &observations.facts;
+    let boot = boot::actions(config, facts, &observations.templates, &observations.own_program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();
-    let render_gid = premises.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, facts, &premises.templates, render_gid, has_unit)?);
-    desired.extend(boot.of(Concern::Boot));
-    if let Some(found) = &premises.packages {
+    let render_gid = observations.groups.gid(host::GROUP);
+    desired.extend(host::actions(config, facts, &observations.templates, render_gid, has_unit)?);
+    desired.extend(boot.of(Component::Boot));
+    if let Some(found) = &observations.packages {
         if facts.amd().next().is_some() {
-            let drivers = driver::part(config, facts, premises.driver.as_ref(), found);
+            let drivers = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-            let templates = &premises.templates;
+            let templates = &observations.templates;
             desired.extend(packages::actions(config, found, templates, &drivers.bring, is_container)?);
             desired.extend(drivers.said);
             desired.extend(therock::actions(config));
         } else {
             // A card that is not there at one boot is no reason to remove gigabytes.
-            desired.undecided.push(Concern::Packages.as_ref().to_owned());
+            desired.undecided.push(Component::Packages.as_ref().to_owned());
         }
     }
-    let selection = select(config, &premises.facts)?;
+    let selection = select(config, &observations.facts)?;
     selection.why_left_out().for_each(|why| desired.problem("gpu", why));
-    if premises.facts.amd().next().is_none() {
-        if premises.has_pci {
+    if observations.facts.amd().next().is_none() {
+        if observations.has_pci {
             desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
         } else {
             desired.is_undecided = true;
@@ -85,53 +96,55 @@ pub fn desired(config: &Config, premises: &Premises) -> Result<Desired, Error> {
             );
             return Ok(desired);
         }
-        desired.extend(of_engines(config, premises, &selection, None));
+        desired.extend(of_engines(config, observations, &selection, None));
         return Ok(desired);
     }
-    desired.extend(spec(config, premises, &selection)?);
-    match &premises.wrapper {
+    desired.extend(spec(config, observations, &selection)?);
+    match &observations.wrapper {
         // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
-        Ok(program) => desired.extend(runtime(config, premises, &selection, program)?),
+        Ok(program) => desired.extend(runtime(config, observations, &selection, program)?),
         Err(why) => {
             desired
                 .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            [Concern::Wrapper, Concern::Policy].into_iter().for_each(|concern| desired.leave(concern));
+            [Component::Wrapper, Component::Policy]
+                .into_iter()
+                .for_each(|component| desired.leave(component));
             engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
         }
     }
-    let (templates, program) = (&premises.templates, &premises.own_program);
+    let (templates, program) = (&observations.templates, &observations.own_program);
     let keeper = daemon::actions(config, facts, templates, program)?;
-    desired.extend(keeper.of(Concern::Daemon));
+    desired.extend(keeper.of(Component::Daemon));
     Ok(desired)
 }
 
 /// Each engine's part. Without the wrapper's program, what of it needs none.
 fn of_engines(
     config: &Config,
-    premises: &Premises,
+    observations: &Observations,
     selection: &Selection<'_>,
     program: Option<&Program>,
 ) -> Desired {
     let mut desired = Desired::default();
-    let wish = wish(config, premises, selection, program);
+    let wish = wish(config, observations, selection, program);
     engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(&wish)));
     desired
 }
 
 fn wish<'a>(
     config: &'a Config,
-    premises: &'a Premises,
+    observations: &'a Observations,
     selection: &'a Selection<'a>,
     program: Option<&'a Program>,
 ) -> Wish<'a> {
-    let (engines, templates) = (&premises.engines, &premises.templates);
+    let (engines, templates) = (&observations.engines, &observations.templates);
     Wish { config, engines, templates, selection, wrapper: program.map(|program| program.path.as_path()) }
 }
 
 /// What engines read to find the GPUs; nothing when a container can be given none.
-fn spec(config: &Config, premises: &Premises, selection: &Selection<'_>) -> Result<Desired, Error> {
+fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    let Wanted::Spec(spec) = wanted(config, selection, &premises.facts.machine) else {
+    let Wanted::Spec(spec) = wanted(config, selection, &observations.facts.machine) else {
         desired.note(
             "gpu",
             "a container can be given none of this machine's GPUs, and rocworker doctor says why: engines are told of \
@@ -139,8 +152,8 @@ fn spec(config: &Config, premises: &Premises, selection: &Selection<'_>) -> Resu
         );
         return Ok(desired);
     };
-    match &premises.cdi_place {
-        Ok(()) => desired.push(spec_file(config, cdi::text(&premises.templates, &spec)?)),
+    match &observations.cdi_place {
+        Ok(()) => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
         Err(error) => desired.problem("cdi", error.to_string()),
     }
     Ok(desired)
@@ -149,13 +162,13 @@ fn spec(config: &Config, premises: &Premises, selection: &Selection<'_>) -> Resu
 /// The wrapper, its policy, and the engines that run it.
 fn runtime(
     config: &Config,
-    premises: &Premises,
+    observations: &Observations,
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
     let mut desired = wrapper(program);
-    let wish = wish(config, premises, selection, Some(program));
-    let set_up = set_up(config, selection, &premises.engines.concourse, &premises.templates);
+    let wish = wish(config, observations, selection, Some(program));
+    let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
     let real_runc = || engines::ALL.iter().find_map(|engine| engine.real_runc(&wish));
     policy.runtime = policy.runtime.or_else(real_runc);
@@ -163,11 +176,11 @@ fn runtime(
     let mut told = Desired::default();
     if matches!(set_up, SetUp::Unknown) && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
-        told.leave(Concern::Policy);
+        told.leave(Component::Policy);
     } else {
-        told.push(policy::action(policy::text(&premises.templates, &policy)?));
+        told.push(policy::action(policy::text(&observations.templates, &policy)?));
     }
-    desired.extend(told.of(Concern::Policy));
+    desired.extend(told.of(Component::Policy));
     if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
@@ -175,7 +188,7 @@ fn runtime(
              by CDI, or through the wrapper once wrapper.requests says which requests count",
         );
     }
-    desired.extend(of_engines(config, premises, selection, Some(program)));
+    desired.extend(of_engines(config, observations, selection, Some(program)));
     Ok(desired)
 }
 
@@ -195,5 +208,5 @@ fn wrapper(program: &Program) -> Desired {
         let reason = "engines run it in place of runc";
         desired.push(Action::new(Stage::Expose, &program.path, Kind::Owned(content), reason));
     }
-    desired.of(Concern::Wrapper)
+    desired.of(Component::Wrapper)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use reconcile::{Action, Content, Desired, Kind, Stage, Unpacked};
 
-use super::concern::Concern;
+use crate::component::Component;
 use crate::config::{Config, RocmFrom};
 
 /// Where ROCm's own programs look for ROCm.
@@ -27,5 +27,5 @@ pub fn actions(config: &Config) -> Desired {
     desired.push(Action::unpacked(&path, unpacked, "ROCm's user space"));
     let link = Kind::Owned(Content::Link { target: PathBuf::from(&path) });
     desired.push(Action::new(Stage::Shape, LINK, link, "programs find ROCm here").after(path));
-    desired.of(Concern::Packages)
+    desired.of(Component::Packages)
 }

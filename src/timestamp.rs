@@ -5,11 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A moment, to the second, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct Timestamp {
     seconds: u64,
 }
 
-impl Moment {
+impl Timestamp {
     /// A clock before 1970 is a clock that was never set: then 1970.
     #[must_use]
     pub fn of(time: SystemTime) -> Self {
@@ -29,7 +29,7 @@ impl Moment {
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for Timestamp {
     /// `2026-11-21T07:37:00Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&allocation::rfc3339(self.seconds))
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_moment_has_a_form_for_people_and_one_for_file_names() {
-        let moment = Moment { seconds: 1_795_246_620 };
+        let moment = Timestamp { seconds: 1_795_246_620 };
         assert_eq!(moment.to_string(), "2026-11-21T07:37:00Z");
         assert_eq!(moment.compact(), "20261121T073700Z");
     }

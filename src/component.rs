@@ -1,7 +1,7 @@
 /// Whose part of what should be something is. A receipt remembers it of each entry by its name, so that what is there of
-/// a concern stays while nobody can tell what should be.
+/// a component stays while nobody can tell what should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Concern {
+pub enum Component {
     Host,
     /// The unit that runs at each start, before engines do.
     Boot,
@@ -17,7 +17,7 @@ pub enum Concern {
     Concourse,
 }
 
-impl AsRef<str> for Concern {
+impl AsRef<str> for Component {
     /// As receipts have it: a name stays what it is.
     fn as_ref(&self) -> &str {
         match self {

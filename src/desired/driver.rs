@@ -2,8 +2,8 @@
 
 use reconcile::{Action, Desired, Package};
 
-use super::concern::Concern;
 use super::packages::knows_driver;
+use crate::component::Component;
 use crate::config::{self, Config};
 pub use crate::driver::Ground;
 use crate::driver::{Apt, Bring, PACKAGE, Pairing, Stop, pairing, preflight};
@@ -29,7 +29,7 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
     let config::Driver::AmdgpuDkms(wanted) = &config.driver else { return part };
     let Some(Ground { driver, offered }) = ground else {
         // Nobody has looked, as before engines start.
-        part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+        part.said.undecided.push(Component::Packages.as_ref().to_owned());
         return part;
     };
     let answer = match offered {
@@ -52,17 +52,17 @@ pub fn part(config: &Config, facts: &Facts, ground: Option<&Ground>, found: &Pac
                      it read AMD's of {wanted}, and installs from there once it has"
                 );
                 part.said.problem(ABOUT, text);
-                part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+                part.said.undecided.push(Component::Packages.as_ref().to_owned());
             } else {
                 // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
                 let load = Action::module("amdgpu", "the driver runs");
                 part.said.push(load.after(Package::present(PACKAGE).resource()));
             }
-            part.said = part.said.of(Concern::Packages);
+            part.said = part.said.of(Component::Packages);
         }
         Err(stop) => {
             part.said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
-            part.said.undecided.push(Concern::Packages.as_ref().to_owned());
+            part.said.undecided.push(Component::Packages.as_ref().to_owned());
             return part;
         }
     }

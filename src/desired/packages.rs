@@ -7,8 +7,8 @@ use reconcile::{Action, Check, Content, Desired, Effect, Kind, Package, Stage};
 use root::Attributes;
 use serde::Serialize;
 
-use super::concern::Concern;
 use super::rocm_installer;
+use crate::component::Component;
 use crate::config::{self, Config, Repository, RocmFrom, Wanted};
 use crate::driver::{Bring, Distribution, PACKAGE};
 use crate::packages::{Known, Packages};
@@ -49,7 +49,7 @@ pub fn actions(
     driver: &[Bring],
     is_container: bool,
 ) -> Result<Desired, Error> {
-    Ok(wanted(config, found, templates, driver, is_container)?.of(Concern::Packages))
+    Ok(wanted(config, found, templates, driver, is_container)?.of(Component::Packages))
 }
 
 fn wanted(
@@ -106,7 +106,7 @@ fn wanted(
                      release, name its suite in the configuration (repositories.….suite)"
                 ),
             );
-            desired.undecided.push(Concern::Packages.as_ref().to_owned());
+            desired.undecided.push(Component::Packages.as_ref().to_owned());
             return Ok(desired);
         }
     };

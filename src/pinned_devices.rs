@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Chosen(BTreeMap<String, Choice>);
+pub struct PinnedDevices(BTreeMap<String, PinnedDevice>);
 
 /// A GPU by what stays its own: its uuid, else its card's PCI address and its place among the card's partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct PinnedDevice {
     pub pci: String,
     /// `None`: the GPU has none of its own.
     pub uuid: Option<String>,
@@ -23,22 +23,22 @@ pub struct Choice {
     unready: bool,
 }
 
-impl Chosen {
+impl PinnedDevices {
     #[must_use]
-    pub fn get(&self, word: &str) -> Option<&Choice> {
+    pub fn get(&self, word: &str) -> Option<&PinnedDevice> {
         self.0.get(word)
     }
 
-    pub(crate) fn insert(&mut self, word: &str, choice: Choice) {
+    pub(crate) fn insert(&mut self, word: &str, choice: PinnedDevice) {
         self.0.insert(word.to_owned(), choice);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Choice)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PinnedDevice)> {
         self.0.iter().map(|(word, choice)| (word.as_str(), choice))
     }
 }
 
-impl Choice {
+impl PinnedDevice {
     /// `None` of a GPU whose card is not known.
     pub(crate) fn of(gpu: &Gpu) -> Option<Self> {
         Some(Self {
@@ -86,7 +86,7 @@ impl Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for PinnedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.pci)?;
         if let Some(partition) = self.partition {
