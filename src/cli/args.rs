@@ -6,7 +6,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "rocworker", version, max_term_width = 110, propagate_version = true)]
 pub(crate) struct Args {
-    /// Transaction beneath this directory instead of /: a captured machine, or an image being built
+    /// Work beneath this directory instead of /: a captured machine, or an image being built
     #[arg(long, global = true, value_name = "DIR", default_value = "/")]
     pub(crate) root: PathBuf,
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use reconcile::Finding;
 use root::{Kind, Root};
 
-use super::crio;
 use super::docker::DefaultRuntime;
 use super::unit::{Unit, named};
 use super::{ALL, Containerd, Docker};
@@ -38,8 +37,6 @@ impl InForce {
             found.all.extend(files.iter().map(PathBuf::from));
             folders.iter().for_each(|folder| found.add_folder(root, Path::new(folder)));
         }
-        // Our drop-in goes before the wrapper does.
-        found.all.retain(|path| !crio::is_drop_in(path));
         found.all.extend(found.files.values().flatten().cloned());
         for files in found.files.values_mut().chain([&mut found.all]) {
             files.sort();

@@ -135,7 +135,7 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     claim::believe(root).map_err(|error| Error::Store(error.to_string()))?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
-    let now_ms = runc_amd_wrapper::alive::since_boot_ms(&paths.proc);
+    let now_ms = runc_amd_wrapper::alive::since_boot_ms();
     let leases = Leases::of(&paths).all(&judge)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(
@@ -186,14 +186,14 @@ fn nothing_but(render: String, held_by: HeldBy) -> Held {
     }
 }
 
-fn of_lease(held: lease_file::Held, now_ms: Option<u64>) -> Held {
+fn of_lease(held: lease_file::Held, now_ms: u64) -> Held {
     let rest = nothing_but(held.render.to_string(), HeldBy::Lease);
     let (lease, alive_by) = match held.holder {
         Holder::Lease { lease, by } => (lease, Some(by.name())),
         Holder::Dead(lease) => (lease, None),
         Holder::Unknown(reason) => return Held { problem: Some(reason), ..rest },
     };
-    let idle = |since: u64| now_ms.map(|now| now.saturating_sub(since) / 1000);
+    let idle = |since: u64| now_ms.saturating_sub(since) / 1000;
     Held {
         gpu: Some(lease.gpu),
         id: Some(lease.id),
@@ -201,7 +201,7 @@ fn of_lease(held: lease_file::Held, now_ms: Option<u64>) -> Held {
         kind: Some(lease.kind),
         since: Some(lease.since),
         alive_by,
-        idle_s: lease.idle_since_ms.and_then(idle),
+        idle_s: lease.idle_since_ms.map(idle),
         ..rest
     }
 }

@@ -115,15 +115,13 @@ impl Run<'_> {
         work: &mut Transaction<'_>,
     ) -> Result<(), reconcile::Error> {
         let Some(attempt) = &memory.reboot else { return Ok(()) };
-        let known = work.owed().into_iter().find_map(|effect| match effect {
-            Effect::Reboot { reason, module: None } => Some(reason),
+        let reason = work.owed().into_iter().find_map(|effect| match effect {
+            Effect::Reboot { reason, .. } => Some(reason),
             _ => None,
         });
         let reason =
-            known.unwrap_or_else(|| "another build of amdgpu was loaded than dkms had built".to_owned());
-        let effect = Effect::Reboot { reason, module: Some(attempt.clone()) };
-        work.owe(effect.clone(), self.now.seconds())?;
-        work.forgive(|it| is_reboot(it) && *it != effect)
+            reason.unwrap_or_else(|| "another build of amdgpu was loaded than dkms had built".to_owned());
+        work.adopt_reboot(reason, attempt.clone(), self.now.seconds())
     }
 
     /// Whoever is killed from here on leaves the driver to be looked at by the next run.

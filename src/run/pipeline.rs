@@ -139,6 +139,10 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         for stage in scope.stages() {
             let selected = self.select(scope, request, target, work.receipt(), *stage)?;
+            // Engines do not run yet, and a file system may come later: what nothing changes is not touched either.
+            if scope.aim == Aim::Booted && selected.plan.changes.is_empty() {
+                continue;
+            }
             let is_driver_planned = of_driver(selected.plan.clone()).is_some();
             if is_apply(request) && *stage == Some(Stage::Shape) && self.may_bring_driver(&selected.plan) {
                 self.mark_unverified(&mut target.memory)?;
@@ -179,8 +183,12 @@ impl Run<'_> {
     ) -> Result<bool, Error> {
         let State { memory, .. } = &target.state;
         let known = target.memory.clone();
-        let memory =
-            Memory { chosen: known.chosen.clone(), versions: known.versions.clone(), ..memory.clone() };
+        let memory = Memory {
+            chosen: known.chosen.clone(),
+            versions: known.versions.clone(),
+            config: known.config.clone(),
+            ..memory.clone()
+        };
         match self.target(scope, request, State { receipt: work.receipt().clone(), memory })? {
             Ok(now) => *target = Target { memory: known, ..now },
             Err(stopped) => {

@@ -198,6 +198,7 @@ fn a_restart_that_an_earlier_version_remembered_beside_the_receipt_moves_into_it
             let restarts: Vec<_> = pending.iter().filter(|it| it["effect"] == "reboot").collect();
             assert_eq!(restarts.len(), 1, "{boot}: {receipt:#}");
             assert_eq!(restarts[0]["module"], asked["driver"], "{boot}");
+            assert_eq!(restarts[0]["uptime"]["boot"], then, "a restart that came since is over");
             let memory: serde_json::Value = serde_json::from_str(&laid.text(MEMORY)).unwrap();
             assert_eq!(memory.get("driver"), None, "{boot}");
         }

@@ -188,11 +188,6 @@ impl Crio {
     }
 }
 
-/// Whether this is ours, where CRI-O looks when it is not told.
-pub(super) fn is_drop_in(path: &Path) -> bool {
-    path == Path::new(FOLDER).join(DROP_IN)
-}
-
 /// The files that CRI-O loads by its unit, whatever the configuration says. Ours is not among them.
 fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
     let Start { main, folder, .. } =

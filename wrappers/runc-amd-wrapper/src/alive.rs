@@ -3,6 +3,7 @@
 //! A number alone does not say that: numbers are used again. A process is named by its number, a time by which it
 //! had started and the boot that the time counts from: who gets the number later starts later.
 
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
 /// A process of this boot.
@@ -16,10 +17,10 @@ pub struct Process {
 
 impl Process {
     /// This process, which is there now. When it started its folder in proc could say, which the kernel builds only for
-    /// that: it takes longer than a look at ten device nodes. None: proc does not say how late it is.
-    pub fn this(proc: &Path) -> Option<Self> {
+    /// that: it takes longer than a look at ten device nodes.
+    pub fn this() -> Self {
         // What field 22 counts in is a hundredth of a second, on x86 and Arm (USER_HZ, asm-generic/param.h).
-        Some(Self { pid: std::process::id(), start_time: since_boot_ms(proc)? / 10 })
+        Self { pid: std::process::id(), start_time: since_boot_ms() / 10 }
     }
 
     /// The process with this number now, unless it has ended and only waits for its parent.
@@ -69,13 +70,23 @@ fn stat_of(proc: &Path, pid: u32) -> PathBuf {
     proc.join(pid.to_string()).join("stat")
 }
 
-/// The time since the boot in milliseconds, suspensions included: no clock that somebody sets.
-pub fn since_boot_ms(proc: &Path) -> Option<u64> {
-    let uptime = std::fs::read_to_string(proc.join("uptime")).ok()?;
-    let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
-    let seconds: u64 = seconds.parse().ok()?;
-    let hundredths: u64 = hundredths.parse().ok()?;
-    seconds.checked_mul(1000)?.checked_add(hundredths * 10)
+/// The time since the boot in milliseconds, suspensions included: the clock of field 22, which nobody sets. Not
+/// /proc/uptime: in a container of LXD or Incus lxcfs shows the container's there.
+#[allow(unsafe_code, reason = "std reads no such clock, and rustix brings 4 KB of a vDSO reader for it")]
+pub fn since_boot_ms() -> u64 {
+    const CLOCK_BOOTTIME: c_int = 7;
+    #[repr(C)]
+    struct Timespec {
+        seconds: u64,
+        nanoseconds: u64,
+    }
+    unsafe extern "C" {
+        fn clock_gettime(clock: c_int, now: *mut Timespec) -> c_int;
+    }
+    let mut now = Timespec { seconds: 0, nanoseconds: 0 };
+    // SAFETY: on 64-bit Linux a timespec is two words, which the call fills; since Linux 2.6.39 this clock is there.
+    unsafe { clock_gettime(CLOCK_BOOTTIME, &raw mut now) };
+    now.seconds * 1000 + now.nanoseconds / 1_000_000
 }
 
 /// The kernel's name for this boot (`/proc/sys/kernel/random/boot_id`).
@@ -97,7 +108,7 @@ mod tests {
         let later = Process { start_time: own.start_time + 1, ..own };
         assert!(!earlier.is_alive(proc) && !later.is_alive(proc) && !later.may_live(proc));
         assert!(!earlier.lives_since(proc) && later.lives_since(proc) && later.may_live_since(proc));
-        let this = Process::this(proc).unwrap();
+        let this = Process::this();
         assert!(this.pid == own.pid && this.start_time >= own.start_time && this.lives_since(proc));
         assert!(
             this.start_time < own.start_time + 100 * 3600,

@@ -133,7 +133,7 @@ impl<'p> Store<'p> {
 /// proc does not say so: the sentence names what is missing.
 pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
     let this = match sharing {
-        Sharing::Shared => Process::this(proc),
+        Sharing::Shared => Some(Process::this()),
         // Who lives decides about the next container's GPUs: proc must be this process's own.
         Sharing::Exclusive => Process::now(proc, std::process::id()),
     };

@@ -140,6 +140,13 @@ pub(super) struct Unwritten {
     is_theirs: bool,
 }
 
+impl Unwritten {
+    /// Nothing of it stands at the path, or somebody else's does.
+    pub(super) fn of_nothing_ours(text: String) -> Self {
+        Self { text, is_theirs: true }
+    }
+}
+
 impl From<root::Error> for Unwritten {
     fn from(error: root::Error) -> Self {
         Self { text: error.to_string(), is_theirs: matches!(error, root::Error::Changed { .. }) }

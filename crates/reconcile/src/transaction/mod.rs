@@ -10,10 +10,12 @@ use crate::apt::PackageManager;
 use crate::effects::untell;
 use crate::error::Error;
 use crate::kinds;
-use crate::model::{Change, Desired, Effect, Finding, Progress, Resource, Restarts, Settled, Stage};
+use crate::model::{
+    Change, Desired, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Stage, Uptime,
+};
 use crate::plan::{Plan, Stays};
 use crate::receipt::history::{Changed, Event};
-use crate::receipt::{Failure, Journal, Receipt, Store};
+use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
 #[derive(Debug)]
@@ -229,6 +231,20 @@ impl<'a> Transaction<'a> {
     pub fn owe(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
         let root = self.journal.root;
         self.journal.receipt_mut().owe(&[effect], root, now);
+        self.journal.save()
+    }
+
+    /// Owes a restart of the machine that was asked for in the boot that `module` names, in place of the one that pends:
+    /// whether it came since is told by that boot.
+    pub fn adopt_reboot(&mut self, reason: String, module: ModuleBuild, now: u64) -> Result<(), Error> {
+        let pending = &mut self.journal.receipt_mut().pending;
+        let is_reboot = |pending: &Pending| matches!(pending.effect, Effect::Reboot { .. });
+        let known = pending.iter().position(is_reboot).map(|at| pending.remove(at));
+        let asked = Uptime { boot: module.boot_id.clone(), us: 0 };
+        let (since, uptime) = known.map_or((now, Some(asked)), |known| (known.since, known.uptime));
+        let effect = Effect::Reboot { reason, module: Some(module) };
+        pending.push(Pending { effect, since, uptime, told: None });
+        pending.sort_by(|a, b| a.effect.cmp(&b.effect));
         self.journal.save()
     }
 

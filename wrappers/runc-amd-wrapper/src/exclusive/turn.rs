@@ -37,7 +37,7 @@ impl<'a> Exclusive<'a> {
         let waiting = queue.reap(lock, judge).map_err(|error| error.to_string())?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
-        let now_ms = self.policy.idle_grace_s.and_then(|_| alive::since_boot_ms(&self.paths.proc));
+        let now_ms = self.policy.idle_grace_s.map(|_| alive::since_boot_ms());
         let kfd = Kfd::read(self.paths);
         let held = self.held(lock, judge, now_ms, &kfd)?;
         if let Some(answer) = self.own(&held) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use root::{Attributes, Kind, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
-use super::file;
+use super::file::{self, Unwritten};
 use crate::apt::fetch::{RESERVE, sweep};
 use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
@@ -85,7 +85,7 @@ pub(super) fn apply(
     file::write(journal, change, now, |root, path| {
         let unpacked = unpack(root, &manager, path, wanted, hear);
         sweep_of(root, path);
-        Ok(unpacked?)
+        unpacked.map_err(Unwritten::of_nothing_ours)
     })
 }
 
