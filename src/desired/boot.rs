@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use minijinja::context;
-use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+use reconcile::{Action, Desired, Effect, Stage};
 
 use crate::config::Config;
 use crate::desired::own_unit::{self, Error};
@@ -15,7 +15,6 @@ pub const ABOUT: &str = "boot";
 
 pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker-boot.service";
 
-/// What `systemctl enable` would make. It is a link of ours instead, which undo takes back like everything else.
 const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker-boot.service";
 
 /// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
@@ -43,20 +42,12 @@ pub fn actions(
     }
     let program = match program {
         Ok(program) => program,
-        Err(why) => {
-            let text = format!(
-                "rocworker-boot.service is not written: {why}, then apply again; or set `boot: {{unit: false}}`"
-            );
-            desired.note(ABOUT, text);
-            return Ok(desired);
-        }
+        Err(why) => return Ok(own_unit::without_program(ABOUT, "rocworker-boot.service", why)),
     };
     let reason = "before engines start, they are told of the GPUs of this start";
     let unit = Action::file(Stage::Shape, UNIT_FILE, text(config, templates, program)?, reason);
     desired.push(unit.with(Effect::SystemdReload));
-    let link = Kind::Owned(Content::Link { target: UNIT_FILE.into() });
-    let link = Action::new(Stage::Shape, WANTED, link, "systemd runs it at each start");
-    desired.push(link.with(Effect::SystemdReload));
+    desired.push(own_unit::enabling_link(Stage::Shape, WANTED, UNIT_FILE));
     Ok(desired)
 }
 

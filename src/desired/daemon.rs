@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use minijinja::context;
-use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+use reconcile::{Action, Desired, Effect, Stage};
 
 use crate::config::Config;
 use crate::desired::own_unit::{self, Error};
@@ -18,7 +18,6 @@ pub const ABOUT: &str = "daemon";
 pub const UNIT: &str = "rocworker.service";
 pub const UNIT_FILE: &str = "/etc/systemd/system/rocworker.service";
 
-/// What `systemctl enable` would make. It is a link of ours instead, which undo takes back like everything else.
 const WANTED: &str = "/etc/systemd/system/multi-user.target.wants/rocworker.service";
 
 /// Where its template lets it write in any case.
@@ -46,12 +45,7 @@ pub fn actions(
     }
     let program = match program {
         Ok(program) => program,
-        Err(why) => {
-            let text =
-                format!("{UNIT} is not written: {why}, then apply again; or set `daemon: {{unit: false}}`");
-            desired.note(ABOUT, text);
-            return Ok(desired);
-        }
+        Err(why) => return Ok(own_unit::without_program(ABOUT, UNIT, why)),
     };
     let unit = text(config, templates, program)?;
     let reason = "it follows the machine's GPUs while it runs";
@@ -60,9 +54,7 @@ pub fn actions(
         .with(Effect::Start { unit: UNIT.to_owned() })
         .taken_back_with(vec![Effect::SystemdReload, Effect::Stop { unit: UNIT.to_owned() }]);
     desired.push(unit);
-    let link = Kind::Owned(Content::Link { target: UNIT_FILE.into() });
-    let link = Action::new(Stage::Expose, WANTED, link, "systemd runs it at each start");
-    desired.push(link.with(Effect::SystemdReload));
+    desired.push(own_unit::enabling_link(Stage::Expose, WANTED, UNIT_FILE));
     Ok(desired)
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use minijinja::Value;
+use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::config::Config;
 use crate::engines::unit::Unit;
@@ -23,6 +24,22 @@ pub enum Error {
 #[must_use]
 pub fn is_for(config: &Config, facts: &Facts) -> bool {
     !is_off(config) && facts.systemd && facts.amd().next().is_some()
+}
+
+/// No unit, because no program can be named that stays. `about`: its section of the configuration.
+pub(super) fn without_program(about: &str, unit: &str, why: &str) -> Desired {
+    let mut desired = Desired::default();
+    desired.note(
+        about,
+        format!("{unit} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`"),
+    );
+    desired
+}
+
+/// What `systemctl enable` would make, as a managed link, which undo removes.
+pub(super) fn enabling_link(stage: Stage, link: &str, unit_file: &str) -> Action {
+    let kind = Kind::Owned(Content::Link { target: unit_file.into() });
+    Action::new(stage, link, kind, "systemd runs it at each start").with(Effect::SystemdReload)
 }
 
 /// The text of a unit's template, which runs what is expected: the program and its command.

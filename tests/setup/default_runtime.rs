@@ -2,8 +2,8 @@
 
 use crate::laid::Laid;
 
-#[test]
-fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
+/// An applied machine whose docker and containerd have `amd` as default runtime, and their files.
+fn with_amd_as_default() -> (Laid, String, String) {
     let laid = Laid::with_engines("");
     laid.run(&["apply"]).success();
     let daemon = laid.text("etc/docker/daemon.json").replacen('{', "{\"default-runtime\": \"amd\",", 1);
@@ -11,6 +11,12 @@ fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
     let main = laid.text("etc/containerd/config.toml")
         + "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'amd'\n";
     laid.put("etc/containerd/config.toml", &main);
+    (laid, daemon, main)
+}
+
+#[test]
+fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
+    let (laid, daemon, main) = with_amd_as_default();
     laid.run(&["status"]).success();
     let (code, said) = laid.fails(&["undo"]);
     assert_eq!(code, 1, "{said}");
@@ -31,13 +37,7 @@ fn a_runtime_that_an_engines_default_names_is_not_taken_away() {
 /// An engine whose default names a runtime that is not there does not start again.
 #[test]
 fn a_runtime_that_an_engines_default_names_keeps_its_name() {
-    let laid = Laid::with_engines("");
-    laid.run(&["apply"]).success();
-    let daemon = laid.text("etc/docker/daemon.json").replacen('{', "{\"default-runtime\": \"amd\",", 1);
-    laid.put("etc/docker/daemon.json", &daemon);
-    let main = laid.text("etc/containerd/config.toml")
-        + "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'amd'\n";
-    laid.put("etc/containerd/config.toml", &main);
+    let (laid, daemon, main) = with_amd_as_default();
     let drop_in = laid.text("etc/containerd/conf.d/rocworker.toml");
     laid.put("etc/rocworker/config.yaml", "docker: {runtime: gpu}\ncontainerd: {runtime: gpu}\n");
     let (code, said) = laid.fails(&["apply"]);
