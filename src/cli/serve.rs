@@ -2,22 +2,21 @@ use anyhow::Context as _;
 
 use super::Outcome;
 use super::session::{self, Session};
-use crate::daemon::notify::Manager;
+use crate::daemon::notify::Notifier;
 use crate::daemon::serve::{Given, serve};
 
 pub(crate) fn run(session: Session) -> anyhow::Result<Outcome> {
-    let caller = session::caller()?;
-    let told_by = crate::run::caller(&caller);
+    let caller = crate::run::caller(&session::caller()?);
     let config = session.config_file()?;
-    let manager = manager();
-    serve(Given { root: session.root, config, manager, caller: told_by }).context("serve")?;
+    let notifier = notifier().context("cannot reach systemd").context("serve")?;
+    serve(Given { root: session.root, config, notifier, caller }).context("serve")?;
     Ok(Outcome::Done)
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "what systemd tells a service is read here, once, and handed in as data"
+    reason = "the environment of a service is read here, once, and handed in as data"
 )]
-fn manager() -> Manager {
-    Manager::of(|name| std::env::var(name).ok(), std::process::id())
+fn notifier() -> std::io::Result<Notifier> {
+    Notifier::of(|name| std::env::var(name).ok(), std::process::id())
 }

@@ -40,12 +40,12 @@ impl Session {
 
     /// The configuration that somebody asks for now: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        Ok(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?)
+        Ok(logged(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?))
     }
 
     /// The configuration in force, for commands that nobody watches.
     pub(crate) fn config_in_force(&self) -> anyhow::Result<Config> {
-        Ok(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?)
+        Ok(logged(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?))
     }
 
     /// No configuration stops an undo: without one it restarts no unit.
@@ -104,6 +104,11 @@ impl Session {
     pub(crate) fn warn_of_left_out(&self, selection: &Selection<'_>) {
         selection.why_left_out().for_each(|why| tracing::warn!("{why}"));
     }
+}
+
+fn logged(config: Config) -> Config {
+    config.unused_variables.iter().for_each(|text| tracing::info!("{text}"));
+    config
 }
 
 /// What those who come from ClusterBloom say of ROCm.

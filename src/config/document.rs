@@ -125,6 +125,7 @@ impl Document {
             rocm,
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
+            unused_variables: Vec::new(),
             clusterbloom,
             source,
         })

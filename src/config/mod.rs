@@ -62,6 +62,8 @@ pub struct Config {
     pub rocm: Rocm,
     pub boot: Boot,
     pub daemon: Daemon,
+    /// Which variables of the environment it does not use, in sentences.
+    pub unused_variables: Vec<String>,
     /// What of ROCm it says by ClusterBloom's names.
     clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.
@@ -152,14 +154,13 @@ impl Config {
         document.check(source)
     }
 
-    /// The same with what an environment says where the configuration says nothing, and sentences that tell which
-    /// variables are not used.
+    /// The same with what an environment says where the configuration says nothing.
     ///
     /// # Errors
     /// In a sentence, when the two together cannot be.
-    pub fn beside(mut self, environment: &ClusterBloom) -> Result<(Self, Vec<String>), String> {
-        let unused = environment.beside(&self.clusterbloom, &mut self.rocm)?;
-        Ok((self, unused))
+    pub fn beside(mut self, environment: &ClusterBloom) -> Result<Self, String> {
+        self.unused_variables = environment.beside(&self.clusterbloom, &mut self.rocm)?;
+        Ok(self)
     }
 
     /// Where it was read, as it is shown: with the Root that it was read beneath.

@@ -1,13 +1,14 @@
-//! That this process is the machine's daemon: it holds the lock, and answers at the socket. Both lie in /run/rocworker,
-//! which somebody may remove while it runs.
+//! What makes this process the machine's daemon: it holds the lock, and answers at the socket. Both lie in
+//! /run/rocworker, which a person or a cleaner may remove while it runs.
 
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use root::{Attributes, Kind, Lock, Root};
 
-use super::socket::Server;
+use super::socket::listener;
 use super::{LOCK, RUN, SOCKET};
 
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +22,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Claim {
     /// `None` where it could not be bound: then `rocworker status` cannot ask.
-    pub server: Option<Server>,
+    pub listener: Option<UnixListener>,
     bound: Option<Node>,
     lock: Lock,
     /// Whether nothing failed when lock and socket were made.
@@ -42,7 +43,7 @@ impl Claim {
             Err(root::Error::Locked { path, .. }) => return Err(Error::Second { path }),
             other => other.map_err(Error::Root)?,
         };
-        let mut claim = Self { server: None, bound: None, lock, is_whole: true };
+        let mut claim = Self { listener: None, bound: None, lock, is_whole: true };
         claim.bind(root);
         Ok(claim)
     }
@@ -67,7 +68,7 @@ impl Claim {
                     self.is_whole = false;
                 }
             }
-        } else if self.server.is_none() || !is_at(root, SOCKET, self.bound) {
+        } else if self.listener.is_none() || !is_at(root, SOCKET, self.bound) {
             warn(SOCKET);
             self.bind(root);
         }
@@ -80,27 +81,27 @@ impl Claim {
     }
 
     fn bind(&mut self, root: &Root) {
-        let bound = Server::bind(root);
+        let bound = listener(root);
         if let Err(error) = &bound
             && self.is_whole
         {
             tracing::warn!("{}: {error}: rocworker status cannot ask", root.shown(SOCKET).display());
         }
         self.is_whole = bound.is_ok();
-        (self.server, self.bound) = (bound.ok(), node(root, SOCKET));
+        (self.listener, self.bound) = (bound.ok(), node(root, SOCKET));
     }
 
     /// Removes the socket, unless it is another daemon's by now.
     pub fn leave(self, root: &Root) {
-        if self.server.is_some() && is_at(root, SOCKET, self.bound) {
+        if self.listener.is_some() && is_at(root, SOCKET, self.bound) {
             // One that is left does no harm: the next takes its place.
             root.remove(SOCKET).ok();
         }
     }
 }
 
-/// Whether what stands in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root
-/// owns and nobody else can write to. A missing one is made by whoever needs it.
+/// Whether what is in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root
+/// owns and only root can write to. A missing one is made when it is needed.
 pub fn believe(root: &Root) -> Result<(), root::Error> {
     root.believe_folder(RUN)?;
     match root.lstat(RUN) {
@@ -114,7 +115,7 @@ pub fn believe(root: &Root) -> Result<(), root::Error> {
     }
 }
 
-/// An older wrapper has left the folder to root alone; everybody reads there what is published.
+/// An older wrapper has made the folder private to root; every user reads there what is published.
 fn open_to_readers(root: &Root) -> Result<(), root::Error> {
     match root.lstat(RUN) {
         Ok(found) if found.mode & READABLE != READABLE => {
@@ -124,7 +125,7 @@ fn open_to_readers(root: &Root) -> Result<(), root::Error> {
     }
 }
 
-/// Whether this very file stands at the path: one that nobody could look at does not.
+/// Whether this very file is at the path.
 fn is_at(root: &Root, path: &str, node_of: Option<Node>) -> bool {
     node_of.is_some() && node(root, path) == node_of
 }

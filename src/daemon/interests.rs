@@ -1,37 +1,16 @@
-//! Which names in which folders matter. A file that is replaced is another file: so its folder is watched, and what
-//! happens to other names in it is nothing.
+//! Which names in which folders matter. A file that is replaced is another file: so its folder is watched, and events of
+//! other names in it do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Names {
-    All,
-    These(BTreeSet<OsString>),
-}
+/// The name that means every name in a folder.
+const ALL: &str = "*";
 
-impl Names {
-    /// Whether something that happened matters: to a name in the folder, or without one to the folder itself.
-    pub fn have(&self, name: Option<&OsStr>) -> bool {
-        match (self, name) {
-            (Self::All, _) | (_, None) => true,
-            (Self::These(names), Some(name)) => names.contains(name),
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        match (&mut *self, other) {
-            (Self::These(names), Self::These(more)) => names.extend(more),
-            (Self::All, _) => {}
-            (_, Self::All) => *self = Self::All,
-        }
-    }
-}
-
-/// By folder, beneath a Root.
+/// By folder, beneath a Root: the names that matter there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Interests(BTreeMap<PathBuf, Names>);
+pub struct Interests(BTreeMap<PathBuf, BTreeSet<OsString>>);
 
 impl Interests {
     pub fn is_empty(&self) -> bool {
@@ -40,53 +19,49 @@ impl Interests {
 
     pub fn add(&mut self, path: &Path) {
         if let (Some(folder), Some(name)) = (path.parent().filter(|it| it.is_absolute()), path.file_name()) {
-            self.insert(folder, Names::These([name.to_owned()].into()));
+            self.0.entry(folder.to_owned()).or_default().insert(name.to_owned());
         }
     }
 
     /// Everything in this folder, and the folder itself.
     pub fn add_folder(&mut self, folder: &Path) {
-        if folder.is_absolute() {
-            self.add(folder);
-            self.insert(folder, Names::All);
-        }
-    }
-
-    fn insert(&mut self, folder: &Path, names: Names) {
-        match self.0.get_mut(folder) {
-            Some(known) => known.add(names),
-            None => drop(self.0.insert(folder.to_owned(), names)),
-        }
+        self.add(folder);
+        self.add(&folder.join(ALL));
     }
 
     /// The folders that can be watched for them: in the place of one that is not there, the nearest above it, in which
     /// the next on the way down matters.
-    pub fn watchable(&self, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Names> {
-        let mut found = Self::default();
+    pub fn watchable(&self, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, BTreeSet<OsString>> {
+        let mut found = BTreeMap::<PathBuf, BTreeSet<OsString>>::new();
         for (folder, names) in &self.0 {
             let mut below: Option<&OsStr> = None;
             for at in folder.ancestors() {
                 if is_folder(at) {
-                    let names = below.map_or_else(|| names.clone(), |it| Names::These([it.into()].into()));
-                    found.insert(at, names);
+                    let names = below.map_or_else(|| names.clone(), |it| [it.to_owned()].into());
+                    found.entry(at.to_owned()).or_default().extend(names);
                     break;
                 }
                 below = at.file_name();
             }
         }
-        found.0
+        found
     }
+}
+
+/// Whether an event in a folder matters: of a name in it, or without one of the folder itself.
+pub fn matters(names: &BTreeSet<OsString>, name: Option<&OsStr>) -> bool {
+    name.is_none_or(|name| names.contains(name) || names.contains(OsStr::new(ALL)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn these(names: &[&str]) -> Names {
-        Names::These(names.iter().map(OsString::from).collect())
+    fn these(names: &[&str]) -> BTreeSet<OsString> {
+        names.iter().map(OsString::from).collect()
     }
 
-    fn watchable(files: &[&str], folders: &[&str], there: &[&str]) -> Vec<(String, Names)> {
+    fn watchable(files: &[&str], folders: &[&str], there: &[&str]) -> Vec<(String, BTreeSet<OsString>)> {
         let mut interests = Interests::default();
         files.iter().for_each(|path| interests.add(Path::new(path)));
         folders.iter().for_each(|path| interests.add_folder(Path::new(path)));
@@ -106,7 +81,7 @@ mod tests {
     fn of_a_folder_everything_matters_and_whether_it_is_there() {
         assert_eq!(
             watchable(&["/dev/kfd", "/dev/dri/card0"], &["/dev/dri"], &["/", "/dev", "/dev/dri"]),
-            [("/dev".to_owned(), these(&["dri", "kfd"])), ("/dev/dri".to_owned(), Names::All)]
+            [("/dev".to_owned(), these(&["dri", "kfd"])), ("/dev/dri".to_owned(), these(&["*", "card0"]))]
         );
     }
 
@@ -125,13 +100,13 @@ mod tests {
 
     #[test]
     fn what_happens_to_other_names_is_nothing() {
-        for (names, name, matters) in [
+        for (names, name, expected) in [
             (these(&["a"]), Some("a"), true),
             (these(&["a"]), Some("b"), false),
             (these(&["a"]), None, true),
-            (Names::All, Some("b"), true),
+            (these(&[ALL]), Some("b"), true),
         ] {
-            assert_eq!(names.have(name.map(OsStr::new)), matters, "{names:?} {name:?}");
+            assert_eq!(super::matters(&names, name.map(OsStr::new)), expected, "{names:?} {name:?}");
         }
     }
 }

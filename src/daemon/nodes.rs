@@ -1,13 +1,13 @@
-//! Device nodes that somebody else keeps setting: a receipt counts no repairs of a node, for each start makes it anew.
+//! Device nodes that another program keeps setting. A receipt counts no repairs of a node, for each start makes it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// As often as a file of ours is repaired before its path counts as contested, and the first time, which is none.
+/// The first time, which is no repair, and as many repairs as of a managed file before its path counts as contested.
 const TIMES: usize = 4;
 
-/// What was longer ago says nothing any more: a day, as of files.
+/// What was longer ago does not count: a day, as of files.
 const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Nodes(BTreeMap<PathBuf, Node>);
 
 #[derive(Debug, Clone, Default)]
 struct Node {
-    /// Which node stands at the path: another one there begins anew.
+    /// Which node is at the path: another one there begins anew.
     inode: u64,
     set: Vec<Duration>,
 }
@@ -30,7 +30,7 @@ impl Nodes {
         node.set.push(now);
     }
 
-    /// Those that are set no more. `inode`: which node stands at a path now.
+    /// Those that the daemon sets no more. `inode`: which node is at a path now.
     pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
         let is_recent = |at: &&Duration| now.saturating_sub(**at) < FORGIVEN;
         let is_given_up = |(path, node): &(&PathBuf, &Node)| {

@@ -1,93 +1,58 @@
-//! What systemd is told (sd_notify(3)): a datagram of `KEY=value` lines to the socket that it names.
+//! What systemd hears from a service (sd_notify(3)): a datagram of `KEY=value` lines to the socket that it names.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::Path;
 use std::time::Duration;
 
-/// What systemd has put into the environment of a service, read once at the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Manager {
-    /// `NOTIFY_SOCKET`: a path, or an abstract name behind an `@`.
-    pub socket: Option<String>,
-    /// Half of `WATCHDOG_USEC`: as often it is told that all is well.
-    pub watchdog: Option<Duration>,
-}
-
-impl Manager {
-    /// Of an environment. `pid`: this process, for which alone the watchdog is meant (sd_watchdog_enabled(3)).
-    pub fn of(variable: impl Fn(&str) -> Option<String>, pid: u32) -> Self {
-        let is_ours = variable("WATCHDOG_PID").is_none_or(|meant| meant.parse() == Ok(pid));
-        let watchdog = variable("WATCHDOG_USEC").filter(|_| is_ours).and_then(|us| us.parse::<u64>().ok());
-        Self {
-            socket: variable("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()),
-            watchdog: watchdog.filter(|us| *us > 1).map(|us| Duration::from_micros(us / 2)),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message<'a> {
-    /// With what is shown of it: it does what it is there for.
-    Ready(&'a str),
-    Status(&'a str),
-    Watchdog,
-    /// With the microseconds of CLOCK_MONOTONIC, by which systemd knows which reload it is told of.
-    Reloading(u64),
-    Stopping,
-}
-
-impl Message<'_> {
-    /// As systemd reads it. A line of a status is one line.
-    pub fn text(&self) -> String {
-        let status = |text: &str| format!("STATUS={}\n", text.replace('\n', " "));
-        match self {
-            Self::Ready(text) => format!("READY=1\n{}", status(text)),
-            Self::Status(text) => status(text),
-            Self::Watchdog => "WATCHDOG=1\n".to_owned(),
-            Self::Reloading(us) => format!("RELOADING=1\nMONOTONIC_USEC={us}\n"),
-            Self::Stopping => "STOPPING=1\nSTATUS=ending\n".to_owned(),
-        }
-    }
-}
-
+/// The way to the systemd that started this process; no way where none did.
 #[derive(Debug)]
 pub struct Notifier {
     way: Option<(UnixDatagram, SocketAddr)>,
+    /// Half of `WATCHDOG_USEC`: systemd wants `WATCHDOG=1` as often.
+    pub watchdog: Option<Duration>,
 }
 
 impl Notifier {
-    pub fn to(socket: Option<&str>) -> io::Result<Self> {
-        let Some(name) = socket else { return Ok(Self { way: None }) };
+    /// By the environment of a service. `pid`: this process, for which alone the watchdog is meant
+    /// (sd_watchdog_enabled(3)).
+    ///
+    /// # Errors
+    /// `NOTIFY_SOCKET` is neither a path nor an abstract name behind an `@`.
+    pub fn of(variable: impl Fn(&str) -> Option<String>, pid: u32) -> io::Result<Self> {
+        let is_meant = variable("WATCHDOG_PID").is_none_or(|meant| meant.parse() == Ok(pid));
+        let watchdog = variable("WATCHDOG_USEC").filter(|_| is_meant).and_then(|us| us.parse::<u64>().ok());
+        let watchdog = watchdog.filter(|us| *us > 1).map(|us| Duration::from_micros(us / 2));
+        let Some(name) = variable("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
+            return Ok(Self { way: None, watchdog });
+        };
         let address = match name.strip_prefix('@') {
             Some(name) => SocketAddr::from_abstract_name(name)?,
-            None => SocketAddr::from_pathname(Path::new(std::ffi::OsStr::from_bytes(name.as_bytes())))?,
+            None => SocketAddr::from_pathname(name)?,
         };
         let socket = UnixDatagram::unbound()?;
         // systemd that does not read must not hang what it watches.
         socket.set_nonblocking(true)?;
-        Ok(Self { way: Some((socket, address)) })
+        Ok(Self { way: Some((socket, address)), watchdog })
     }
 
-    /// Tells it. What does not arrive is not waited for: the watchdog notices.
-    pub fn tell(&self, message: &Message<'_>) {
+    /// Sends lines. What does not arrive is lost: the watchdog notices.
+    pub fn send(&self, lines: &str) {
         let Some((socket, address)) = &self.way else { return };
-        if let Err(error) = socket.send_to_addr(message.text().as_bytes(), address) {
-            tracing::debug!("systemd was not told {message:?}: {error}");
+        if let Err(error) = socket.send_to_addr(lines.as_bytes(), address) {
+            tracing::debug!("systemd did not get {lines:?}: {error}");
         }
     }
+}
+
+/// The line that has systemd show a text, on one line.
+pub fn status(text: &str) -> String {
+    format!("STATUS={}\n", text.replace('\n', " "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn manager(variables: &[(&str, &str)]) -> Manager {
-        let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|it| it.1.to_owned());
-        Manager::of(get, 42)
-    }
 
     #[test]
     fn the_environment_of_a_service_says_where_and_how_often() {
@@ -102,29 +67,24 @@ mod tests {
             (&[("WATCHDOG_USEC", "0")], None, None),
             (&[("WATCHDOG_USEC", "soon")], None, None),
         ] {
-            let expected = Manager { socket: socket.map(str::to_owned), watchdog };
-            assert_eq!(manager(variables), expected, "{variables:?}");
+            let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|it| it.1.to_owned());
+            let notifier = Notifier::of(get, 42).unwrap();
+            let path = notifier.way.as_ref().and_then(|(_, address)| address.as_pathname()?.to_str());
+            assert_eq!((path, notifier.watchdog), (socket, watchdog), "{variables:?}");
         }
     }
 
     #[test]
-    fn messages_are_lines() {
-        for (message, text) in [
-            (Message::Ready("looking"), "READY=1\nSTATUS=looking\n"),
-            (Message::Status("a\nb"), "STATUS=a b\n"),
-            (Message::Watchdog, "WATCHDOG=1\n"),
-            (Message::Reloading(7), "RELOADING=1\nMONOTONIC_USEC=7\n"),
-            (Message::Stopping, "STOPPING=1\nSTATUS=ending\n"),
-        ] {
-            assert_eq!(message.text(), text);
-        }
+    fn a_status_is_one_line() {
+        assert_eq!(status("a\nb"), "STATUS=a b\n");
     }
 
     #[test]
     fn a_name_behind_an_at_is_abstract() {
         let name = format!("rocworker-test-{}", std::process::id());
         let there = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        Notifier::to(Some(&format!("@{name}"))).unwrap().tell(&Message::Watchdog);
+        let variable = |key: &str| (key == "NOTIFY_SOCKET").then(|| format!("@{name}"));
+        Notifier::of(variable, 42).unwrap().send("WATCHDOG=1\n");
         let mut bytes = [0; 64];
         let length = there.recv(&mut bytes).unwrap();
         assert_eq!(&bytes[..length], b"WATCHDOG=1\n");

@@ -1,8 +1,8 @@
-//! Where something can change that decides what should be, or that should be as it is.
+//! The places that the daemon watches: what decides about the desired state, and what is managed.
 
 use std::path::Path;
 
-use reconcile::{Receipt, Store};
+use reconcile::Store;
 use root::{Identity, Kind, Root};
 
 use super::interests::Interests;
@@ -26,18 +26,19 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
     }
     found.add_folder(Path::new("/dev/dri"));
     if !root.is_host() {
-        // What stands for nodes in a captured machine.
+        // The record of a captured machine's nodes.
         found.add(&Path::new("/").join(root::CAPTURE_FILE));
     }
-    // Whoever removes them leaves a daemon that nobody finds.
+    // The daemon makes them again where they are removed.
     found.add(Path::new(LOCK));
     found.add(Path::new(SOCKET));
     found.add(&Path::new(reconcile::FOLDER).join(RECEIPT));
-    // An apply by a configuration that changes nothing is in there alone.
+    // Only this file changes at an apply by a configuration that changes nothing.
     found.add(Path::new(memory::PATH));
     templates(root, Path::new(render::FOLDER), DEPTH, &mut found);
-    // Of a receipt that cannot be read it is said where it matters.
-    ours(&Store::new(root).receipt().unwrap_or_default(), &mut found);
+    // A look reports a receipt that it cannot read. Packages and modules have no path.
+    let receipt = Store::new(root).receipt().unwrap_or_default();
+    receipt.entries.iter().filter_map(|entry| entry.path.path()).for_each(|path| found.add(path));
     if let Some(config) = config {
         found.add(&config.cdi.path);
         engines(root, config, &mut found);
@@ -45,7 +46,7 @@ pub fn places(root: &Root, config: Option<&Config>) -> Interests {
     found
 }
 
-/// Which receipt stands there; `None`: none.
+/// Which receipt there is.
 pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }
@@ -58,11 +59,6 @@ fn templates(root: &Root, folder: &Path, depth: usize, found: &mut Interests) {
             templates(root, &path, depth - 1, found);
         }
     }
-}
-
-/// Packages and modules are passed over.
-fn ours(receipt: &Receipt, found: &mut Interests) {
-    receipt.entries.iter().filter_map(|entry| entry.path.path()).for_each(|path| found.add(path));
 }
 
 /// What engines read, and the units that start them.

@@ -1,197 +1,408 @@
-//! The thread that looks and changes. It has the watch while it does: folders are followed before they are read.
+//! The thread that waits for an event or a time, looks at the machine, reconciles it and publishes how it is.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
+use anyhow::{Context as _, bail};
 use reconcile::command::Programs;
-use reconcile::{Progress, Restarts};
+use reconcile::{Finding, Outcome as EffectOutcome, Progress, Restarts, Verb};
 use root::{Identity, Root};
 
 use super::build::Build;
 use super::interests::Interests;
+use super::nodes::Nodes;
 use super::places::{places, receipt};
-use super::watch::Watch;
-use crate::config::Config;
+use super::report::{Failing, Last, Problem, Report, Said};
+use super::scheduler::{Cause, Ended, Scheduler};
+use super::tag_grace::{TagGrace, decide_alike};
+use super::uevent::Netlink;
+use super::wake::{has_byte, wait};
+use super::watch::{Heard, Watch};
+use crate::config::{Config, Restart};
+use crate::memory::{AppliedConfig, Memory};
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
 use crate::timestamp::Timestamp;
 
-#[derive(Debug)]
-pub struct Order {
-    /// The configuration as it was read for this look, or why it is wrong.
-    pub read: Result<Arc<Config>, String>,
-    /// `None`: none is in force, and nothing is done but to watch for one.
-    pub by: Option<By>,
-    /// The last one that was followed, when that is another: in force where the first turns out to be wrong on this machine.
-    pub last_good: Option<By>,
-    pub watch: Option<Watch>,
-    pub closely: bool,
-    pub given_up: BTreeSet<PathBuf>,
-}
+/// Where no configuration is in force.
+const INTERVAL: Duration = Duration::from_secs(300);
 
-/// A configuration, and what may be done by it now.
+/// The way to the main thread.
 #[derive(Debug)]
-pub struct By {
-    pub config: Arc<Config>,
-    pub restarts: Restarts,
-    pub tags_may_go: bool,
+pub struct Link {
+    pub published: Sender<Published>,
+    /// Wakes the main thread; a byte from there is a reload, or the end.
+    pub line: UnixStream,
+    /// No further change begins, and no program is waited for.
+    pub is_ending: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-pub struct Done {
-    pub watch: Option<Watch>,
-    pub unwatched: Option<String>,
-    /// Whether something else is watched than before the look, so that what changed there meanwhile was not heard, or
-    /// something else is to be done: it is to be looked at once more.
-    pub again: bool,
-    pub receipt: Option<Identity>,
-    pub outcome: Result<Outcome, String>,
-    pub unfit: Option<String>,
-    pub took: Duration,
+pub struct Published {
+    pub report: Report,
+    /// Since when a look goes on.
+    pub looks: Option<Instant>,
 }
-
-#[derive(Debug)]
-pub enum Said {
-    Done(Box<Done>),
-    /// It was told to end, and is between two changes: nothing more happens.
-    Stands,
-}
-
-/// The thread has ended, which it does by a panic alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended;
 
 #[derive(Debug)]
 pub struct Reconciler {
-    orders: Sender<Order>,
-    said: Receiver<Said>,
-}
-
-#[derive(Debug)]
-pub struct Ground {
-    pub root: Arc<Root>,
-    pub source: Arc<ConfigFile>,
-    pub build: Option<Build>,
-    /// Told to end: no further change is begun, and no program waited for.
-    pub ends: Arc<AtomicBool>,
-    /// Gets a byte with each thing that is said.
-    pub wake: UnixStream,
-    pub caller: String,
+    root: Arc<Root>,
+    file: ConfigFile,
+    caller: String,
+    link: Link,
+    build: Option<Build>,
+    began: Instant,
+    netlink: Option<Netlink>,
+    watch: Option<Watch>,
+    interests: Interests,
+    scheduler: Scheduler,
+    report: Report,
+    /// What the file said at the last look, or why it is wrong.
+    read: Option<Result<Config, String>>,
+    /// The configuration of the last look: the file's, or the last good one.
+    in_force: Option<Config>,
+    /// The last one that a run followed: a look's, or one before the start.
+    last_good: Option<Config>,
+    /// Which receipt the last look has left or found, once there was one.
+    receipt: Option<Option<Identity>>,
+    tag_grace: TagGrace,
+    nodes: Nodes,
+    /// When a run changed something that takes a restart to be in force. The start counts as one: the daemon before this
+    /// one may have changed it just then.
+    changed: Duration,
 }
 
 impl Reconciler {
-    pub fn start(ground: Ground) -> std::io::Result<Self> {
-        let (orders, to_do) = channel::<Order>();
-        let (say, said) = channel();
-        std::thread::Builder::new().name("reconciler".to_owned()).spawn(move || {
-            let mut interests = Interests::default();
-            for order in to_do {
-                let done = ground.execute(order, &mut interests, &say);
-                ground.say(&say, Said::Done(Box::new(done)));
+    pub fn new(root: Arc<Root>, file: ConfigFile, caller: String, link: Link) -> Self {
+        let mut report = Report::new(wall(), file.path(&root));
+        let sources = &mut report.sources;
+        // Beneath another Root the kernel's devices are another machine's.
+        let netlink = if root.is_host() {
+            let deaf = |errno| sources.kernel = Some(format!("the kernel's events cannot be heard: {errno}"));
+            Netlink::open().map_err(deaf).ok()
+        } else {
+            let why = "the kernel's events are not this machine's beneath another root than /";
+            sources.kernel = Some(why.to_owned());
+            None
+        };
+        let blind = |errno| sources.files = Some(format!("files cannot be watched: {errno}"));
+        let watch = Watch::new().map_err(blind).ok();
+        let mut reconciler = Self {
+            interests: places(&root, None),
+            root: Arc::clone(&root),
+            file,
+            caller,
+            link,
+            build: Build::running(),
+            began: Instant::now(),
+            netlink,
+            watch,
+            scheduler: Scheduler::new(),
+            report,
+            read: None,
+            in_force: None,
+            last_good: None,
+            receipt: None,
+            tag_grace: TagGrace::default(),
+            nodes: Nodes::default(),
+            changed: Duration::ZERO,
+        };
+        // What is written to the configuration from here on has an event.
+        reconciler.follow(&root);
+        reconciler
+    }
+
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Runs until the main thread ends it.
+    pub fn run(mut self) -> anyhow::Result<()> {
+        loop {
+            if let Some(causes) = self.scheduler.begin(self.now()) {
+                if let Some(path) = self.build.as_ref().and_then(Build::replaced) {
+                    bail!(
+                        "{} is another build of this program by now: this one changes nothing more and ends, so that the \
+                         new one begins",
+                        path.display()
+                    );
+                }
+                self.publish(Some(Instant::now()));
+                self.look(causes);
+                self.publish(None);
+                if self.is_forsaken() {
+                    return Ok(());
+                }
             }
-        })?;
-        Ok(Self { orders, said })
-    }
-
-    /// Has it look. False: the thread has ended, which it does by a panic alone.
-    pub fn order(&self, order: Order) -> bool {
-        self.orders.send(order).is_ok()
-    }
-
-    pub fn heard(&self) -> Result<Option<Said>, Ended> {
-        match self.said.try_recv() {
-            Ok(said) => Ok(Some(said)),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(Ended),
+            let fds = [self.link.line.as_fd()].into_iter();
+            let fds = fds.chain(self.netlink.iter().map(|it| it.as_fd()));
+            let fds = fds.chain(self.watch.iter().map(|it| it.as_fd()));
+            let left = self.scheduler.next().saturating_sub(self.now());
+            wait(fds, Some(left)).context("cannot wait for events")?;
+            if self.link.is_ending.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.hear()?;
         }
     }
-}
 
-impl Ground {
-    fn say(&self, say: &Sender<Said>, said: Said) {
-        if say.send(said).is_ok() {
-            // A pipe that is full wakes as well.
-            (&self.wake).write_all(&[1]).ok();
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn publish(&self, looks: Option<Instant>) {
+        self.link.published.send(Published { report: self.report.clone(), looks }).ok();
+        // A socket that is full wakes as well.
+        (&self.link.line).write_all(&[1]).ok();
+    }
+
+    /// Whether its program has gone and the machine is not set up: this process would only hinder a later one.
+    fn is_forsaken(&self) -> bool {
+        let is_set_up = self.report.set_up != Some(false);
+        let gone = self.build.as_ref().filter(|_| !is_set_up).and_then(Build::gone);
+        if let Some(path) = gone {
+            tracing::info!("{} has gone, and nothing here is rocworker's: this one ends", path.display());
+        }
+        gone.is_some()
+    }
+
+    /// Reads the events that have come.
+    fn hear(&mut self) -> anyhow::Result<()> {
+        let before = self.report.counts;
+        if has_byte(&self.link.line) == Some(true) {
+            self.scheduler.heard(self.now(), Cause::Reload);
+        }
+        match self.netlink.as_ref().map(Netlink::read) {
+            Some(Ok(heard)) => self.count(Cause::Kernel, heard),
+            Some(Err(errno)) => {
+                self.report.sources.kernel = Some(format!("the kernel's events are heard no more: {errno}"));
+                self.netlink = None;
+                self.scheduler.heard(self.now(), Cause::Lost);
+            }
+            None => {}
+        }
+        if let Some(watch) = &self.watch {
+            let mut heard = watch.read().context("cannot read what has changed")?;
+            // What a look has written itself is no reason for another: what fails would be tried without end.
+            if heard.receipt > 0 && self.receipt == Some(receipt(&self.root)) {
+                heard.events -= heard.receipt;
+            }
+            self.count(Cause::Files, heard);
+        }
+        if self.report.counts != before {
+            self.publish(None);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, cause: Cause, heard: Heard) {
+        let (now, counts) = (self.now(), &mut self.report.counts);
+        *(if cause == Cause::Kernel { &mut counts.kernel } else { &mut counts.files }) += heard.events;
+        counts.lost += heard.lost;
+        if heard.events > 0 {
+            self.scheduler.heard(now, cause);
+        }
+        if heard.lost > 0 {
+            self.scheduler.heard(now, Cause::Lost);
         }
     }
 
-    fn execute(&self, order: Order, interests: &mut Interests, say: &Sender<Said>) -> Done {
-        let began = Instant::now();
-        let Order { read, by, last_good, mut watch, closely, given_up } = order;
-        let config = by.as_ref().map(|by| Arc::clone(&by.config));
-        let mut unfit = None;
-        let mut unwatched = None;
-        let mut again = false;
-        let mut left = None;
-        let outcome = self.now().and_then(|root| {
-            // What was watched for until now: what else matters is found after the look, which has it to be made again.
-            let known = std::mem::take(interests);
-            let known = if known.is_empty() { places(&root, config.as_deref()) } else { known };
-            unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, &known).err());
-            let is_current = || {
-                let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
-                !is_replaced && self.read(&root) == read
-            };
-            let reconcile = |by: &By| {
-                let By { config, restarts, tags_may_go } = by;
-                let (enforce, restarts, tags_may_go) = (config.daemon.enforce, *restarts, *tags_may_go);
-                let how = Rules { enforce, restarts, closely, tags_may_go, given_up: &given_up };
-                self.reconcile(&root, config, &how, &is_current, say)
-            };
-            let mut outcome = by.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), reconcile);
-            if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
-                unfit = Some(why.clone());
-                outcome = last_good.as_ref().map_or(outcome, reconcile);
+    /// Looks once, and notes what came of it.
+    fn look(&mut self, causes: BTreeSet<Cause>) {
+        let (began, at) = (self.now(), Instant::now());
+        let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));
+        let outcome = self.machine().and_then(|root| self.reconcile(&root, began, closely));
+        let now = self.now();
+        let mut changed = Vec::new();
+        let failures = match outcome {
+            // Nothing was done: what was known before still holds.
+            Ok(Outcome { stopped: Some(Stopped::Superseded), .. }) => {
+                self.report.failing.as_ref().map(|failing| failing.what.clone()).unwrap_or_default()
             }
-            // What is to be done is another thing by now.
-            let is_superseded = |outcome: &Outcome| outcome.stopped == Some(Stopped::Superseded);
-            // The configuration was read before its file was watched: what was written in between nobody has told.
-            let is_another = self.read(&root) != read;
-            again = is_another || outcome.as_ref().is_ok_and(is_superseded);
-            // Before it is read for what is watched: one that is written later is another one.
-            left = receipt(&root);
-            *interests = places(&root, config.as_deref());
-            if *interests != known {
-                again = true;
-                unwatched = watch.as_mut().and_then(|watch| watch.follow(&root, interests).err());
+            Ok(outcome) => {
+                changed.extend(outcome.changes.iter().map(|change| change.path.clone()));
+                let failures = failures(&outcome);
+                self.note(now, outcome);
+                failures
             }
-            outcome
+            Err(error) => {
+                tracing::error!("{error}");
+                vec![error.into()]
+            }
+        };
+        let daemon = self.in_force.as_ref().map(|config| config.daemon);
+        let lasting = daemon.map(|daemon| daemon.settle).unwrap_or_default();
+        let tags = self.tag_grace.ends(lasting);
+        let restarts =
+            daemon.is_some_and(|it| it.restart != Restart::Never) && !self.report.pending.is_empty();
+        let waits = [tags, restarts.then(|| self.changed + lasting)];
+        self.scheduler.ended(Ended {
+            began,
+            now,
+            failed: !failures.is_empty(),
+            // What is due already and could not be done is tried again with all that fails.
+            settled: waits.into_iter().flatten().filter(|at| *at > now).min(),
+            interval: daemon.map_or(INTERVAL, |daemon| daemon.interval),
         });
-        Done { watch, unwatched, again, receipt: left, outcome, unfit, took: began.elapsed() }
+        let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
+        let report = &mut self.report;
+        report.enforce = daemon.is_some_and(|it| it.enforce);
+        report.restart = daemon.map_or(Restarts::Never, |it| it.restart.into());
+        report.counts.looks += 1;
+        report.counts.changes += u64::try_from(changed.len()).unwrap_or(u64::MAX);
+        report.tags_held_until = tags.map(clock);
+        let since = report.failing.as_ref().map_or_else(wall, |failing| failing.since);
+        report.failing = self.scheduler.failing().map(|(times, again)| Failing {
+            since,
+            times,
+            again: Some(clock(again)),
+            what: failures,
+        });
+        let took_ms = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        report.last = Some(Last { at: wall(), took_ms, causes, changed });
     }
 
-    fn read(&self, root: &Root) -> Result<Arc<Config>, String> {
-        let read = ActiveConfig::of_file(&self.source, root).in_force();
-        read.map(Arc::new).map_err(|why| why.to_string())
-    }
-
-    /// The machine. Of a captured one the nodes stand in a record, which is read when its Root is opened.
-    fn now(&self) -> Result<Arc<Root>, String> {
+    /// The machine. The nodes of a captured one are in a record, which is read when its Root is opened.
+    fn machine(&self) -> Result<Arc<Root>, String> {
         if self.root.is_host() {
             return Ok(Arc::clone(&self.root));
         }
         Root::open(&self.root.shown("/")).map(Arc::new).map_err(|error| error.to_string())
     }
 
-    fn reconcile(
+    fn follow(&mut self, root: &Root) {
+        if let Some(watch) = &mut self.watch {
+            self.report.sources.files = watch.follow(root, &self.interests).err();
+        }
+    }
+
+    fn read(&self, root: &Root) -> Result<Config, String> {
+        ActiveConfig::of_file(&self.file, root).in_force().map_err(|why| why.to_string())
+    }
+
+    /// Reads the configuration, and logs what is new about it.
+    fn read_config(&mut self, root: &Root) -> Result<Config, String> {
+        let read = self.read(root);
+        if self.read.as_ref() == Some(&read) {
+            return read;
+        }
+        match &read {
+            Ok(config) => {
+                if let Some(Err(_)) = self.read {
+                    tracing::info!("{} is in force again", self.report.config.path.display());
+                }
+                config.unused_variables.iter().for_each(|text| tracing::info!("{text}"));
+                if self.last_good.is_none() && was_followed(root, config) {
+                    self.last_good = Some(config.clone());
+                }
+            }
+            Err(problem) => {
+                let is_known = self.in_force.is_some();
+                let stays = if is_known { "the last good one stays in force" } else { "nothing is done" };
+                tracing::error!("{problem}; {stays}");
+            }
+        }
+        self.read = Some(read.clone());
+        read
+    }
+
+    /// Reconciles the machine with the file's configuration, or with the last good one where that cannot be.
+    fn reconcile(&mut self, root: &Root, now: Duration, closely: bool) -> Result<Outcome, String> {
+        let read = self.read_config(root);
+        let newest = read.clone().ok().or_else(|| self.in_force.clone());
+        if self.receipt.is_none() {
+            self.interests = places(root, newest.as_ref());
+        }
+        // Folders are watched before they are read.
+        self.follow(root);
+        let inode = |path: &Path| root.identity(path).ok().map(|it| it.inode);
+        let given_up = self.nodes.given_up(now, inode);
+        let is_current = || {
+            let is_replaced = self.build.as_ref().is_some_and(|build| build.replaced().is_some());
+            !is_replaced && self.read(root) == read
+        };
+        let by = |config: &Config| {
+            let daemon = config.daemon;
+            // A person's decision about tags does not wait.
+            let decides_anew = self.last_good.as_ref().is_none_or(|good| !decide_alike(good, config));
+            // A unit that is to be restarted waits until what it reads has stopped changing.
+            let may_restart = self.changed + daemon.settle <= now;
+            let rules = Rules {
+                enforce: daemon.enforce,
+                restarts: if may_restart { daemon.restart.into() } else { Restarts::Never },
+                closely,
+                tags_may_go: decides_anew || self.tag_grace.may_go(now, daemon.settle),
+                given_up: &given_up,
+            };
+            self.run_by(root, config, &rules, &is_current)
+        };
+        let mut in_force = newest.clone();
+        let mut outcome = in_force.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), by);
+        let mut problem = read.as_ref().err().cloned();
+        if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
+            problem = problem.or(Some(why.clone()));
+            in_force.clone_from(&self.last_good);
+            outcome = in_force.as_ref().map_or(outcome, by);
+        }
+        let is_superseded =
+            outcome.as_ref().is_ok_and(|outcome| outcome.stopped == Some(Stopped::Superseded));
+        if !is_superseded {
+            let other = outcome.as_ref().ok().and_then(|outcome| match &outcome.stopped {
+                Some(Stopped::Other(why)) => Some(why.clone()),
+                _ => None,
+            });
+            let config = &mut self.report.config;
+            config.in_force = in_force.is_some() && other.is_none();
+            config.problem = problem.or(other);
+            if let Ok(outcome) = &outcome {
+                if outcome.is_set_up() && outcome.stopped.is_none() && outcome.problem.is_none() {
+                    self.last_good.clone_from(&in_force);
+                }
+                self.report.set_up = newest.as_ref().map(|_| outcome.is_set_up());
+                let nodes = outcome.changes.iter().filter(|change| change.change == Verb::Permissions);
+                for path in nodes.filter_map(|change| change.path.path()) {
+                    if let Some(inode) = root.identity(path).ok().map(|it| it.inode) {
+                        self.nodes.was_set(path, inode, self.now());
+                    }
+                }
+            }
+            self.in_force = in_force;
+        }
+        // Before it is read for what is watched: one that is written later is another one.
+        self.receipt = Some(receipt(root));
+        let interests = places(root, newest.as_ref());
+        let is_watched = interests == self.interests;
+        if !is_watched {
+            // What changed meanwhile where the daemon did not watch had no event.
+            self.interests = interests;
+            self.follow(root);
+        }
+        if is_superseded || !is_watched {
+            self.scheduler.heard(self.now(), Cause::Files);
+        }
+        outcome
+    }
+
+    fn run_by(
         &self,
         root: &Root,
         config: &Config,
-        how: &Rules<'_>,
+        rules: &Rules<'_>,
         is_current: &dyn Fn() -> bool,
-        say: &Sender<Said>,
     ) -> Result<Outcome, String> {
-        let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.ends)));
+        let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.link.is_ending)));
         let (now, caller) = (Timestamp::of(SystemTime::now()), self.caller.clone());
         let run = Run { root, config, programs: programs.as_ref(), own: Own::find(), now, caller };
-        let mut told = |progress: Progress<'_>| {
-            if self.ends.load(Ordering::Relaxed) {
-                self.stand(say);
+        let mut on_progress = |progress: Progress<'_>| {
+            // The main thread ends the process. The receipt has what was done, as if it were killed here.
+            while self.link.is_ending.load(Ordering::Relaxed) {
+                std::thread::park();
             }
             match progress {
                 Progress::Begins(change) => tracing::info!("{}: {}", change.path.display(), change.reason),
@@ -200,32 +411,43 @@ impl Ground {
                 Progress::Comes(..) => {}
             }
         };
-        run.reconcile(how, is_current, &mut told).map_err(|error| error.to_string())
+        run.reconcile(rules, is_current, &mut on_progress).map_err(|error| error.to_string())
     }
 
-    /// Between two changes, for good: what was done is in the receipt, as it would be if the process were killed here.
-    fn stand(&self, say: &Sender<Said>) {
-        self.say(say, Said::Stands);
-        loop {
-            std::thread::park();
+    /// Notes what a look has done and left.
+    fn note(&mut self, now: Duration, outcome: Outcome) {
+        self.tag_grace.saw(now, outcome.is_lost, outcome.is_held);
+        if outcome.changes.iter().any(|change| !change.effects.is_empty()) {
+            self.changed = now;
         }
+        for finding in &outcome.failed {
+            tracing::error!("{}: {}", finding.path.display(), finding.text);
+        }
+        let said = |findings: &[Finding]| findings.iter().map(Said::from).collect();
+        let problems = outcome.notes.into_iter().filter(|note| note.problem);
+        let report = &mut self.report;
+        report.contested = said(&outcome.contested);
+        report.blocked = said(&outcome.blocked);
+        report.left = said(&outcome.left);
+        report.differs = outcome.differs;
+        report.pending = outcome.pending;
+        report.problems = problems.map(|note| Problem { about: note.about, text: note.text }).collect();
     }
 }
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use super::*;
+/// Seconds since 1970.
+fn wall() -> u64 {
+    Timestamp::of(SystemTime::now()).seconds()
+}
 
-    #[test]
-    fn a_thread_that_has_ended_is_told_once_all_that_it_said_is_heard() {
-        let (orders, _to_do) = channel();
-        let (say, said) = channel();
-        let reconciler = Reconciler { orders, said };
-        assert!(reconciler.heard().unwrap().is_none(), "it is at work");
-        say.send(Said::Stands).unwrap();
-        drop(say);
-        assert!(matches!(reconciler.heard(), Ok(Some(Said::Stands))));
-        assert!(matches!(reconciler.heard(), Err(Ended)));
-    }
+/// Whether an apply, or the daemon before this one, followed this configuration last.
+fn was_followed(root: &Root, config: &Config) -> bool {
+    Memory::read(root).is_ok_and(|memory| memory.config == AppliedConfig::of(root, config))
+}
+
+fn failures(outcome: &Outcome) -> Vec<Said> {
+    let problem = outcome.problem.iter().map(|problem| problem.to_string().into());
+    let effects = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
+    let effects = effects.map(|effect| effect.text.clone().into());
+    problem.chain(outcome.failed.iter().map(Said::from)).chain(effects).collect()
 }

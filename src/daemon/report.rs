@@ -1,4 +1,5 @@
-//! What the daemon says of itself: its answer to `status`, documented in docs/json.md.
+//! What the daemon reports: its answer to `status`, documented in docs/json.md. The daemon holds what it knows in the
+//! same struct.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::scheduler::Cause;
 use crate::run::Differs;
 
-/// How it stands. Times are seconds since 1970.
+/// Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema_version: u32,
     pub version: String,
     pub pid: u32,
     pub since: u64,
-    /// Whether it changes anything, or only says what differs.
+    /// Whether it changes anything, or only reports what differs.
     pub enforce: bool,
     pub restart: Restarts,
-    /// Whether an apply has set this machine up, and no undo has taken it back since; null before the first look.
+    /// Whether an apply has set this machine up, and no undo has come since; null before the first look.
     pub set_up: Option<bool>,
     pub config: ConfigReport,
     pub sources: Sources,
@@ -34,7 +35,7 @@ pub struct Report {
     /// Until when tags are kept whose GPUs have gone.
     pub tags_held_until: Option<u64>,
     pub pending: Vec<Pending>,
-    /// What was configured and is not brought about: an engine that is left alone, a GPU that is left out.
+    /// What was configured and is not applied: an engine that is left alone, a GPU that is left out.
     #[serde(default)]
     pub problems: Vec<Problem>,
 }
@@ -46,16 +47,16 @@ pub struct Problem {
     pub text: String,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReport {
     pub path: PathBuf,
-    /// Why what stands there now is not in force: the last good one is, or none. It is wrong, by itself or on this machine,
-    /// or the last apply was by another.
+    /// Why the file is not in force as it is now: the last good configuration is, or none. The file is wrong, by itself
+    /// or on this machine, or the last apply was by another.
     pub problem: Option<String>,
     pub in_force: bool,
 }
 
-/// Why something is not heard; null where it is.
+/// Why events do not arrive; null where they do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     pub kernel: Option<String>,
@@ -68,7 +69,7 @@ pub struct Counts {
     /// Events of the kernel and of files that mattered.
     pub kernel: u64,
     pub files: u64,
-    /// How often there were more than the kernel keeps.
+    /// How often the kernel dropped events.
     pub lost: u64,
     pub looks: u64,
     pub changes: u64,
@@ -88,7 +89,7 @@ pub struct Failing {
     pub since: u64,
     /// Looks in a row that have failed.
     pub times: u32,
-    /// When it is tried again, unless something is heard before.
+    /// When it is tried again, unless an event comes before.
     pub again: Option<u64>,
     pub what: Vec<Said>,
 }
@@ -100,13 +101,44 @@ pub struct Said {
     pub text: String,
 }
 
-impl From<Finding> for Said {
-    fn from(finding: Finding) -> Self {
-        Self { path: Some(finding.path), text: finding.text }
+impl From<&Finding> for Said {
+    fn from(finding: &Finding) -> Self {
+        Self { path: Some(finding.path.clone()), text: finding.text.clone() }
+    }
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Self {
+        Self { path: None, text }
     }
 }
 
 impl Report {
+    /// Of a daemon that starts now, by the configuration at `path`.
+    pub fn new(since: u64, path: PathBuf) -> Self {
+        Self {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            since,
+            enforce: false,
+            restart: Restarts::Never,
+            set_up: None,
+            config: ConfigReport { path, problem: None, in_force: false },
+            sources: Sources::default(),
+            counts: Counts::default(),
+            last: None,
+            failing: None,
+            contested: Vec::new(),
+            blocked: Vec::new(),
+            left: Vec::new(),
+            differs: Vec::new(),
+            tags_held_until: None,
+            pending: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
     pub fn is_off(&self) -> bool {
         self.config.problem.is_some()
             || self.failing.is_some()

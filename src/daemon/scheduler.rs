@@ -1,185 +1,115 @@
-//! What is to be done when. Pure: moments are durations since one that the caller chose, and nothing sleeps.
+//! What is due when. Pure: moments are durations since one that the caller chose, and nothing sleeps.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// A look waits until nothing more has come for so long: a managed file that changes is restored within a second, by
+/// this and a look.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// After so long a look begins, whatever still comes.
+const MOST: Duration = Duration::from_millis(400);
+
+/// The first retry comes after a second, and each later one after twice as long as the one before.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Never later than this: a repair may leave no trace that is watched.
+const LONGEST: Duration = Duration::from_secs(300);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     Start,
-    /// The kernel told of a device or module.
+    /// The kernel reported a device or module.
     Kernel,
     /// A file, folder or node that is watched has changed.
     Files,
-    /// Events were lost: nobody knows which.
+    /// The kernel dropped events.
     Lost,
-    /// Somebody asked for it (SIGHUP).
+    /// SIGHUP.
     Reload,
     Timer,
     /// What failed is tried again.
     Retry,
-    /// Tags that were kept back may go.
+    /// The wait for quiet is over: tags may go, or units may restart.
     Settled,
-}
-
-/// What a look came to, as far as it decides about the next one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Something should be and is not, and may be when it is tried again.
-    pub failed: bool,
-    /// When what is kept back may go.
-    pub settles: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Scheduler {
-    debounce: Debounce,
-    interval: Duration,
-    backoff: Backoff,
     causes: BTreeSet<Cause>,
-    /// Whether a look goes on: what comes meanwhile is for the next.
-    is_busy: bool,
+    /// The first and the last event since the last look.
+    burst: Option<(Duration, Duration)>,
     timer: Duration,
+    /// Set where the last look failed.
     retry: Option<Duration>,
-    settles: Option<Duration>,
+    settled: Option<Duration>,
+    failures: u32,
+}
+
+/// What a look came to, as far as it decides about the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// When it began and ended.
+    pub began: Duration,
+    pub now: Duration,
+    /// What failed may succeed when it is tried again.
+    pub failed: bool,
+    /// When a wait for quiet is over.
+    pub settled: Option<Duration>,
+    /// How long the next look waits at most.
+    pub interval: Duration,
 }
 
 impl Scheduler {
     /// Looks at once, for the start.
-    pub fn new(now: Duration, limits: Limits, interval: Duration) -> Self {
-        Self {
-            debounce: Debounce::new(limits),
-            interval,
-            backoff: Backoff::default(),
-            causes: BTreeSet::from([Cause::Start]),
-            is_busy: false,
-            timer: now + interval,
-            retry: None,
-            settles: None,
-        }
-    }
-
-    /// The slow timer by another interval.
-    pub fn every(&mut self, now: Duration, interval: Duration) {
-        if interval != self.interval {
-            (self.interval, self.timer) = (interval, now + interval);
-        }
+    pub fn new() -> Self {
+        let causes = BTreeSet::from([Cause::Start]);
+        Self { causes, burst: None, timer: Duration::MAX, retry: None, settled: None, failures: 0 }
     }
 
     pub fn heard(&mut self, now: Duration, cause: Cause) {
         self.causes.insert(cause);
         if matches!(cause, Cause::Kernel | Cause::Files | Cause::Lost) {
-            self.debounce.came(now);
+            let first = self.burst.map_or(now, |(first, _)| first);
+            self.burst = Some((first, now));
         }
     }
 
-    /// When the next look is; `None` while one goes on.
-    pub fn next(&self) -> Option<Duration> {
-        let is_at_once = self.causes.iter().any(|it| matches!(it, Cause::Start | Cause::Reload));
-        let timers = [self.debounce.due(), self.retry, self.settles, Some(self.timer)];
-        let next = timers.into_iter().flatten().min();
-        if self.is_busy { None } else { next.map(|next| if is_at_once { Duration::ZERO } else { next }) }
+    /// When the next look is.
+    pub fn next(&self) -> Duration {
+        if self.causes.iter().any(|it| matches!(it, Cause::Start | Cause::Reload)) {
+            return Duration::ZERO;
+        }
+        let burst = self.burst.map(|(first, last)| (last + QUIET).min(first + MOST));
+        [burst, self.retry, self.settled].into_iter().flatten().fold(self.timer, Duration::min)
     }
 
-    /// Begins a look that is due, and says why. It goes on until [`Scheduler::ended`].
+    /// Begins a look that is due, and says why. [`Scheduler::ended`] follows it.
     pub fn begin(&mut self, now: Duration) -> Option<BTreeSet<Cause>> {
-        if self.next().is_none_or(|next| next > now) {
+        if self.next() > now {
             return None;
         }
+        let timers =
+            [(Some(self.timer), Cause::Timer), (self.retry, Cause::Retry), (self.settled, Cause::Settled)];
         let is_over = |at: Option<Duration>| at.is_some_and(|at| at <= now);
-        let timers = [
-            (is_over(Some(self.timer)), Cause::Timer),
-            (is_over(self.retry), Cause::Retry),
-            (is_over(self.settles), Cause::Settled),
-        ];
-        self.causes.extend(timers.into_iter().filter(|(is_over, _)| *is_over).map(|(_, cause)| cause));
-        self.debounce.clear();
-        self.is_busy = true;
-        // Every look is one of the slow timer's, too.
-        (self.timer, self.retry, self.settles) = (now + self.interval, None, None);
+        self.causes.extend(timers.into_iter().filter(|(at, _)| is_over(*at)).map(|(_, cause)| cause));
+        self.burst = None;
         Some(std::mem::take(&mut self.causes))
     }
 
-    pub fn ended(&mut self, now: Duration, ended: Ended) {
-        self.is_busy = false;
-        self.settles = ended.settles;
-        if ended.failed {
-            self.retry = Some(now + self.backoff.failed());
-        } else {
-            self.backoff.succeeded();
-        }
+    pub fn ended(&mut self, Ended { began, now, failed, settled, interval }: Ended) {
+        let pause = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
+        self.retry = failed.then(|| now + pause);
+        self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
+        (self.timer, self.settled) = (began + interval, settled);
     }
 
-    /// How often in a row a look has failed, and when it is tried again.
-    pub fn failing(&self) -> Option<(u32, Option<Duration>)> {
-        let failures = self.backoff.failures();
-        (failures > 0).then_some((failures, self.retry))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// For so long nothing more may have come.
-    pub quiet: Duration,
-    /// After so long it is enough, whatever still comes.
-    pub most: Duration,
-}
-
-/// Something has come and is waited with. Moments are durations since one that the caller chose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Debounce {
-    limits: Limits,
-    /// The first and the last of what came.
-    burst: Option<(Duration, Duration)>,
-}
-
-impl Debounce {
-    fn new(limits: Limits) -> Self {
-        Self { limits, burst: None }
-    }
-
-    fn came(&mut self, now: Duration) {
-        let first = self.burst.map_or(now, |(first, _)| first);
-        self.burst = Some((first, now));
-    }
-
-    /// When it is enough; `None`: nothing came.
-    fn due(&self) -> Option<Duration> {
-        let (first, last) = self.burst?;
-        Some((last + self.limits.quiet).min(first + self.limits.most))
-    }
-
-    fn clear(&mut self) {
-        self.burst = None;
-    }
-}
-
-const FIRST: Duration = Duration::from_secs(1);
-
-/// Never later than this: somebody may have put it right without a trace that is watched.
-const LONGEST: Duration = Duration::from_secs(300);
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Backoff {
-    failures: u32,
-}
-
-impl Backoff {
-    /// It failed once more; after how long it is tried again.
-    fn failed(&mut self) -> Duration {
-        let times = 2_u32.saturating_pow(self.failures);
-        self.failures = self.failures.saturating_add(1);
-        FIRST.saturating_mul(times).min(LONGEST)
-    }
-
-    fn succeeded(&mut self) {
-        self.failures = 0;
-    }
-
-    fn failures(&self) -> u32 {
-        self.failures
+    /// How many looks in a row have failed, and when the next one is.
+    pub fn failing(&self) -> Option<(u32, Duration)> {
+        self.retry.map(|again| (self.failures, again))
     }
 }
 
@@ -187,18 +117,22 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { quiet: Duration::from_millis(100), most: Duration::from_millis(400) };
     const INTERVAL: Duration = Duration::from_secs(300);
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
+    /// A look that takes no time and finds nothing.
+    fn ended(now: Duration) -> Ended {
+        Ended { began: now, now, failed: false, settled: None, interval: INTERVAL }
+    }
+
     /// One that has done its first look.
     fn begun() -> Scheduler {
-        let mut scheduler = Scheduler::new(ms(0), LIMITS, INTERVAL);
+        let mut scheduler = Scheduler::new();
         assert_eq!(scheduler.begin(ms(0)), Some(BTreeSet::from([Cause::Start])));
-        scheduler.ended(ms(10), Ended::default());
+        scheduler.ended(ended(ms(0)));
         scheduler
     }
 
@@ -209,15 +143,17 @@ mod tests {
         takes: u64,
         until: u64,
     ) -> Vec<(u64, BTreeSet<Cause>)> {
-        let mut looks = Vec::new();
+        let mut looks: Vec<(u64, BTreeSet<Cause>)> = Vec::new();
         let mut ends = None;
         for now in 11..until {
             heard.iter().filter(|(at, _)| *at == now).for_each(|(_, cause)| scheduler.heard(ms(now), *cause));
             if ends == Some(now) {
-                scheduler.ended(ms(now), Ended::default());
+                scheduler.ended(Ended { began: ms(now - takes), ..ended(ms(now)) });
                 ends = None;
             }
-            if let Some(causes) = scheduler.begin(ms(now)) {
+            if ends.is_none()
+                && let Some(causes) = scheduler.begin(ms(now))
+            {
                 looks.push((now, causes));
                 ends = Some(now + takes);
             }
@@ -263,62 +199,63 @@ mod tests {
         let mut at = ms(120);
         for wait in [1000, 2000, 4000] {
             assert!(scheduler.begin(at).is_some());
-            assert_eq!(scheduler.next(), None, "it goes on");
-            scheduler.ended(at, Ended { failed: true, settles: None });
+            scheduler.ended(Ended { failed: true, ..ended(at) });
             at += ms(wait);
-            assert_eq!(scheduler.next(), Some(at));
+            assert_eq!(scheduler.next(), at);
         }
-        assert_eq!(scheduler.failing(), Some((3, Some(at))));
+        assert_eq!(scheduler.failing(), Some((3, at)));
         scheduler.heard(at - ms(3000), Cause::Files);
-        assert_eq!(scheduler.next(), Some(at - ms(2900)));
+        assert_eq!(scheduler.next(), at - ms(2900));
         assert_eq!(scheduler.begin(at - ms(2900)), Some(BTreeSet::from([Cause::Files])));
-        scheduler.ended(at, Ended::default());
-        assert_eq!((scheduler.failing(), scheduler.next()), (None, Some(at - ms(2900) + INTERVAL)));
+        scheduler.ended(ended(at - ms(2900)));
+        assert_eq!((scheduler.failing(), scheduler.next()), (None, at - ms(2900) + INTERVAL));
     }
 
     #[test]
-    fn what_is_kept_back_has_its_own_look() {
+    fn what_waits_for_quiet_has_its_own_look() {
         let mut scheduler = begun();
         scheduler.heard(ms(20), Cause::Kernel);
         scheduler.begin(ms(120)).unwrap();
-        scheduler.ended(ms(130), Ended { failed: false, settles: Some(ms(30_120)) });
-        assert_eq!(scheduler.next(), Some(ms(30_120)));
+        scheduler.ended(Ended { settled: Some(ms(30_120)), ..ended(ms(130)) });
+        assert_eq!(scheduler.next(), ms(30_120));
         assert_eq!(scheduler.begin(ms(30_120)), Some(BTreeSet::from([Cause::Settled])));
     }
 
     #[test]
-    fn another_interval_counts_from_now_and_the_same_changes_nothing() {
+    fn another_interval_counts_from_the_look_that_brings_it() {
         let mut scheduler = begun();
-        scheduler.every(ms(5000), INTERVAL);
-        assert_eq!(scheduler.next(), Some(INTERVAL));
-        scheduler.every(ms(5000), ms(10_000));
-        assert_eq!(scheduler.next(), Some(ms(15_000)));
+        scheduler.ended(Ended { began: ms(5000), interval: ms(10_000), ..ended(ms(5100)) });
+        assert_eq!(scheduler.next(), ms(15_000));
     }
 
     #[test]
     fn it_waits_for_quiet_and_not_longer_than_the_limit() {
         for (came, due) in [
-            (&[][..], None),
-            (&[0], Some(100)),
-            (&[0, 50, 90], Some(190)),
-            (&[0, 90, 180, 270, 350], Some(400)),
-            (&[1000, 1350, 1390], Some(1400)),
+            (&[][..], 300_000),
+            (&[0], 100),
+            (&[0, 50, 90], 190),
+            (&[0, 90, 180, 270, 350], 400),
+            (&[1000, 1350, 1390], 1400),
         ] {
-            let mut debounce = Debounce::new(LIMITS);
-            came.iter().for_each(|at| debounce.came(ms(*at)));
-            assert_eq!(debounce.due(), due.map(ms), "{came:?}");
-            debounce.clear();
-            assert_eq!(debounce.due(), None);
+            let mut scheduler = begun();
+            came.iter().for_each(|at| scheduler.heard(ms(*at), Cause::Files));
+            assert_eq!(scheduler.next(), ms(due), "{came:?}");
+            scheduler.begin(ms(due)).unwrap();
+            scheduler.ended(ended(ms(due)));
+            assert_eq!(scheduler.next(), ms(due) + INTERVAL);
         }
     }
 
     #[test]
     fn each_failure_waits_twice_as_long_up_to_five_minutes_and_a_success_begins_anew() {
-        let mut backoff = Backoff::default();
-        let waits: Vec<u64> = (0..12).map(|_| backoff.failed().as_secs()).collect();
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-        (0..100).for_each(|_| assert_eq!(backoff.failed(), LONGEST));
-        backoff.succeeded();
-        assert_eq!((backoff.failures(), backoff.failed().as_secs()), (0, 1));
+        let mut scheduler = begun();
+        let mut wait = |failed| {
+            scheduler.ended(Ended { failed, ..ended(ms(0)) });
+            scheduler.failing().map(|(_, again)| again.as_secs())
+        };
+        let expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300];
+        assert_eq!([(); 12].map(|()| wait(true)), expected.map(Some));
+        (0..100).for_each(|_| assert_eq!(wait(true), Some(300)));
+        assert_eq!((wait(false), wait(true)), (None, Some(1)));
     }
 }

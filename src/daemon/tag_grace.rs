@@ -1,5 +1,5 @@
-//! A GPU that resets and comes back must not take a worker's tags away and bring them again: each of the two is taken in
-//! by a restart of the worker, and steps that ask for a GPU find none meanwhile. So the loss of tags has to last.
+//! A GPU that resets and comes back must not remove a worker's tags and add them again: each of the two restarts the
+//! worker, and steps that ask for a GPU find none meanwhile. So a loss of tags has to last.
 
 use std::time::Duration;
 
@@ -13,48 +13,39 @@ pub fn decide_alike(one: &Config, other: &Config) -> bool {
         && one.concourse == other.concourse
 }
 
-/// Whether tags are about to go, and since when.
+/// Whether tags are about to go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TagGrace {
-    /// For so long a loss has to last.
-    lasting: Duration,
-    loss: Option<Loss>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
-    /// They are kept, since then.
+pub enum TagGrace {
+    #[default]
+    NoLoss,
+    /// Tags would go, and are kept since then.
     Kept(Duration),
-    /// They might go, and are there still: nothing may be changed here, or it could not be.
+    /// They may go, and are there still: the daemon may change nothing here, or could not.
     Left,
 }
 
 impl TagGrace {
-    /// The same by another time.
-    pub fn last(&mut self, lasting: Duration) {
-        self.lasting = lasting;
+    /// Whether tags may go now. `lasting`: for so long a loss has to last. A loss that has lasted so long once does not
+    /// wait again.
+    pub fn may_go(self, now: Duration, lasting: Duration) -> bool {
+        lasting.is_zero() || self == Self::Left || self.ends(lasting).is_some_and(|ends| ends <= now)
     }
 
-    /// Whether tags may go now. What might go once and is lost still does not wait again.
-    pub fn may_go(&self, now: Duration) -> bool {
-        self.lasting.is_zero() || self.loss == Some(Loss::Left) || self.ends().is_some_and(|ends| ends <= now)
-    }
-
-    /// What a look has left: whether tags would go (`is_lost`), and whether it has kept them (`is_held`).
+    /// After a look. `is_lost`: whether tags would go. `is_held`: whether the look has kept them.
     pub fn saw(&mut self, now: Duration, is_lost: bool, is_held: bool) {
-        self.loss = match (is_lost, is_held, self.loss) {
-            (false, ..) => None,
-            (true, true, Some(loss)) => Some(loss),
-            (true, true, None) => Some(Loss::Kept(now)),
-            (true, false, _) => Some(Loss::Left),
+        *self = match (is_lost, is_held, *self) {
+            (false, ..) => Self::NoLoss,
+            (true, true, Self::NoLoss) => Self::Kept(now),
+            (true, true, loss) => loss,
+            (true, false, _) => Self::Left,
         };
     }
 
-    /// When they may go; `None`: none is kept.
-    pub fn ends(&self) -> Option<Duration> {
-        match self.loss? {
-            Loss::Kept(since) => Some(since + self.lasting),
-            Loss::Left => None,
+    /// When kept tags may go.
+    pub fn ends(self, lasting: Duration) -> Option<Duration> {
+        match self {
+            Self::Kept(since) => Some(since + lasting),
+            Self::NoLoss | Self::Left => None,
         }
     }
 }
@@ -63,42 +54,47 @@ impl TagGrace {
 mod tests {
     use super::*;
 
+    const LASTING: Duration = Duration::from_secs(30);
+
     fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
     #[test]
     fn tags_go_once_their_loss_has_lasted_and_a_return_begins_anew() {
-        let mut grace = TagGrace { lasting: s(30), loss: None };
-        assert!(!grace.may_go(s(1000)), "nothing is known of a loss yet");
+        let mut grace = TagGrace::default();
+        assert!(!grace.may_go(s(1000), LASTING), "nothing is known of a loss yet");
         grace.saw(s(100), true, true);
         grace.saw(s(110), true, true);
-        assert_eq!((grace.ends(), grace.may_go(s(129)), grace.may_go(s(130))), (Some(s(130)), false, true));
+        assert_eq!(
+            (grace.ends(LASTING), grace.may_go(s(129), LASTING), grace.may_go(s(130), LASTING)),
+            (Some(s(130)), false, true)
+        );
         // It came back at the last moment, and goes again.
         grace.saw(s(129), false, false);
-        assert_eq!(grace.ends(), None);
+        assert_eq!(grace.ends(LASTING), None);
         grace.saw(s(131), true, true);
-        assert_eq!((grace.may_go(s(160)), grace.may_go(s(161))), (false, true));
+        assert_eq!((grace.may_go(s(160), LASTING), grace.may_go(s(161), LASTING)), (false, true));
     }
 
     #[test]
     fn what_might_go_and_could_not_does_not_wait_again_while_the_loss_lasts() {
-        let mut grace = TagGrace { lasting: s(30), loss: None };
+        let mut grace = TagGrace::default();
         grace.saw(s(100), true, true);
         for now in [130, 131, 500] {
-            assert!(grace.may_go(s(now)));
+            assert!(grace.may_go(s(now), LASTING));
             grace.saw(s(now), true, false);
-            assert_eq!(grace.ends(), None, "nothing is kept any more");
+            assert_eq!(grace.ends(LASTING), None, "nothing is kept any more");
         }
         grace.saw(s(501), false, false);
-        assert!(!grace.may_go(s(1000)), "the next loss is another one");
+        assert!(!grace.may_go(s(1000), LASTING), "the next loss is another one");
         // What a person has configured did not wait, nor does it where it could not be written.
         grace.saw(s(1000), true, false);
-        assert!(grace.may_go(s(1001)));
+        assert!(grace.may_go(s(1001), LASTING));
     }
 
     #[test]
     fn without_a_time_they_go_at_once() {
-        assert!(TagGrace::default().may_go(s(0)));
+        assert!(TagGrace::default().may_go(s(0), Duration::ZERO));
     }
 }

@@ -1,6 +1,7 @@
 //! Files, folders and nodes as they change: inotify(7).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use root::{Kind, Root};
 
-use super::interests::{Interests, Names};
+use super::interests::{Interests, matters};
 use super::places::RECEIPT;
 
 /// What changes a folder or what is in it. A file counts once its writer has closed it.
@@ -24,22 +25,22 @@ const OF_NODES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_MOVE_SELF)
     .union(AddWatchFlags::IN_ONLYDIR);
 
-/// What was heard.
+/// What came since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Changes of what matters.
+    /// Events that matter.
     pub events: u64,
     /// Of them those of the receipt, which a look that changes something writes itself.
     pub receipt: u64,
-    /// How often there were more than the kernel keeps.
+    /// How often the kernel dropped events: there were more than it keeps.
     pub lost: u64,
 }
 
 #[derive(Debug)]
 pub struct Watch {
     inotify: Inotify,
-    watched: HashMap<WatchDescriptor, Names>,
-    followed: BTreeMap<PathBuf, Names>,
+    watched: HashMap<WatchDescriptor, BTreeSet<OsString>>,
+    followed: BTreeMap<PathBuf, BTreeSet<OsString>>,
 }
 
 impl AsFd for Watch {
@@ -54,8 +55,8 @@ impl Watch {
         Ok(Self { inotify, watched: HashMap::new(), followed: BTreeMap::new() })
     }
 
-    /// Watches for these from now on, and for nothing else. Folders that came or went since the last call are taken in:
-    /// what changes after this call is heard.
+    /// Watches for these from now on, and for nothing else. What changes after this call is heard, also in folders that
+    /// came or went since the last call.
     pub fn follow(&mut self, root: &Root, interests: &Interests) -> Result<(), String> {
         let is_folder = |path: &Path| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
         let mut problem = None;
@@ -63,17 +64,13 @@ impl Watch {
         for _ in 0..8 {
             let wanted = interests.watchable(is_folder);
             let is_settled = wanted == self.followed;
-            let mut watched: HashMap<WatchDescriptor, Names> = HashMap::new();
+            let mut watched = HashMap::<WatchDescriptor, BTreeSet<OsString>>::new();
             for (folder, names) in &wanted {
                 let mask = if folder.starts_with("/dev") { OF_NODES } else { OF_FILES };
                 match self.inotify.add_watch(&root.shown(folder), mask) {
-                    // Two paths of one folder.
-                    Ok(id) => match watched.get_mut(&id) {
-                        Some(known) if known != names => *known = Names::All,
-                        Some(_) => {}
-                        None => drop(watched.insert(id, names.clone())),
-                    },
-                    // It has just gone, and the folder above it tells.
+                    // Two paths may lead to one folder.
+                    Ok(id) => watched.entry(id).or_default().extend(names.iter().cloned()),
+                    // It has just gone: the folder above it has an event.
                     Err(Errno::ENOENT | Errno::ENOTDIR) => {}
                     Err(errno) => {
                         let folder = root.shown(folder);
@@ -82,7 +79,7 @@ impl Watch {
                 }
             }
             for id in self.watched.keys().filter(|id| !watched.contains_key(id)) {
-                // The kernel has taken it away already where the folder has gone.
+                // The kernel has removed it already where the folder has gone.
                 self.inotify.rm_watch(*id).ok();
             }
             (self.watched, self.followed) = (watched, wanted);
@@ -111,7 +108,7 @@ impl Watch {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
             heard.lost += 1;
         } else if let Some(names) = self.watched.get(&event.wd)
-            && names.have(event.name.as_deref())
+            && matters(names, event.name.as_deref())
         {
             heard.events += 1;
             heard.receipt += u64::from(event.name.as_deref().is_some_and(|name| name == RECEIPT));

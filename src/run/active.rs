@@ -54,9 +54,7 @@ impl ConfigFile {
             }
             (None, None) => Config::read(root)?,
         };
-        let (config, unused) = config.beside(&self.environment).map_err(Unreadable::Environment)?;
-        unused.iter().for_each(|text| tracing::info!("{text}"));
-        Ok(config)
+        config.beside(&self.environment).map_err(Unreadable::Environment)
     }
 }
 
