@@ -7,7 +7,6 @@
 pub mod ask;
 pub mod build;
 pub mod claim;
-pub mod interests;
 pub mod nodes;
 pub mod notify;
 pub mod places;

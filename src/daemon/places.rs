@@ -1,11 +1,12 @@
 //! The places that the daemon watches: what decides about the desired state, and what is managed.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use reconcile::Store;
 use root::{Identity, Kind, Root};
 
-use super::interests::Interests;
+use super::watch::all_in;
 use super::{LOCK, SOCKET};
 use crate::config::{self, Config};
 use crate::engines::unit::FOLDERS;
@@ -19,28 +20,22 @@ pub const RECEIPT: &str = "receipt.json";
 const DEPTH: usize = 3;
 
 /// What is watched, as the machine is now.
-pub fn places(root: &Root, config: Option<&Config>) -> Interests {
-    let mut found = Interests::default();
-    for path in [config::PATH, "/etc/group", "/dev/kfd"] {
-        found.add(Path::new(path));
-    }
-    found.add_folder(Path::new("/dev/dri"));
+pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {
+    let receipt = Path::new(reconcile::FOLDER).join(RECEIPT);
+    // Lock and socket are made again where they are removed. An apply that changes nothing may change the memory alone.
+    let files = [config::PATH, "/etc/group", "/dev/kfd", LOCK, SOCKET, memory::PATH].map(PathBuf::from);
+    let mut found: BTreeSet<PathBuf> = files.into_iter().chain([receipt]).collect();
+    found.extend(all_in(Path::new("/dev/dri")));
     if !root.is_host() {
         // The record of a captured machine's nodes.
-        found.add(&Path::new("/").join(root::CAPTURE_FILE));
+        found.insert(Path::new("/").join(root::CAPTURE_FILE));
     }
-    // The daemon makes them again where they are removed.
-    found.add(Path::new(LOCK));
-    found.add(Path::new(SOCKET));
-    found.add(&Path::new(reconcile::FOLDER).join(RECEIPT));
-    // Only this file changes at an apply by a configuration that changes nothing.
-    found.add(Path::new(memory::PATH));
     templates(root, Path::new(render::FOLDER), DEPTH, &mut found);
     // A look reports a receipt that it cannot read. Packages and modules have no path.
     let receipt = Store::new(root).receipt().unwrap_or_default();
-    receipt.entries.iter().filter_map(|entry| entry.path.path()).for_each(|path| found.add(path));
+    found.extend(receipt.entries.iter().filter_map(|entry| entry.path.path()).map(Path::to_owned));
     if let Some(config) = config {
-        found.add(&config.cdi.path);
+        found.insert(config.cdi.path.clone());
         engines(root, config, &mut found);
     }
     found
@@ -51,8 +46,8 @@ pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }
 
-fn templates(root: &Root, folder: &Path, depth: usize, found: &mut Interests) {
-    found.add_folder(folder);
+fn templates(root: &Root, folder: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+    found.extend(all_in(folder));
     for name in root.list(folder).unwrap_or_default() {
         let path = folder.join(name);
         if depth > 1 && root.lstat(&path).is_ok_and(|meta| meta.kind == Kind::Directory) {
@@ -62,21 +57,19 @@ fn templates(root: &Root, folder: &Path, depth: usize, found: &mut Interests) {
 }
 
 /// What engines read, and the units that start them.
-fn engines(root: &Root, config: &Config, found: &mut Interests) {
-    let of_machine = |it: &str| it.starts_with("/etc") || it.starts_with("/run");
+fn engines(root: &Root, config: &Config, found: &mut BTreeSet<PathBuf>) {
+    let folders = FOLDERS.iter().filter(|it| it.starts_with("/etc") || it.starts_with("/run"));
     for engine in ALL {
         for (unit, folder) in
-            engine.about().unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it)))
+            engine.about().unit.into_iter().flat_map(|unit| folders.clone().map(move |it| (unit, it)))
         {
-            if of_machine(folder) {
-                found.add(&Path::new(folder).join(unit));
-                found.add_folder(&Path::new(folder).join(format!("{unit}.d")));
-            }
+            found.insert(Path::new(folder).join(unit));
+            found.extend(all_in(&Path::new(folder).join(format!("{unit}.d"))));
         }
         for watched in engine.watched(root, config) {
             match watched {
-                Watched::File(path) => found.add(&path),
-                Watched::Folder(path) => found.add_folder(&path),
+                Watched::File(path) => drop(found.insert(path)),
+                Watched::Folder(path) => found.extend(all_in(&path)),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -12,14 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
 use reconcile::command::Programs;
-use reconcile::{Finding, Outcome as EffectOutcome, Progress, Restarts, Verb};
+use reconcile::{Progress, Restarts, Verb};
 use root::{Identity, Root};
 
 use super::build::Build;
-use super::interests::Interests;
 use super::nodes::Nodes;
 use super::places::{places, receipt};
-use super::report::{Failing, Last, Problem, Report, Said};
+use super::report::{Failing, Last, Report};
 use super::scheduler::{Cause, Ended, Scheduler};
 use super::tag_grace::{TagGrace, decide_alike};
 use super::uevent::Netlink;
@@ -60,7 +59,8 @@ pub struct Reconciler {
     began: Instant,
     netlink: Option<Netlink>,
     watch: Option<Watch>,
-    interests: Interests,
+    /// What is watched.
+    places: BTreeSet<PathBuf>,
     scheduler: Scheduler,
     report: Report,
     /// What the file said at the last look, or why it is wrong.
@@ -69,8 +69,8 @@ pub struct Reconciler {
     in_force: Option<Config>,
     /// The last one that a run followed: a look's, or one before the start.
     last_good: Option<Config>,
-    /// Which receipt the last look has left or found, once there was one.
-    receipt: Option<Option<Identity>>,
+    /// Which receipt the last look has left or found.
+    receipt: Option<Identity>,
     tag_grace: TagGrace,
     nodes: Nodes,
     /// When a run changed something that takes a restart to be in force. The start counts as one: the daemon before this
@@ -94,7 +94,7 @@ impl Reconciler {
         let blind = |errno| sources.files = Some(format!("files cannot be watched: {errno}"));
         let watch = Watch::new().map_err(blind).ok();
         let mut reconciler = Self {
-            interests: places(&root, None),
+            places: BTreeSet::new(),
             root: Arc::clone(&root),
             file,
             caller,
@@ -113,6 +113,7 @@ impl Reconciler {
             nodes: Nodes::default(),
             changed: Duration::ZERO,
         };
+        reconciler.places = places(&root, reconciler.read(&root).ok().as_ref());
         // What is written to the configuration from here on has an event.
         reconciler.follow(&root);
         reconciler
@@ -190,7 +191,7 @@ impl Reconciler {
         if let Some(watch) = &self.watch {
             let mut heard = watch.read().context("cannot read what has changed")?;
             // What a look has written itself is no reason for another: what fails would be tried without end.
-            if heard.receipt > 0 && self.receipt == Some(receipt(&self.root)) {
+            if heard.receipt > 0 && self.receipt == receipt(&self.root) {
                 heard.events -= heard.receipt;
             }
             self.count(Cause::Files, heard);
@@ -217,7 +218,9 @@ impl Reconciler {
     fn look(&mut self, causes: BTreeSet<Cause>) {
         let (began, at) = (self.now(), Instant::now());
         let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));
-        let outcome = self.machine().and_then(|root| self.reconcile(&root, began, closely));
+        // Opening a Root reads the record of a captured machine's nodes.
+        let root = Root::open(&self.root.shown("/")).map_err(|error| error.to_string());
+        let outcome = root.and_then(|root| self.reconcile(&root, began, closely));
         let now = self.now();
         let mut changed = Vec::new();
         let failures = match outcome {
@@ -226,10 +229,12 @@ impl Reconciler {
                 self.report.failing.as_ref().map(|failing| failing.what.clone()).unwrap_or_default()
             }
             Ok(outcome) => {
+                self.tag_grace.saw(now, outcome.is_lost, outcome.is_held);
+                if outcome.changes.iter().any(|change| !change.effects.is_empty()) {
+                    self.changed = now;
+                }
                 changed.extend(outcome.changes.iter().map(|change| change.path.clone()));
-                let failures = failures(&outcome);
-                self.note(now, outcome);
-                failures
+                self.report.note(outcome)
             }
             Err(error) => {
                 tracing::error!("{error}");
@@ -268,17 +273,9 @@ impl Reconciler {
         report.last = Some(Last { at: wall(), took_ms, causes, changed });
     }
 
-    /// The machine. The nodes of a captured one are in a record, which is read when its Root is opened.
-    fn machine(&self) -> Result<Arc<Root>, String> {
-        if self.root.is_host() {
-            return Ok(Arc::clone(&self.root));
-        }
-        Root::open(&self.root.shown("/")).map(Arc::new).map_err(|error| error.to_string())
-    }
-
     fn follow(&mut self, root: &Root) {
         if let Some(watch) = &mut self.watch {
-            self.report.sources.files = watch.follow(root, &self.interests).err();
+            self.report.sources.files = watch.follow(root, &self.places).err();
         }
     }
 
@@ -316,9 +313,6 @@ impl Reconciler {
     fn reconcile(&mut self, root: &Root, now: Duration, closely: bool) -> Result<Outcome, String> {
         let read = self.read_config(root);
         let newest = read.clone().ok().or_else(|| self.in_force.clone());
-        if self.receipt.is_none() {
-            self.interests = places(root, newest.as_ref());
-        }
         // Folders are watched before they are read.
         self.follow(root);
         let inode = |path: &Path| root.identity(path).ok().map(|it| it.inode);
@@ -375,15 +369,15 @@ impl Reconciler {
             self.in_force = in_force;
         }
         // Before it is read for what is watched: one that is written later is another one.
-        self.receipt = Some(receipt(root));
-        let interests = places(root, newest.as_ref());
-        let is_watched = interests == self.interests;
-        if !is_watched {
-            // What changed meanwhile where the daemon did not watch had no event.
-            self.interests = interests;
+        self.receipt = receipt(root);
+        let places = places(root, newest.as_ref());
+        let was_watched = places == self.places;
+        if !was_watched {
+            self.places = places;
             self.follow(root);
         }
-        if is_superseded || !is_watched {
+        // What changed meanwhile where the daemon did not watch had no event.
+        if is_superseded || !was_watched {
             self.scheduler.heard(self.now(), Cause::Files);
         }
         outcome
@@ -413,26 +407,6 @@ impl Reconciler {
         };
         run.reconcile(rules, is_current, &mut on_progress).map_err(|error| error.to_string())
     }
-
-    /// Notes what a look has done and left.
-    fn note(&mut self, now: Duration, outcome: Outcome) {
-        self.tag_grace.saw(now, outcome.is_lost, outcome.is_held);
-        if outcome.changes.iter().any(|change| !change.effects.is_empty()) {
-            self.changed = now;
-        }
-        for finding in &outcome.failed {
-            tracing::error!("{}: {}", finding.path.display(), finding.text);
-        }
-        let said = |findings: &[Finding]| findings.iter().map(Said::from).collect();
-        let problems = outcome.notes.into_iter().filter(|note| note.problem);
-        let report = &mut self.report;
-        report.contested = said(&outcome.contested);
-        report.blocked = said(&outcome.blocked);
-        report.left = said(&outcome.left);
-        report.differs = outcome.differs;
-        report.pending = outcome.pending;
-        report.problems = problems.map(|note| Problem { about: note.about, text: note.text }).collect();
-    }
 }
 
 /// Seconds since 1970.
@@ -443,11 +417,4 @@ fn wall() -> u64 {
 /// Whether an apply, or the daemon before this one, followed this configuration last.
 fn was_followed(root: &Root, config: &Config) -> bool {
     Memory::read(root).is_ok_and(|memory| memory.config == AppliedConfig::of(root, config))
-}
-
-fn failures(outcome: &Outcome) -> Vec<Said> {
-    let problem = outcome.problem.iter().map(|problem| problem.to_string().into());
-    let effects = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
-    let effects = effects.map(|effect| effect.text.clone().into());
-    problem.chain(outcome.failed.iter().map(Said::from)).chain(effects).collect()
 }

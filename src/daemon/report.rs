@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use reconcile::{Finding, Pending, Resource, Restarts};
+use reconcile::{Finding, Outcome as EffectOutcome, Pending, Resource, Restarts};
 use serde::{Deserialize, Serialize};
 
 use super::scheduler::Cause;
-use crate::run::Differs;
+use crate::run::{Differs, Outcome};
 
 /// Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,6 +137,26 @@ impl Report {
             pending: Vec::new(),
             problems: Vec::new(),
         }
+    }
+
+    /// Notes what a look has left. The answer is what failed.
+    pub fn note(&mut self, outcome: Outcome) -> Vec<Said> {
+        let said = |findings: &[Finding]| findings.iter().map(Said::from).collect::<Vec<_>>();
+        let effects = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
+        let mut failed: Vec<Said> = outcome.problem.iter().map(|it| it.to_string().into()).collect();
+        failed.extend(said(&outcome.failed));
+        failed.extend(effects.map(|effect| effect.text.clone().into()));
+        for finding in &outcome.failed {
+            tracing::error!("{}: {}", finding.path.display(), finding.text);
+        }
+        self.contested = said(&outcome.contested);
+        self.blocked = said(&outcome.blocked);
+        self.left = said(&outcome.left);
+        self.differs = outcome.differs;
+        self.pending = outcome.pending;
+        let problems = outcome.notes.into_iter().filter(|note| note.problem);
+        self.problems = problems.map(|note| Problem { about: note.about, text: note.text }).collect();
+        failed
     }
 
     pub fn is_off(&self) -> bool {

@@ -1,7 +1,8 @@
-//! Files, folders and nodes as they change: inotify(7).
+//! Files, folders and nodes as they change: inotify(7). A file that is replaced is another file: so its folder is
+//! watched, and events of other names in it do not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,6 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use root::{Kind, Root};
 
-use super::interests::{Interests, matters};
 use super::places::RECEIPT;
 
 /// What changes a folder or what is in it. A file counts once its writer has closed it.
@@ -25,6 +25,35 @@ const OF_NODES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_MOVE_SELF)
     .union(AddWatchFlags::IN_ONLYDIR);
 
+/// The name that means every name in a folder.
+const ALL: &str = "*";
+
+/// Names that matter in a folder.
+type Names = BTreeSet<OsString>;
+
+/// Everything in a folder, and the folder itself, as paths to watch.
+pub fn all_in(folder: &Path) -> [PathBuf; 2] {
+    [folder.to_owned(), folder.join(ALL)]
+}
+
+/// The folders that can be watched for paths, and the names that matter there. In the place of a folder that is not there
+/// it is the nearest above, in which the next on the way down matters. Paths that are not absolute are no files.
+fn watchable(paths: &BTreeSet<PathBuf>, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Names> {
+    let mut found = BTreeMap::<PathBuf, Names>::new();
+    for path in paths.iter().filter(|path| path.is_absolute()) {
+        let mut way = path.ancestors().filter_map(|at| Some((at.parent()?, at.file_name()?)));
+        if let Some((folder, name)) = way.find(|(folder, _)| is_folder(folder)) {
+            found.entry(folder.to_owned()).or_default().insert(name.to_owned());
+        }
+    }
+    found
+}
+
+/// Whether an event in a folder matters: of a name in it, or without one of the folder itself.
+fn matters(names: &Names, name: Option<&OsStr>) -> bool {
+    name.is_none_or(|name| names.contains(name) || names.contains(OsStr::new(ALL)))
+}
+
 /// What came since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heard {
@@ -39,8 +68,8 @@ pub struct Heard {
 #[derive(Debug)]
 pub struct Watch {
     inotify: Inotify,
-    watched: HashMap<WatchDescriptor, BTreeSet<OsString>>,
-    followed: BTreeMap<PathBuf, BTreeSet<OsString>>,
+    watched: HashMap<WatchDescriptor, Names>,
+    followed: BTreeMap<PathBuf, Names>,
 }
 
 impl AsFd for Watch {
@@ -57,14 +86,14 @@ impl Watch {
 
     /// Watches for these from now on, and for nothing else. What changes after this call is heard, also in folders that
     /// came or went since the last call.
-    pub fn follow(&mut self, root: &Root, interests: &Interests) -> Result<(), String> {
+    pub fn follow(&mut self, root: &Root, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         let is_folder = |path: &Path| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
         let mut problem = None;
         // A folder that comes between the look and the watch above it is found by the second turn.
         for _ in 0..8 {
-            let wanted = interests.watchable(is_folder);
+            let wanted = watchable(paths, is_folder);
             let is_settled = wanted == self.followed;
-            let mut watched = HashMap::<WatchDescriptor, BTreeSet<OsString>>::new();
+            let mut watched = HashMap::<WatchDescriptor, Names>::new();
             for (folder, names) in &wanted {
                 let mask = if folder.starts_with("/dev") { OF_NODES } else { OF_FILES };
                 match self.inotify.add_watch(&root.shown(folder), mask) {
@@ -138,11 +167,10 @@ mod tests {
         }
         fs::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let mut interests = Interests::default();
-        interests.add(Path::new("/etc/cdi/amd.json"));
-        interests.add_folder(Path::new("/dev/dri"));
+        let mut paths = BTreeSet::from(["/etc/cdi/amd.json".into()]);
+        paths.extend(all_in(Path::new("/dev/dri")));
         let mut watch = Watch::new().unwrap();
-        watch.follow(&root, &interests).unwrap();
+        watch.follow(&root, &paths).unwrap();
         for (what, step, least) in steps {
             step(dir.path());
             let heard = watch.read().unwrap();
@@ -151,7 +179,7 @@ mod tests {
                 (true, 0),
                 "{what}"
             );
-            watch.follow(&root, &interests).unwrap();
+            watch.follow(&root, &paths).unwrap();
         }
     }
 
@@ -210,11 +238,9 @@ mod tests {
     fn more_than_the_kernel_keeps_is_said() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let mut interests = Interests::default();
-        interests.add_folder(Path::new("/many"));
         fs::create_dir(dir.path().join("many")).unwrap();
         let mut watch = Watch::new().unwrap();
-        watch.follow(&root, &interests).unwrap();
+        watch.follow(&root, &all_in(Path::new("/many")).into()).unwrap();
         let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         // Two files by turns: an event that is as the one before it is not kept twice.
         for n in 0..limit.trim().parse::<usize>().unwrap() + 10 {
@@ -229,5 +255,57 @@ mod tests {
             }
         }
         assert!(lost >= 1 && events > 0, "{lost} {events}");
+    }
+
+    fn these(names: &[&str]) -> Names {
+        names.iter().map(OsString::from).collect()
+    }
+
+    fn watched_for(files: &[&str], folders: &[&str], there: &[&str]) -> Vec<(String, Names)> {
+        let mut paths: BTreeSet<PathBuf> = files.iter().map(PathBuf::from).collect();
+        paths.extend(folders.iter().flat_map(|path| all_in(Path::new(path))));
+        let found = watchable(&paths, |folder| there.iter().any(|it| Path::new(it) == folder));
+        found.into_iter().map(|(folder, names)| (folder.display().to_string(), names)).collect()
+    }
+
+    #[test]
+    fn files_are_names_in_their_folders() {
+        assert_eq!(
+            watched_for(&["/etc/group", "/etc/cdi/amd.json", "/etc/passwd"], &[], &["/", "/etc", "/etc/cdi"]),
+            [("/etc".to_owned(), these(&["group", "passwd"])), ("/etc/cdi".to_owned(), these(&["amd.json"]))]
+        );
+    }
+
+    #[test]
+    fn of_a_folder_everything_matters_and_whether_it_is_there() {
+        assert_eq!(
+            watched_for(&["/dev/kfd", "/dev/dri/card0"], &["/dev/dri"], &["/", "/dev", "/dev/dri"]),
+            [("/dev".to_owned(), these(&["dri", "kfd"])), ("/dev/dri".to_owned(), these(&["*", "card0"]))]
+        );
+    }
+
+    #[test]
+    fn for_what_is_not_there_the_nearest_folder_above_is_watched() {
+        assert_eq!(
+            watched_for(&["/etc/docker/conf/daemon.json", "/etc/group"], &["/opt/a/b"], &["/", "/etc"]),
+            [("/".to_owned(), these(&["opt"])), ("/etc".to_owned(), these(&["docker", "group"]))]
+        );
+    }
+
+    #[test]
+    fn paths_that_are_none_are_passed_over() {
+        assert_eq!(watched_for(&["package:rocm", "/", "relative/file"], &["relative"], &["/"]), []);
+    }
+
+    #[test]
+    fn what_happens_to_other_names_is_nothing() {
+        for (names, name, expected) in [
+            (these(&["a"]), Some("a"), true),
+            (these(&["a"]), Some("b"), false),
+            (these(&["a"]), None, true),
+            (these(&[ALL]), Some("b"), true),
+        ] {
+            assert_eq!(matters(&names, name.map(OsStr::new)), expected, "{names:?} {name:?}");
+        }
     }
 }
