@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use reconcile::{Receipt, Store};
 use root::Root;
 
-use crate::cdi::{NotOurs, may_replace};
+use crate::cdi::may_replace;
 use crate::component::Component;
 use crate::config::{Config, Configure};
 use crate::driver::Ground;
@@ -32,7 +32,7 @@ pub struct Observations {
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
     /// Whether a spec may be written over what stands at the configured place.
-    pub cdi_place: Result<(), NotOurs>,
+    pub cdi_place: Result<(), String>,
     pub templates: Templates,
     pub engines: Engines,
     /// What decides about the kernel driver, where the configuration asks for one: [`crate::run::Run`] asks apt.

@@ -7,9 +7,7 @@ use amdgpu::Gpu;
 use serde::{Deserialize, Serialize};
 
 /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PinnedDevices(BTreeMap<String, PinnedDevice>);
+pub type PinnedDevices = BTreeMap<String, PinnedDevice>;
 
 /// A GPU by what stays its own: its uuid, else its card's PCI address and its place among the card's partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,21 +19,6 @@ pub struct PinnedDevice {
     /// Nothing could use it when it was chosen, so that its driver may not have told all of it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unready: bool,
-}
-
-impl PinnedDevices {
-    #[must_use]
-    pub fn get(&self, word: &str) -> Option<&PinnedDevice> {
-        self.0.get(word)
-    }
-
-    pub(crate) fn insert(&mut self, word: &str, choice: PinnedDevice) {
-        self.0.insert(word.to_owned(), choice);
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &PinnedDevice)> {
-        self.0.iter().map(|(word, choice)| (word.as_str(), choice))
-    }
 }
 
 impl PinnedDevice {

@@ -82,9 +82,7 @@ pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
             },
             None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(PinnedDevice::of),
         };
-        if let Some(choice) = choice {
-            chosen.insert(word, choice);
-        }
+        chosen.extend(choice.map(|choice| (word.clone(), choice)));
     }
     Ok(chosen)
 }

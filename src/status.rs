@@ -92,7 +92,7 @@ impl Status {
         let chosen = memory.chosen.iter().map(|(word, choice)| {
             let gpu = facts.amd().find(|gpu| choice.is(gpu));
             ChosenNow {
-                word: word.to_owned(),
+                word: word.clone(),
                 pci: choice.pci.clone(),
                 uuid: choice.uuid.clone(),
                 partition: choice.partition,

@@ -8,24 +8,15 @@ use super::siblings::same_kind;
 use super::spec::{KIND, Spec, Wanted};
 use crate::printable::printable;
 
-/// One thing that is wrong with a spec, in a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding(String);
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Whether the text of a spec is right by CDI's grammar, true of the machine now, and alone for its kind.
+/// What is wrong with the text of a spec, in sentences: by CDI's grammar, by the machine as it is now, and by other
+/// specs of its kind.
 /// `path` is where it lies beneath `root`, `None` for one that lies elsewhere; `wanted` is what it would be made as
 /// now.
 #[must_use]
-pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> Vec<Finding> {
+pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> Vec<String> {
     let spec = match cdi::Spec::parse(text) {
         Ok(spec) => spec,
-        Err(error) => return vec![Finding(error.to_string())],
+        Err(error) => return vec![error.to_string()],
     };
     let mut findings: Vec<String> = spec.faults().iter().map(ToString::to_string).collect();
     if spec.kind != KIND {
@@ -49,7 +40,7 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> V
             )
         }));
     }
-    findings.iter().map(|finding| Finding(printable(finding))).collect()
+    findings.iter().map(|finding| printable(finding)).collect()
 }
 
 /// Nodes that are not there, are no devices, or carry numbers, a group or a mode that is not theirs.

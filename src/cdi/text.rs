@@ -10,12 +10,8 @@ use crate::render::{self, Templates};
 pub enum Error {
     #[error(transparent)]
     Render(#[from] render::Error),
-    #[error("{place} gives a spec that cannot be read again: {cause}")]
-    Parse { place: String, cause: cdi::Error },
-    #[error("{place} gives a spec that is not valid CDI: {fault}")]
-    Invalid { place: String, fault: cdi::Fault },
-    #[error("{place} gives another spec than it was asked for: {difference}")]
-    Different { place: String, difference: String },
+    #[error("{0} gives {1}")]
+    Wrong(String, String),
 }
 
 /// The spec's text, from its template: parsed again, valid CDI, and naming the devices and nodes that it was
@@ -24,13 +20,14 @@ pub enum Error {
 /// # Errors
 /// When the template does not give that.
 pub fn text(templates: &Templates, spec: &Spec) -> Result<String, Error> {
-    let place = || templates.place(render::CDI);
+    let wrong = |what| Error::Wrong(templates.place(render::CDI), what);
     let text = templates.render(render::CDI, spec)?;
-    let parsed = cdi::Spec::parse(&text).map_err(|cause| Error::Parse { place: place(), cause })?;
-    if let Some(fault) = parsed.faults().into_iter().next() {
-        return Err(Error::Invalid { place: place(), fault });
+    let parsed = cdi::Spec::parse(&text)
+        .map_err(|cause| wrong(format!("a spec that cannot be read again: {cause}")))?;
+    if let Some(fault) = parsed.faults().first() {
+        return Err(wrong(format!("a spec that is not valid CDI: {fault}")));
     }
-    compare(spec, &parsed).map_err(|difference| Error::Different { place: place(), difference })?;
+    compare(spec, &parsed).map_err(|other| wrong(format!("another spec than it was asked for: {other}")))?;
     Ok(text)
 }
 

@@ -84,12 +84,12 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         // The caller's own file: no engine is told of it, and nothing of it is ours.
         Some(path) => {
             let (root, path) = (caller()?, callers_file(path)?);
-            cdi::may_replace(&root, &path, true)?;
+            cdi::may_replace(&root, &path, true).map_err(anyhow::Error::msg)?;
             let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
             (path, written)
         }
         None => {
-            cdi::may_replace(&session.root, &config.cdi.path, false)?;
+            cdi::may_replace(&session.root, &config.cdi.path, false).map_err(anyhow::Error::msg)?;
             let action = spec_file(&config, text);
             let made = |run: &Run<'_>| Ok(run.generate(&action)?);
             (configured, session.with_run(&config, made)?)
@@ -172,10 +172,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let wanted = wanted(&config, &selection, &facts.machine);
     let place = Place::of(session, file, &config.cdi.path)?;
     let findings = match read(place.root(session), &place.path) {
-        Ok(text) => {
-            let findings = cdi::check(&session.root, place.among_engines(), &text, &wanted);
-            findings.iter().map(ToString::to_string).collect()
-        }
+        Ok(text) => cdi::check(&session.root, place.among_engines(), &text, &wanted),
         Err(error) if is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => Vec::new(),
         Err(error) => vec![format!("{error:#}")],
     };

@@ -154,7 +154,7 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
     };
     match &observations.cdi_place {
         Ok(()) => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
-        Err(error) => desired.problem("cdi", error.to_string()),
+        Err(problem) => desired.problem("cdi", problem.clone()),
     }
     Ok(desired)
 }

@@ -36,5 +36,5 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
         return vec![about().ok("valid, true of this machine, alone for its kind")];
     }
     let remedy = if is_wanted { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
-    findings.iter().map(|finding| about().failed(finding.to_string(), remedy)).collect()
+    findings.into_iter().map(|finding| about().failed(finding, remedy)).collect()
 }

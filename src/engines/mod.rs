@@ -96,6 +96,11 @@ pub(crate) trait Engine: Sync {
         Vec::new()
     }
 
+    /// Names of its containers that were made with one of these runtimes, and do not start again without it.
+    fn made_with(&self, _root: &Root, _config: &Config, _runtimes: &[String]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether it is in effect as it was meant. It is to be configured.
     fn doctor(&self, _examined: &Examined<'_>, _versions: &mut Versions<'_>) -> Vec<Check> {
         Vec::new()

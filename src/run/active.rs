@@ -33,9 +33,7 @@ pub enum Unreadable {
     #[error(transparent)]
     Config(#[from] config::Error),
     #[error("{0}")]
-    Environment(String),
-    #[error("{0}")]
-    Empty(String),
+    Wrong(String),
     #[error(transparent)]
     Memory(#[from] memory::Error),
 }
@@ -54,7 +52,7 @@ impl ConfigFile {
             }
             (None, None) => Config::read(root)?,
         };
-        config.beside(&self.environment).map_err(Unreadable::Environment)
+        config.beside(&self.environment).map_err(Unreadable::Wrong)
     }
 }
 
@@ -83,7 +81,7 @@ impl ActiveConfig {
     pub fn in_force(self) -> Result<Config, Unreadable> {
         match self {
             Self::File(config) | Self::LastApplied(config) => Ok(config),
-            Self::IgnoredEmpty(_, why) => Err(Unreadable::Empty(why)),
+            Self::IgnoredEmpty(_, why) => Err(Unreadable::Wrong(why)),
             Self::Unreadable(why) => Err(why),
         }
     }

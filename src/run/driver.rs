@@ -23,19 +23,6 @@ fn reboot(wanted: &Release, attempt: Attempt) -> Effect {
     Effect::Reboot { reason, module: Some(attempt) }
 }
 
-enum Verified {
-    /// It runs, whatever AMD's own tools have against it.
-    Runs(Option<Note>),
-    /// It runs once the machine was restarted.
-    Waits(Effect),
-    /// Something to say, and whether that is a problem.
-    Noted(String, bool),
-    /// It is not there.
-    Gone,
-    /// Nobody looked.
-    Unknown,
-}
-
 pub(super) fn is_reboot(effect: &Effect) -> bool {
     matches!(effect, Effect::Reboot { .. })
 }
@@ -147,40 +134,35 @@ impl Run<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let Some(observed) = &target.observed else { return Ok(()) };
-        let changed = outcome.changes.iter().any(|change| change.path.is_package());
         let state = State { receipt: work.receipt().clone(), memory: target.memory.clone() };
-        match self.verdict(&observed.facts, &state, &mut target.memory, changed) {
-            Verified::Runs(note) => {
-                outcome.notes.extend(note);
-                if work.receipt().owed(self.root).any(|pending| is_reboot(&pending.effect)) {
-                    work.forgive(is_reboot)?;
-                }
+        let has_changed = outcome.changes.iter().any(|change| change.path.is_package());
+        match &self.config.driver {
+            config::Driver::AmdgpuDkms(wanted) if has_changed || self.has_to_verify(&state) => {
+                let notes = self.verify_release(wanted, &observed.facts, &state, &mut target.memory, work)?;
+                outcome.notes.extend(notes);
             }
-            Verified::Waits(effect) => {
-                work.owe(effect.clone(), self.now.seconds())?;
-                // A restart brings this release, and no longer the one before.
-                work.forgive(|it| is_reboot(it) && *it != effect)?;
-            }
-            Verified::Noted(text, problem) => outcome.notes.push(note(text, problem)),
-            Verified::Gone => work.forgive(is_reboot)?,
-            Verified::Unknown => {}
-        }
-        if self.config.driver == config::Driver::Keep {
-            Self::forget_reboot(work)?;
+            config::Driver::AmdgpuDkms(_) => {}
+            config::Driver::Keep => Self::forget_reboot(work)?,
         }
         target.memory.write(self.root)?;
         Ok(())
     }
 
-    fn verdict(&self, facts: &Facts, state: &State, memory: &mut Memory, changed: bool) -> Verified {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::Unknown };
-        let is_due = changed || self.has_to_verify(state);
-        let Some(programs) = self.programs.filter(|_| is_due) else { return Verified::Unknown };
+    fn verify_release(
+        &self,
+        wanted: &Release,
+        facts: &Facts,
+        state: &State,
+        memory: &mut Memory,
+        work: &mut Transaction<'_>,
+    ) -> Result<Option<Note>, Error> {
+        let Some(programs) = self.programs else { return Ok(None) };
         let driver = Driver::read(self.root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
-            // Why it has not come is said by whatever kept it.
+            // What kept it from coming has a finding of its own.
             memory.unverified = false;
-            return Verified::Gone;
+            work.forgive(is_reboot)?;
+            return Ok(None);
         }
         memory.unverified = true;
         if let Some(release) = driver.release().filter(|release| release != wanted) {
@@ -188,31 +170,32 @@ impl Run<'_> {
                 "the driver {release} is there, and {wanted} is wanted: see which of apt's sources has it (apt-cache \
                  madison {PACKAGE}), and apply again"
             );
-            return Verified::Noted(text, true);
+            return Ok(Some(note(text, true)));
         }
-        let looked = look(self.root, programs, &driver, &facts.machine.amdgpu, asked_for(&state.receipt));
-        match looked {
+        let verdict = look(self.root, programs, &driver, &facts.machine.amdgpu, asked_for(&state.receipt));
+        memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
+        Ok(match verdict {
             Ok(Verdict::Loaded) => {
-                memory.unverified = false;
-                Verified::Runs(dissent(programs, facts))
+                if work.receipt().owed(self.root).any(|pending| is_reboot(&pending.effect)) {
+                    work.forgive(is_reboot)?;
+                }
+                dissent(programs, facts)
             }
-            Ok(Verdict::Loadable) => {
-                memory.unverified = false;
-                let text = format!(
-                    "the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"
-                );
-                Verified::Noted(text, false)
-            }
+            Ok(Verdict::Loadable) => Some(note(
+                format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
+                false,
+            )),
             Ok(Verdict::Reboot(attempt)) => {
-                memory.unverified = false;
-                Verified::Waits(reboot(wanted, attempt))
+                let effect = reboot(wanted, attempt);
+                work.owe(effect.clone(), self.now.seconds())?;
+                // A restart brings this release, and no longer the one before.
+                work.forgive(|it| is_reboot(it) && *it != effect)?;
+                None
             }
             Ok(Verdict::Wrong(stop)) => {
-                Verified::Noted(format!("the driver {wanted} is not the one that runs: {stop}"), true)
+                Some(note(format!("the driver {wanted} is not the one that runs: {stop}"), true))
             }
-            Err(why) => {
-                Verified::Noted(format!("whether the driver {wanted} runs cannot be told: {why}"), true)
-            }
-        }
+            Err(why) => Some(note(format!("whether the driver {wanted} runs cannot be told: {why}"), true)),
+        })
     }
 }

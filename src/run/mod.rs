@@ -23,7 +23,7 @@ pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, withou
 pub(crate) use boot::named;
 pub use outcome::{Differs, Outcome, Stopped, Why};
 pub use own::{Own, caller, running};
-pub use plan::{Moved, Planned, Saved};
+pub use plan::{Planned, Saved};
 pub use scope::Rules;
 pub use state::State;
 pub use wait::wait_and_start;
@@ -57,12 +57,8 @@ pub enum Error {
     Reconcile(#[from] reconcile::Error),
     #[error(transparent)]
     Root(#[from] root::Error),
-    #[error(transparent)]
-    Moved(#[from] Moved),
-    #[error("{path} is not written: {text}")]
-    Refused { path: String, text: String },
-    #[error("cannot wait for {unit}: {reason}")]
-    Unit { unit: String, reason: String },
+    #[error("{0}")]
+    Refused(String),
     #[error(
         "{cause}; until then {changes} {} made: rocworker history lists them, rocworker undo takes them back",
         if *changes == 1 { "change was" } else { "changes were" }
@@ -113,7 +109,8 @@ impl Run<'_> {
     pub fn generate(&self, action: &Action) -> Result<Written, Error> {
         let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
         if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {
-            return Err(Error::Refused { path: finding.path.shown(self.root), text: finding.text });
+            let path = finding.path.shown(self.root);
+            return Err(Error::Refused(format!("{path} is not written: {}", finding.text)));
         }
         Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }

@@ -51,17 +51,6 @@ pub struct SavedChange {
     pub to: reconcile::State,
 }
 
-/// The machine is not the one that a plan was made for.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
-    other.join("; ")
-)]
-pub struct Moved {
-    /// What is not as the plan has it, in sentences.
-    pub other: Vec<String>,
-}
-
 impl SavedChange {
     fn of(change: &Change) -> Self {
         Self {
@@ -88,7 +77,7 @@ impl Saved {
     }
 
     /// Whether this is what a plan says now.
-    pub(super) fn expect(&self, now: &Planned) -> Result<(), Moved> {
+    pub(super) fn expect(&self, now: &Planned) -> Result<(), Error> {
         let mut other = Vec::new();
         let paths = self.differences(&now.plan);
         if !paths.is_empty() {
@@ -108,7 +97,13 @@ impl Saved {
         if self.config_sha256 != now.config_sha256 {
             other.push("the configuration is another one".to_owned());
         }
-        if other.is_empty() { Ok(()) } else { Err(Moved { other }) }
+        if other.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
+            other.join("; ")
+        )))
     }
 
     /// The paths of which this plan and the other say different things.

@@ -1,11 +1,11 @@
-//! What an undo heeds beside its plan.
+//! What an undo respects beside its plan.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use reconcile::{
-    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Resource, Restarts, Services, Store,
-    Transaction, UndoConstraints, naming,
+    Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, Transaction,
+    UndoConstraints, naming,
 };
 
 use super::outcome::Outcome;
@@ -14,13 +14,13 @@ use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
 use crate::engines::undo_constraints::undo_constraints;
-use crate::engines::{Containerd, Docker, InForce, Versions};
+use crate::engines::{ALL, Containerd, Docker, Engine, InForce};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
 
 impl Run<'_> {
-    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration is not asked.
-    /// `keeps`: what is there of this component stays managed. `force`: also what somebody has changed since.
+    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration does not decide.
+    /// `keeps`: what is there of this component stays managed. `force`: also what has been edited since.
     pub fn undo(
         &self,
         keeps: Option<Component>,
@@ -37,22 +37,16 @@ impl Run<'_> {
     /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
     /// names the program any more.
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let mut outcome = match Store::new(self.root).receipt()?.is_empty() {
-            true => Outcome::of(&REMOVE),
-            false => {
-                let request = Request::Nothing { keeps: Some(Component::Packages), force: false };
-                self.execute(&REMOVE, request, on_progress)?
-            }
-        };
-        // Not before: a dockerd that hangs is asked once.
-        if !outcome.falls_short() {
-            outcome.left.extend(self.naming(&self.undo_constraints()));
+        if Store::new(self.root).receipt()?.is_empty() {
+            let left = self.naming(&self.undo_constraints());
+            return Ok(Outcome { left, ..Outcome::of(&REMOVE) });
         }
-        Ok(outcome)
+        let request = Request::Nothing { keeps: Some(Component::Packages), force: false };
+        self.execute(&REMOVE, request, on_progress)
     }
 
-    /// What would stop this half-way, as far as that shows before the first change. An undo leaves what somebody has
-    /// changed and a unit that may not be restarted; they stop a removal.
+    /// What would stop this half-way, as far as that shows before the first change. An undo leaves an edited file and a
+    /// unit that may not be restarted; they stop a removal.
     pub(super) fn hindrances(
         &self,
         scope: &Scope,
@@ -76,15 +70,15 @@ impl Run<'_> {
         found
     }
 
-    /// Before the first change: whoever ends this half-way must not have the daemon set all of it up again.
+    /// Before the first change: where an undo is killed half-way, the daemon must not set everything up again.
     pub(super) fn begin_undo(&self, memory: &mut Memory) {
         memory.undone = true;
         if let Err(error) = memory.write(self.root) {
-            tracing::warn!("a daemon that runs may set up again what is taken back: {error}");
+            tracing::warn!("a running daemon may set up again what this undo reverts: {error}");
         }
     }
 
-    /// Forgets what was remembered of the last apply; but a driver that stays is looked after by the next one.
+    /// Forgets what was remembered of the last apply; but the next one looks after a driver that stays.
     pub(super) fn end_undo(&self, was: Memory, receipt: &Receipt) -> Option<Note> {
         let memory = match receipt.entries.is_empty() {
             true => Memory::default(),
@@ -101,7 +95,7 @@ impl Run<'_> {
         receipt.restart.filter(|_| self.config.says_nothing()).unwrap_or_else(|| self.services().restarts)
     }
 
-    /// The files of engines that name the wrapper's program, whoever wrote that, or that nobody can read, and a dockerd
+    /// The files of engines that name the wrapper's program, whoever wrote that, or that cannot be read, and a dockerd
     /// that runs by it.
     fn naming(&self, undo_constraints: &UndoConstraints) -> Vec<Finding> {
         let mut found = naming(self.root, &undo_constraints.namers, Path::new(PACKAGED));
@@ -116,50 +110,37 @@ impl Run<'_> {
 
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
-        let docker = self.docker();
+        let docker = Docker::unasked(self.root, self.config);
         let containerd = Containerd::unasked(self.root, self.config);
         let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
         undo_constraints(self.config, &in_force, &docker)
     }
 
-    fn docker(&self) -> Docker {
-        let mut versions = Versions::new(self.root, None, BTreeMap::new());
-        Docker::read(self.root, &self.config.docker.config, &mut versions)
-    }
-
-    /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.
-    pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Option<Note> {
-        /// Names of containers that are listed; of more the number is told.
+    /// The containers that do not start again after this plan: each keeps the runtime that it was made with.
+    pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Vec<Note> {
+        /// Names of containers that are listed; of more there is the number.
         const SHOWN: usize = 20;
-        let is_changed = |path: &Resource| plan.changes.iter().any(|change| change.path == *path);
-        let is_dockers = |component: &str| component == Component::Docker.as_ref();
-        let of_docker = receipt.entries.iter().filter(|entry| is_dockers(&entry.component));
-        let stays = |runtime: &str| {
-            let mut actions = desired.actions.iter().filter(|action| is_dockers(&action.component));
-            actions.any(|action| action.uses.iter().any(|it| it.value == runtime))
+        let of_engine = |engine: &&dyn Engine| {
+            let name = engine.about().name;
+            let actions = desired.actions.iter().filter(|action| action.component == name);
+            let stay: Vec<&str> =
+                actions.flat_map(|action| &action.uses).map(|it| it.value.as_str()).collect();
+            let changed = plan.changes.iter().filter_map(|change| receipt.entry(&change.path));
+            let uses = changed.filter(|entry| entry.component == name).flat_map(|entry| &entry.uses);
+            let lost: BTreeSet<String> =
+                uses.map(|it| it.value.clone()).filter(|it| !stay.contains(&it.as_str())).collect();
+            let lost = Vec::from_iter(lost);
+            let containers = engine.made_with(self.root, self.config, &lost);
+            let shown = containers.get(..SHOWN).unwrap_or(&containers).join(", ");
+            let more = containers.len().saturating_sub(SHOWN);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let text = format!(
+                "{name} made these containers with runtime {}, and cannot start them again without it: {shown}{more}; \
+                 make them anew with another runtime",
+                lost.join(", ")
+            );
+            (!containers.is_empty()).then(|| Note { about: name.to_owned(), text, problem: false })
         };
-        let mut lost: Vec<String> = of_docker
-            .filter(|entry| is_changed(&entry.path))
-            .flat_map(|entry| entry.uses.iter().map(|it| it.value.clone()))
-            .filter(|runtime| !stays(runtime))
-            .collect();
-        lost.sort();
-        lost.dedup();
-        if lost.is_empty() {
-            return None;
-        }
-        let containers = self.docker().made_with(self.root, &lost);
-        let shown = containers.get(..SHOWN).unwrap_or(&containers).join(", ");
-        let more = containers.len().saturating_sub(SHOWN);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let runtimes = lost.join(", ");
-        (!containers.is_empty()).then(|| Note {
-            about: "docker".to_owned(),
-            text: format!(
-                "docker made these containers with runtime {runtimes}, and cannot start them again without it: \
-                 {shown}{more}; make them anew with another runtime"
-            ),
-            problem: false,
-        })
+        ALL.iter().filter_map(of_engine).collect()
     }
 }

@@ -21,7 +21,7 @@ pub fn wait_and_start(root: &Root, programs: &Programs, unit: &str) -> Result<Ve
         // Without the lock, which is free for every apply meanwhile.
         let receipt = Store::new(root).receipt()?;
         let waited = services.wait_for_end(&receipt, unit);
-        let unknown = |reason| Error::Unit { unit: unit.to_owned(), reason };
+        let unknown = |reason| Error::Refused(format!("cannot wait for {unit}: {reason}"));
         let Some(effect) = waited.map_err(unknown)? else { return Ok(Vec::new()) };
         let settled = Transaction::begin(root, &mut |_| {})?.run_effects(
             root,

@@ -84,9 +84,12 @@ impl Engine for DockerEngine {
     }
 
     fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
-        let mut versions = Versions::new(root, None, BTreeMap::new());
-        let docker = Docker::read(root, &config.docker.config, &mut versions).installed;
+        let docker = Docker::unasked(root, config).installed;
         docker.into_iter().flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
+    }
+
+    fn made_with(&self, root: &Root, config: &Config, runtimes: &[String]) -> Vec<String> {
+        if runtimes.is_empty() { Vec::new() } else { Docker::unasked(root, config).made_with(root, runtimes) }
     }
 
     fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
@@ -125,6 +128,12 @@ pub struct Installed {
 }
 
 impl Docker {
+    /// The same as [`Docker::read`]; none of its programs is run.
+    #[must_use]
+    pub fn unasked(root: &Root, config: &Config) -> Self {
+        Self::read(root, &config.docker.config, &mut Versions::new(root, None, BTreeMap::new()))
+    }
+
     /// Looks for docker beneath `root`. `config` is where its configuration lies unless its unit says otherwise.
     #[must_use]
     pub fn read(root: &Root, config: &Path, versions: &mut Versions<'_>) -> Self {
