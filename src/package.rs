@@ -10,7 +10,7 @@ use reconcile::{Finding, Receipt, Resource, Store};
 
 use crate::component::Component;
 use crate::daemon::LOCK;
-use crate::daemon::ask::{Serving, serving};
+use crate::daemon::ask::{Answer, serving};
 use crate::engines::undo_constraints::running;
 use crate::memory;
 use crate::own_program;
@@ -55,8 +55,10 @@ pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<Finding>, Error
 fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
     let (who, kill) = match serving(run.root, STOPS_WITHIN)? {
         None => return Ok(None),
-        Some(Serving::Process(pid)) => (format!("as process {pid}"), format!("kill {pid}")),
-        Some(Serving::Unknown) => {
+        Some(Answer::Report(report)) => {
+            (format!("as process {}", report.pid), format!("kill {}", report.pid))
+        }
+        Some(Answer::Silent { .. }) => {
             let lock = run.root.shown(LOCK).display().to_string();
             (format!("as the process that has {lock}"), format!("fuser --kill -TERM {lock}"))
         }

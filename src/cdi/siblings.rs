@@ -1,10 +1,11 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use root::Root;
 
 use super::{LIMIT, OnlyKind};
 
-/// Where engines look unless they are told otherwise (CDI spec, "CDI JSON Specification", default folders).
+/// Where engines look by default (CDI spec, "CDI JSON Specification", default folders).
 pub const DEFAULT_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 /// The same, and what the second is on most machines, where /var/run is a link.
@@ -20,32 +21,16 @@ pub fn is_read_by_engines(path: &Path) -> bool {
 /// void both.
 #[must_use]
 pub fn same_kind(root: &Root, path: &Path, kind: &str) -> Vec<PathBuf> {
-    let mut folders: Vec<&Path> = path.parent().into_iter().collect();
-    folders.extend(FOLDERS.iter().map(Path::new).filter(|folder| Some(*folder) != path.parent()));
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut seen: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        // /var/run is a link to /run on most machines: one folder, not two.
-        let real = real_folder(root, folder);
-        if seen.contains(&real) {
-            continue;
-        }
-        for name in root.list(folder).unwrap_or_else(|_| Vec::new()) {
-            let file = folder.join(name);
-            if file != path && kind_of(root, &file).as_deref() == Some(kind) {
-                found.push(file);
-            }
-        }
-        seen.push(real);
-    }
-    found
-}
-
-fn real_folder(root: &Root, folder: &Path) -> PathBuf {
-    match (folder.strip_prefix("/var/run"), root.lstat("/var/run").map(|meta| meta.kind)) {
-        (Ok(rest), Ok(root::Kind::Link)) => Path::new("/run").join(rest),
-        _ => folder.to_owned(),
-    }
+    let mut seen = BTreeSet::new();
+    // /var/run is a link to /run on most machines: one folder, not two.
+    let mut is_new =
+        |folder: &Path| seen.insert(root.without_links(folder).unwrap_or_else(|| folder.to_owned()));
+    let folders = path.parent().into_iter().chain(FOLDERS.map(Path::new));
+    let files = folders.filter(|folder| is_new(folder)).flat_map(|folder| {
+        let names = root.list(folder).unwrap_or_default();
+        names.into_iter().map(|name| folder.join(name))
+    });
+    files.filter(|file| file != path && kind_of(root, file).as_deref() == Some(kind)).collect()
 }
 
 /// The kind of a spec; `None` for what is not read as one.

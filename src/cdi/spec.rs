@@ -4,7 +4,6 @@
 //! them from the node itself, and /dev/kfd's major changes from boot to boot.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use amdgpu::{DeviceNode, Gpu, Machine};
 use serde::Serialize;
@@ -71,25 +70,18 @@ fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option
     if selection.gpus.is_empty() {
         return None;
     }
+    let named = |name: fn(&Gpu) -> Option<String>| {
+        let device = move |gpu: &&Gpu| Some(Device { name: name(gpu)?, nodes: nodes(gpu) });
+        selection.gpus.iter().filter_map(device)
+    };
     let mut devices = Vec::new();
     if config.cdi.names.contains(&NamedBy::Index) {
-        devices.extend(
-            selection
-                .gpus
-                .iter()
-                .filter_map(|gpu| Some(Device { name: gpu.index?.to_string(), nodes: nodes(gpu) })),
-        );
+        devices.extend(named(|gpu| Some(gpu.index?.to_string())));
     }
-    devices.push(Device {
-        name: "all".to_owned(),
-        nodes: selection.gpus.iter().copied().flat_map(nodes).collect(),
-    });
+    let all = selection.gpus.iter().copied().flat_map(nodes).collect();
+    devices.push(Device { name: "all".to_owned(), nodes: all });
     if config.cdi.names.contains(&NamedBy::Uuid) {
-        devices.extend(
-            selection.gpus.iter().filter_map(|gpu| {
-                Some(Device { name: gpu.uuid.as_ref().ok()?.to_string(), nodes: nodes(gpu) })
-            }),
-        );
+        devices.extend(named(|gpu| Some(gpu.uuid.as_ref().ok()?.to_string())));
     }
     if config.cdi.names.contains(&NamedBy::Pci) {
         devices.extend(cards(selection));
@@ -116,9 +108,5 @@ pub fn nodes(gpu: &Gpu) -> Vec<Node> {
 
 fn node(node: &DeviceNode) -> Option<Node> {
     let meta = node.state.as_ref().ok()?;
-    Some(Node { path: text(&node.path)?, mode: meta.mode & 0o777, gid: meta.gid })
-}
-
-fn text(path: &Path) -> Option<String> {
-    path.to_str().map(str::to_owned)
+    Some(Node { path: node.path.to_str()?.to_owned(), mode: meta.mode & 0o777, gid: meta.gid })
 }

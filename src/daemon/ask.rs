@@ -43,26 +43,17 @@ pub fn ask(root: &Root) -> Option<Answer> {
     })
 }
 
-/// Who serves on this machine, when it goes on for longer than `patience`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Serving {
-    Process(u32),
-    /// It does not say which.
-    Unknown,
-}
-
-/// Waits until no daemon runs.
-pub fn serving(root: &Root, patience: Duration) -> Result<Option<Serving>, root::Error> {
+/// Waits until no daemon runs; the answer of the one that runs for longer than `patience`.
+pub fn serving(root: &Root, patience: Duration) -> Result<Option<Answer>, root::Error> {
     // Without the lock's file none has run since the machine began; asking makes none.
     if !root.exists(LOCK) {
         return Ok(None);
     }
     match root.lock(LOCK, patience) {
         Ok(_) => Ok(None),
-        Err(root::Error::Locked { .. }) => Ok(Some(match ask(root) {
-            Some(Answer::Report(report)) => Serving::Process(report.pid),
-            Some(Answer::Silent { .. }) | None => Serving::Unknown,
-        })),
+        Err(locked @ root::Error::Locked { .. }) => {
+            Ok(ask(root).or(Some(Answer::Silent { problem: locked.to_string() })))
+        }
         Err(other) => Err(other),
     }
 }

@@ -11,7 +11,7 @@ use super::scheduler::Cause;
 use crate::run::{Differs, Outcome};
 
 /// Times are seconds since 1970.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema_version: u32,
     pub version: String,
@@ -47,7 +47,7 @@ pub struct Problem {
     pub text: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReport {
     pub path: PathBuf,
     /// Why the file is not in force as it is now: the last good configuration is, or none. The file is wrong, by itself
@@ -121,21 +121,8 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             since,
-            enforce: false,
-            restart: Restarts::Never,
-            set_up: None,
-            config: ConfigReport { path, problem: None, in_force: false },
-            sources: Sources::default(),
-            counts: Counts::default(),
-            last: None,
-            failing: None,
-            contested: Vec::new(),
-            blocked: Vec::new(),
-            left: Vec::new(),
-            differs: Vec::new(),
-            tags_held_until: None,
-            pending: Vec::new(),
-            problems: Vec::new(),
+            config: ConfigReport { path, ..ConfigReport::default() },
+            ..Self::default()
         }
     }
 

@@ -65,19 +65,18 @@ pub enum Why {
     Settling,
 }
 
-/// A plan as far as a run carries it out, and what it leaves of it.
-#[derive(Debug)]
+/// A plan as far as a run executes it, and what it leaves of it.
+#[derive(Debug, Default)]
 pub(super) struct Selected {
     pub(super) plan: Plan,
     pub(super) differs: Vec<Differs>,
-    pub(super) contested: Vec<Finding>,
     pub(super) is_lost: bool,
     pub(super) is_held: bool,
 }
 
 impl From<Plan> for Selected {
     fn from(plan: Plan) -> Self {
-        Self { plan, differs: Vec::new(), contested: Vec::new(), is_lost: false, is_held: false }
+        Self { plan, ..Self::default() }
     }
 }
 
@@ -92,13 +91,13 @@ impl Outcome {
         Self { scope, ..Self::default() }
     }
 
-    /// Adds a plan that was carried out as far as `done`.
+    /// Adds a plan that was executed as far as `done`.
     pub(super) fn add(&mut self, selected: Selected, done: &[Resource]) {
-        let Selected { plan, differs, contested, is_lost, is_held } = selected;
+        let Selected { plan, differs, is_lost, is_held } = selected;
         if self.scope.aim == Aim::Configured {
             self.notes.extend(notes_of(&plan));
         }
-        self.contested.extend(plan.contested.into_iter().chain(contested));
+        self.contested.extend(plan.contested);
         self.blocked.extend(plan.blocked);
         self.left.extend(plan.left);
         self.differs.extend(differs);

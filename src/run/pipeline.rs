@@ -1,9 +1,7 @@
 //! The one pipeline of every run: plan without the lock, lock, plan again, execute, effects, history.
 
 use reconcile::history::Event;
-use reconcile::{
-    Digest, Effect, Executed, Note, Plan, Progress, Receipt, Restarts, Services, Stage, Transaction,
-};
+use reconcile::{Digest, Effect, Executed, Note, Plan, Progress, Receipt, Stage, Transaction};
 
 use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
@@ -280,22 +278,6 @@ impl Run<'_> {
             saved.expect(&self.announced(plan.clone(), receipt))?;
         }
         Ok(())
-    }
-
-    fn services_of(
-        &self,
-        scope: &Scope,
-        request: &Request<'_>,
-        own: &[Effect],
-        receipt: &Receipt,
-    ) -> Services<'_> {
-        let services = self.services();
-        match request {
-            _ if !scope.restarts => Services { restarts: Restarts::Never, ..services },
-            Request::Nothing { .. } => Services { restarts: self.restarts_of_undo(receipt), ..services },
-            Request::Reconcile { rules, .. } => self.services_of_daemon(rules, own),
-            _ => services,
-        }
     }
 
     fn event(&self, command: &str) -> Event {

@@ -88,7 +88,7 @@ impl Run<'_> {
             } else if path.path().is_some_and(|path| rules.given_up.contains(path)) {
                 let text = "something else keeps setting its group and mode: they are set no more until the node is \
                             made anew, or rocworker.service is restarted";
-                selected.contested.push(Finding { path, text: text.to_owned() });
+                selected.plan.contested.push(Finding { path, text: text.to_owned() });
                 continue;
             } else if rules.enforce {
                 selected.plan.changes.push(change);
@@ -150,14 +150,29 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn services_of_daemon(&self, rules: &Rules<'_>, own: &[Effect]) -> Services<'_> {
+    /// How a run treats units. `own`: the effects of its changes.
+    pub(super) fn services_of(
+        &self,
+        scope: &Scope,
+        request: &Request<'_>,
+        own: &[Effect],
+        receipt: &Receipt,
+    ) -> Services<'_> {
+        let services = self.services();
         let is_restart =
             |effect: &Effect| matches!(effect, Effect::Restart { .. } | Effect::NextStart { .. });
-        // What has just changed may change again: a later look restarts the unit that reads it, once for all of it.
-        let waits = !self.config.daemon.settle.is_zero() && own.iter().any(is_restart);
-        let restarts = if waits { Restarts::Never } else { rules.restarts };
-        // The daemon does not wait for hours: a unit of its own does.
-        Services { restarts, drain: Duration::ZERO, ..self.services() }
+        match request {
+            _ if !scope.restarts => Services { restarts: Restarts::Never, ..services },
+            Request::Nothing { .. } => Services { restarts: self.restarts_of_undo(receipt), ..services },
+            Request::Reconcile { rules, .. } => {
+                // What has just changed may change again: a later look restarts the unit that reads it, once for all.
+                let waits = !self.config.daemon.settle.is_zero() && own.iter().any(is_restart);
+                let restarts = if waits { Restarts::Never } else { rules.restarts };
+                // The daemon does not wait for hours: a unit of its own does.
+                Services { restarts, drain: Duration::ZERO, ..services }
+            }
+            _ => services,
+        }
     }
 }
 

@@ -71,9 +71,10 @@ pub struct Ask {
 }
 
 /// What is done with units whose configuration has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Restarts {
+    #[default]
     Never,
     /// Once their work is done.
     Drain,

@@ -1,3 +1,5 @@
+//! What the demo shows beyond the commands: a bundle before and after the wrapper.
+
 use std::collections::BTreeSet;
 
 use allocation::bundle::{Bundle, Injection, Node, ProcessEdits};
@@ -10,7 +12,7 @@ use anyhow::{Context, bail};
 use root::{Kind, Root};
 
 /// A task's config.json as Concourse writes it, shortened: it asks for one GPU, in Concourse's user namespace.
-pub const TASK: &str = include_str!("../../templates/demo/task.json");
+pub const TASK: &str = include_str!("../templates/demo/task.json");
 
 /// Honours every request, as a machine's administrator may choose.
 const POLICY: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"shared"}"#;
