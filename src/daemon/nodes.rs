@@ -10,34 +10,29 @@ const TIMES: usize = 4;
 /// What was longer ago does not count: a day, as of files.
 const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// When the daemon set which node, by path and inode: another node at the path begins anew.
 #[derive(Debug, Clone, Default)]
-pub struct Nodes(BTreeMap<PathBuf, Node>);
-
-#[derive(Debug, Clone, Default)]
-struct Node {
-    /// Which node is at the path: another one there begins anew.
-    inode: u64,
-    set: Vec<Duration>,
-}
+pub struct Nodes(BTreeMap<(PathBuf, u64), Vec<Duration>>);
 
 impl Nodes {
     pub fn was_set(&mut self, path: &Path, inode: u64, now: Duration) {
-        let node = self.0.entry(path.to_owned()).or_default();
-        if node.inode != inode {
-            *node = Node { inode, set: Vec::new() };
-        }
-        node.set.retain(|at| now.saturating_sub(*at) < FORGIVEN);
-        node.set.push(now);
+        self.0.retain(|(at, other), _| at != path || *other == inode);
+        let set = self.0.entry((path.to_owned(), inode)).or_default();
+        set.retain(|at| is_recent(*at, now));
+        set.push(now);
     }
 
     /// Those that the daemon sets no more. `inode`: which node is at a path now.
     pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
-        let is_recent = |at: &&Duration| now.saturating_sub(**at) < FORGIVEN;
-        let is_given_up = |(path, node): &(&PathBuf, &Node)| {
-            node.set.iter().filter(is_recent).count() >= TIMES && inode(path) == Some(node.inode)
+        let is_given_up = |((path, node), set): &(&(PathBuf, u64), &Vec<Duration>)| {
+            set.iter().filter(|at| is_recent(**at, now)).count() >= TIMES && inode(path) == Some(*node)
         };
-        self.0.iter().filter(is_given_up).map(|(path, _)| path.clone()).collect()
+        self.0.iter().filter(is_given_up).map(|((path, _), _)| path.clone()).collect()
     }
+}
+
+fn is_recent(at: Duration, now: Duration) -> bool {
+    now.saturating_sub(at) < FORGIVEN
 }
 
 #[cfg(test)]

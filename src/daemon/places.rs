@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use reconcile::Store;
-use root::{Identity, Kind, Root};
+use root::{Identity, Root};
 
 use super::watch::all_in;
 use super::{LOCK, SOCKET};
@@ -15,9 +15,6 @@ use crate::{memory, render};
 
 /// Changed by whoever applies or undoes.
 pub const RECEIPT: &str = "receipt.json";
-
-/// Folders of templates are no deeper than this.
-const DEPTH: usize = 3;
 
 /// What is watched, as the machine is now.
 pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {
@@ -30,7 +27,7 @@ pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {
         // The record of a captured machine's nodes.
         found.insert(Path::new("/").join(root::CAPTURE_FILE));
     }
-    templates(root, Path::new(render::FOLDER), DEPTH, &mut found);
+    found.extend(render::overrides());
     // A look reports a receipt that it cannot read. Packages and modules have no path.
     let receipt = Store::new(root).receipt().unwrap_or_default();
     found.extend(receipt.entries.iter().filter_map(|entry| entry.path.path()).map(Path::to_owned));
@@ -44,16 +41,6 @@ pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {
 /// Which receipt there is.
 pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
-}
-
-fn templates(root: &Root, folder: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
-    found.extend(all_in(folder));
-    for name in root.list(folder).unwrap_or_default() {
-        let path = folder.join(name);
-        if depth > 1 && root.lstat(&path).is_ok_and(|meta| meta.kind == Kind::Directory) {
-            templates(root, &path, depth - 1, found);
-        }
-    }
 }
 
 /// What engines read, and the units that start them.

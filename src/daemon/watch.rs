@@ -261,40 +261,31 @@ mod tests {
         names.iter().map(OsString::from).collect()
     }
 
-    fn watched_for(files: &[&str], folders: &[&str], there: &[&str]) -> Vec<(String, Names)> {
-        let mut paths: BTreeSet<PathBuf> = files.iter().map(PathBuf::from).collect();
-        paths.extend(folders.iter().flat_map(|path| all_in(Path::new(path))));
-        let found = watchable(&paths, |folder| there.iter().any(|it| Path::new(it) == folder));
-        found.into_iter().map(|(folder, names)| (folder.display().to_string(), names)).collect()
-    }
-
     #[test]
-    fn files_are_names_in_their_folders() {
-        assert_eq!(
-            watched_for(&["/etc/group", "/etc/cdi/amd.json", "/etc/passwd"], &[], &["/", "/etc", "/etc/cdi"]),
-            [("/etc".to_owned(), these(&["group", "passwd"])), ("/etc/cdi".to_owned(), these(&["amd.json"]))]
-        );
-    }
-
-    #[test]
-    fn of_a_folder_everything_matters_and_whether_it_is_there() {
-        assert_eq!(
-            watched_for(&["/dev/kfd", "/dev/dri/card0"], &["/dev/dri"], &["/", "/dev", "/dev/dri"]),
-            [("/dev".to_owned(), these(&["dri", "kfd"])), ("/dev/dri".to_owned(), these(&["*", "card0"]))]
-        );
-    }
-
-    #[test]
-    fn for_what_is_not_there_the_nearest_folder_above_is_watched() {
-        assert_eq!(
-            watched_for(&["/etc/docker/conf/daemon.json", "/etc/group"], &["/opt/a/b"], &["/", "/etc"]),
-            [("/".to_owned(), these(&["opt"])), ("/etc".to_owned(), these(&["docker", "group"]))]
-        );
-    }
-
-    #[test]
-    fn paths_that_are_none_are_passed_over() {
-        assert_eq!(watched_for(&["package:rocm", "/", "relative/file"], &["relative"], &["/"]), []);
+    fn paths_are_names_in_their_folders_and_of_a_missing_one_the_nearest_above_is_watched() {
+        for (paths, there, expected) in [
+            (
+                &["/etc/group", "/etc/cdi/amd.json", "/etc/passwd"][..],
+                &["/", "/etc", "/etc/cdi"][..],
+                &[("/etc", &["group", "passwd"][..]), ("/etc/cdi", &["amd.json"])][..],
+            ),
+            (
+                &["/dev/kfd", "/dev/dri/card0", "/dev/dri", "/dev/dri/*"],
+                &["/", "/dev", "/dev/dri"],
+                &[("/dev", &["dri", "kfd"]), ("/dev/dri", &["*", "card0"])],
+            ),
+            (
+                &["/etc/docker/conf/daemon.json", "/etc/group", "/opt/a/b", "/opt/a/b/*"],
+                &["/", "/etc"],
+                &[("/", &["opt"]), ("/etc", &["docker", "group"])],
+            ),
+            (&["package:rocm", "/", "relative/file"], &["/"], &[]),
+        ] {
+            let paths = paths.iter().map(PathBuf::from).collect();
+            let found = watchable(&paths, |folder| there.iter().any(|it| Path::new(it) == folder));
+            let expected = expected.iter().map(|(folder, names)| (PathBuf::from(folder), these(names)));
+            assert_eq!(found, expected.collect(), "{paths:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 
 use bounds::Rendered;
-pub use overrides::{FOLDER, Templates};
+pub use overrides::{Templates, overrides};
 pub use stale::{Stale, Sums, judge};
 
 /// The CDI spec.

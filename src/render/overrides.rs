@@ -7,13 +7,18 @@ use super::stale::{Sums, sum};
 use super::{BUILT_IN, Error};
 
 /// Where an operator's templates lie, by the names of those that they override.
-pub const FOLDER: &str = "/etc/rocworker/templates";
+const FOLDER: &str = "/etc/rocworker/templates";
 
 /// Eighty times the longest of ours.
 const LIMIT: usize = 64 << 10;
 
 /// Folders beneath [`FOLDER`] are no deeper than this.
 const DEPTH: usize = 3;
+
+/// Every path at which an operator's template would be.
+pub fn overrides() -> impl Iterator<Item = PathBuf> {
+    BUILT_IN.iter().map(|(name, _)| Path::new(FOLDER).join(name))
+}
 
 /// The templates that the program carries, and an operator's that come before them, read once.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use reconcile::command::Programs;
 use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource, Settled, Transaction};
 
-use super::outcome::Outcome;
+use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
 use crate::config;
@@ -110,54 +110,52 @@ impl Run<'_> {
             reason.unwrap_or_else(|| "another build of amdgpu was loaded than dkms had built".to_owned());
         work.adopt_reboot(reason, attempt.clone(), self.now.seconds())
     }
+}
 
-    /// Whoever is killed from here on leaves the driver to be looked at by the next run.
-    pub(super) fn mark_unverified(&self, memory: &mut Memory) -> Result<(), root::Error> {
-        memory.unverified = true;
-        memory.write(self.root).map(drop)
+impl Execution<'_> {
+    /// A run that is killed from here on leaves the driver to be looked at by the next one.
+    pub(super) fn mark_unverified(&mut self) -> Result<(), root::Error> {
+        self.target.memory.unverified = true;
+        self.target.memory.write(self.run.root).map(drop)
     }
 
     /// Forgets a restart of the machine that was to bring a driver which has gone.
-    pub(super) fn forget_reboot(work: &mut Transaction<'_>) -> Result<(), reconcile::Error> {
-        if work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
+    pub(super) fn forget_reboot(&mut self) -> Result<(), reconcile::Error> {
+        if self.work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }
-        work.forgive(is_reboot)
+        self.work.forgive(is_reboot)
     }
 
     /// Once packages have come: whether the driver among them is the one that runs, which is noted and remembered. A
     /// restart of the machine is asked for once.
-    pub(super) fn verify_driver(
-        &self,
-        target: &mut Target,
-        work: &mut Transaction<'_>,
-        outcome: &mut Outcome,
-    ) -> Result<(), Error> {
-        let Some(observed) = &target.observed else { return Ok(()) };
-        let state = State { receipt: work.receipt().clone(), memory: target.memory.clone() };
-        let has_changed = outcome.changes.iter().any(|change| change.path.is_package());
-        match &self.config.driver {
-            config::Driver::AmdgpuDkms(wanted) if has_changed || self.has_to_verify(&state) => {
-                let notes = self.verify_release(wanted, &observed.facts, &state, &mut target.memory, work)?;
-                outcome.notes.extend(notes);
+    pub(super) fn verify_driver(&mut self) -> Result<(), Error> {
+        if self.target.observed.is_none() {
+            return Ok(());
+        }
+        let state = State { receipt: self.work.receipt().clone(), memory: self.target.memory.clone() };
+        let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
+        match &self.run.config.driver {
+            config::Driver::AmdgpuDkms(wanted) if has_changed || self.run.has_to_verify(&state) => {
+                let note = self.verify_release(wanted, asked_for(&state.receipt))?;
+                self.outcome.notes.extend(note);
             }
             config::Driver::AmdgpuDkms(_) => {}
-            config::Driver::Keep => Self::forget_reboot(work)?,
+            config::Driver::Keep => self.forget_reboot()?,
         }
-        target.memory.write(self.root)?;
+        self.target.memory.write(self.run.root)?;
         Ok(())
     }
 
     fn verify_release(
-        &self,
+        &mut self,
         wanted: &Release,
-        facts: &Facts,
-        state: &State,
-        memory: &mut Memory,
-        work: &mut Transaction<'_>,
+        asked_for: Option<&Attempt>,
     ) -> Result<Option<Note>, Error> {
-        let Some(programs) = self.programs else { return Ok(None) };
-        let driver = Driver::read(self.root);
+        let Run { root, programs: Some(programs), .. } = self.run else { return Ok(None) };
+        let Target { observed: Some(observed), memory, .. } = &mut self.target else { return Ok(None) };
+        let (facts, work) = (&observed.facts, &mut self.work);
+        let driver = Driver::read(root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
             // What kept it from coming has a finding of its own.
             memory.unverified = false;
@@ -172,11 +170,11 @@ impl Run<'_> {
             );
             return Ok(Some(note(text, true)));
         }
-        let verdict = look(self.root, programs, &driver, &facts.machine.amdgpu, asked_for(&state.receipt));
+        let verdict = look(root, programs, &driver, &facts.machine.amdgpu, asked_for);
         memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
         Ok(match verdict {
             Ok(Verdict::Loaded) => {
-                if work.receipt().owed(self.root).any(|pending| is_reboot(&pending.effect)) {
+                if work.receipt().owed(root).any(|pending| is_reboot(&pending.effect)) {
                     work.forgive(is_reboot)?;
                 }
                 dissent(programs, facts)
@@ -187,7 +185,7 @@ impl Run<'_> {
             )),
             Ok(Verdict::Reboot(attempt)) => {
                 let effect = reboot(wanted, attempt);
-                work.owe(effect.clone(), self.now.seconds())?;
+                work.owe(effect.clone(), self.run.now.seconds())?;
                 // A restart brings this release, and no longer the one before.
                 work.forgive(|it| is_reboot(it) && *it != effect)?;
                 None

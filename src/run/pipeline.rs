@@ -10,6 +10,17 @@ use super::target::Target;
 use super::{Error, Run, State};
 use crate::memory::Memory;
 
+/// A run that has the lock.
+pub(super) struct Execution<'r> {
+    pub(super) run: &'r Run<'r>,
+    scope: &'static Scope,
+    request: Request<'r>,
+    pub(super) target: Target,
+    pub(super) work: Transaction<'r>,
+    pub(super) outcome: Outcome,
+    on_progress: &'r mut dyn FnMut(Progress<'_>),
+}
+
 impl Run<'_> {
     /// Runs as far as the scope goes. `on_progress` hears of each change before it is made, and of what takes long.
     pub(super) fn execute(
@@ -73,7 +84,9 @@ impl Run<'_> {
             }
             Request::Boot { .. } | Request::One(_) => {}
         }
-        let ran = self.stages(scope, &request, &mut target, &mut work, &mut outcome, on_progress);
+        let mut execution = Execution { run: self, scope, request, target, work, outcome, on_progress };
+        let ran = execution.stages();
+        let Execution { target, mut work, mut outcome, .. } = execution;
         let unrecorded = work.record().err();
         ran.map_err(|error| error.after(work.made().len()))?;
         if let Request::Nothing { .. } = request {
@@ -126,131 +139,6 @@ impl Run<'_> {
         }
     }
 
-    fn stages(
-        &self,
-        scope: &'static Scope,
-        request: &Request<'_>,
-        target: &mut Target,
-        work: &mut Transaction<'_>,
-        outcome: &mut Outcome,
-        on_progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), Error> {
-        for stage in scope.stages() {
-            let selected = self.select(scope, request, target, work.receipt(), *stage)?;
-            // Engines do not run yet, and a file system may come later: what nothing changes is not touched either.
-            if scope.aim == Aim::Booted && selected.plan.changes.is_empty() {
-                continue;
-            }
-            let is_driver_planned = of_driver(selected.plan.clone()).is_some();
-            if is_apply(request) && *stage == Some(Stage::Shape) && self.may_bring_driver(&selected.plan) {
-                self.mark_unverified(&mut target.memory)?;
-            }
-            let has_acted =
-                self.stage((scope, request, *stage), target, selected, work, outcome, on_progress)?;
-            if *stage != Some(Stage::Shape) {
-                return Ok(());
-            }
-            if has_acted && !self.look_again(scope, request, target, work, outcome)? {
-                return Ok(());
-            }
-            // A plan that somebody has looked at is held to: what it does not name takes another apply.
-            let is_free = scope.packages && matches!(request, Request::Configuration { saved: None });
-            if is_free && !is_driver_planned && outcome.effects.iter().any(is_read) {
-                let plan = self.plan_for(target, request, work.receipt(), *stage)?;
-                if let Some(plan) = of_driver(plan) {
-                    self.mark_unverified(&mut target.memory)?;
-                    self.make(plan.into(), work, outcome, on_progress)?;
-                    self.look_again(scope, request, target, work, outcome)?;
-                }
-            }
-            if is_apply(request) {
-                self.verify_driver(target, work, outcome)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the first stage did may have changed what is true. False: nothing more is to be done.
-    fn look_again(
-        &self,
-        scope: &Scope,
-        request: &Request<'_>,
-        target: &mut Target,
-        work: &Transaction<'_>,
-        outcome: &mut Outcome,
-    ) -> Result<bool, Error> {
-        let State { memory, .. } = &target.state;
-        let known = target.memory.clone();
-        let memory = Memory {
-            chosen: known.chosen.clone(),
-            versions: known.versions.clone(),
-            config: known.config.clone(),
-            ..memory.clone()
-        };
-        match self.target(scope, request, State { receipt: work.receipt().clone(), memory })? {
-            Ok(now) => *target = Target { memory: known, ..now },
-            Err(stopped) => {
-                outcome.stopped = Some(stopped);
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// One stage with its effects. Whether anything was done.
-    fn stage(
-        &self,
-        (scope, request, stage): (&'static Scope, &Request<'_>, Option<Stage>),
-        target: &Target,
-        selected: Selected,
-        work: &mut Transaction<'_>,
-        outcome: &mut Outcome,
-        on_progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<bool, Error> {
-        let own: Vec<Effect> =
-            selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        let (before, is_held) = (work.owed(), selected.is_held);
-        let may_forget = is_apply(request) && !target.memory.unverified;
-        if stage != Some(Stage::Shape) {
-            outcome.notes.extend(self.lost_runtimes(&target.desired, &selected.plan, work.receipt()));
-        }
-        let effects = outcome.effects.len();
-        let has_changed = self.make(selected, work, outcome, on_progress)?;
-        if let Request::Nothing { .. } = request {
-            Self::forget_reboot(work)?;
-        }
-        let services = self.services_of(scope, request, &own, work.receipt());
-        let allowed = |effect: &Effect| match request {
-            Request::Reconcile { rules, .. } => self.may_execute(rules, &own, is_held, effect),
-            _ => false,
-        };
-        // A restart that came and did not help is remembered until the driver runs.
-        let owed: Vec<Effect> = work.receipt().owed(self.root).map(|it| it.effect.clone()).collect();
-        let is_remembered = |effect: &Effect| is_reboot(effect) && !may_forget && !owed.contains(effect);
-        let is_due = |effect: &Effect| {
-            scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
-        };
-        outcome.effects.extend(work.run_effects(self.root, &services, is_due, on_progress)?);
-        Ok(has_changed || outcome.effects.len() > effects)
-    }
-
-    /// Makes the selected changes; whether any was made.
-    fn make(
-        &self,
-        mut selected: Selected,
-        work: &mut Transaction<'_>,
-        outcome: &mut Outcome,
-        on_progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<bool, Error> {
-        let Executed { done, failed, effects } =
-            work.execute(&selected.plan, self.now.seconds(), on_progress)?;
-        outcome.failed.extend(failed);
-        outcome.effects.extend(effects);
-        selected.forget_loss(&done);
-        outcome.add(selected, &done);
-        Ok(!done.is_empty())
-    }
-
     /// The outcome with what is known in the end.
     fn ended(&self, mut outcome: Outcome, target: Target, receipt: &Receipt) -> Outcome {
         outcome.problem = target.unknown.and_then(|(_, problem)| problem);
@@ -293,6 +181,109 @@ impl Run<'_> {
     }
 }
 
-fn is_apply(request: &Request<'_>) -> bool {
-    matches!(request, Request::Configuration { .. })
+impl Execution<'_> {
+    fn stages(&mut self) -> Result<(), Error> {
+        for stage in self.scope.stages() {
+            let selected = self.select(*stage)?;
+            // Engines do not run yet, and a file system may come later: what nothing changes is not touched either.
+            if self.scope.aim == Aim::Booted && selected.plan.changes.is_empty() {
+                continue;
+            }
+            let is_apply = self.is_apply();
+            let is_driver_planned = of_driver(selected.plan.clone()).is_some();
+            if is_apply && *stage == Some(Stage::Shape) && self.run.may_bring_driver(&selected.plan) {
+                self.mark_unverified()?;
+            }
+            let has_acted = self.stage(*stage, selected)?;
+            if *stage != Some(Stage::Shape) {
+                return Ok(());
+            }
+            if has_acted && !self.look_again()? {
+                return Ok(());
+            }
+            // A plan that somebody has looked at is held to: what it does not name takes another apply.
+            let is_free =
+                self.scope.packages && matches!(self.request, Request::Configuration { saved: None });
+            if is_free && !is_driver_planned && self.outcome.effects.iter().any(is_read) {
+                let Selected { plan, .. } = self.select(*stage)?;
+                if let Some(plan) = of_driver(plan) {
+                    self.mark_unverified()?;
+                    self.make(plan.into())?;
+                    self.look_again()?;
+                }
+            }
+            if is_apply {
+                self.verify_driver()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_apply(&self) -> bool {
+        matches!(self.request, Request::Configuration { .. })
+    }
+
+    fn select(&self, stage: Option<Stage>) -> Result<Selected, Error> {
+        self.run.select(self.scope, &self.request, &self.target, self.work.receipt(), stage)
+    }
+
+    /// What the first stage did may have changed what is true. False: nothing more is to be done.
+    fn look_again(&mut self) -> Result<bool, Error> {
+        let known = self.target.memory.clone();
+        let memory = Memory {
+            chosen: known.chosen.clone(),
+            versions: known.versions.clone(),
+            config: known.config.clone(),
+            ..self.target.state.memory.clone()
+        };
+        let state = State { receipt: self.work.receipt().clone(), memory };
+        match self.run.target(self.scope, &self.request, state)? {
+            Ok(now) => self.target = Target { memory: known, ..now },
+            Err(stopped) => self.outcome.stopped = Some(stopped),
+        }
+        Ok(self.outcome.stopped.is_none())
+    }
+
+    /// One stage with its effects. Whether anything was done.
+    fn stage(&mut self, stage: Option<Stage>, selected: Selected) -> Result<bool, Error> {
+        let own: Vec<Effect> =
+            selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
+        let (before, is_held) = (self.work.owed(), selected.is_held);
+        let may_forget = self.is_apply() && !self.target.memory.unverified;
+        if stage != Some(Stage::Shape) {
+            let lost = self.run.lost_runtimes(&self.target.desired, &selected.plan, self.work.receipt());
+            self.outcome.notes.extend(lost);
+        }
+        let effects = self.outcome.effects.len();
+        let has_changed = self.make(selected)?;
+        if let Request::Nothing { .. } = self.request {
+            self.forget_reboot()?;
+        }
+        let (run, receipt) = (self.run, self.work.receipt());
+        let services = run.services_of(self.scope, &self.request, &own, receipt);
+        let allowed = |effect: &Effect| match self.request {
+            Request::Reconcile { rules, .. } => run.may_execute(rules, &own, is_held, effect),
+            _ => false,
+        };
+        // A restart that came and did not help is remembered until the driver runs.
+        let owed: Vec<Effect> = receipt.owed(run.root).map(|it| it.effect.clone()).collect();
+        let is_remembered = |effect: &Effect| is_reboot(effect) && !may_forget && !owed.contains(effect);
+        let is_due = |effect: &Effect| {
+            self.scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
+        };
+        let settled = self.work.run_effects(run.root, &services, is_due, self.on_progress)?;
+        self.outcome.effects.extend(settled);
+        Ok(has_changed || self.outcome.effects.len() > effects)
+    }
+
+    /// Makes the selected changes; whether any was made.
+    fn make(&mut self, mut selected: Selected) -> Result<bool, Error> {
+        let now = self.run.now.seconds();
+        let Executed { done, failed, effects } = self.work.execute(&selected.plan, now, self.on_progress)?;
+        self.outcome.failed.extend(failed);
+        self.outcome.effects.extend(effects);
+        selected.forget_loss(&done);
+        self.outcome.add(selected, &done);
+        Ok(!done.is_empty())
+    }
 }

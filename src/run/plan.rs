@@ -79,19 +79,19 @@ impl Saved {
     /// Whether this is what a plan says now.
     pub(super) fn expect(&self, now: &Planned) -> Result<(), Error> {
         let mut other = Vec::new();
-        let paths = self.differences(&now.plan);
+        let changes: Vec<_> = now.plan.changes.iter().map(SavedChange::of).collect();
+        let mut paths: Vec<_> =
+            differing(&self.changes, &changes).map(|it| it.path.display().to_string()).collect();
+        paths.sort();
+        paths.dedup();
         if !paths.is_empty() {
-            let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
             other.push(format!("other changes would be made now at {}", paths.join(", ")));
         }
         if self.restart != now.restart {
             other.push("units would be restarted by another rule (restart)".to_owned());
         }
         if self.effects != now.effects {
-            let only = |these: &[Effect], those: &[Effect]| -> Vec<String> {
-                these.iter().filter(|it| !those.contains(it)).map(ToString::to_string).collect()
-            };
-            let off = [only(&self.effects, &now.effects), only(&now.effects, &self.effects)].concat();
+            let off: Vec<_> = differing(&self.effects, &now.effects).map(ToString::to_string).collect();
             other.push(format!("something else would be done at the end: {}", off.join(", ")));
         }
         if self.config_sha256 != now.config_sha256 {
@@ -105,18 +105,12 @@ impl Saved {
             other.join("; ")
         )))
     }
+}
 
-    /// The paths of which this plan and the other say different things.
-    fn differences(&self, plan: &Plan) -> Vec<Resource> {
-        let now: Vec<_> = plan.changes.iter().map(SavedChange::of).collect();
-        let only = |these: &[SavedChange], those: &[SavedChange]| -> Vec<Resource> {
-            these.iter().filter(|it| !those.contains(it)).map(|it| it.path.clone()).collect()
-        };
-        let mut paths = [only(&self.changes, &now), only(&now, &self.changes)].concat();
-        paths.sort();
-        paths.dedup();
-        paths
-    }
+/// What only one of the two has.
+fn differing<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> impl Iterator<Item = &'a T> {
+    let only_one = one.iter().filter(|it| !other.contains(it));
+    only_one.chain(other.iter().filter(|it| !one.contains(it)))
 }
 
 impl Run<'_> {
