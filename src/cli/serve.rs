@@ -3,13 +3,13 @@ use anyhow::Context as _;
 use super::Outcome;
 use super::session::{self, Session};
 use crate::daemon::notify::Notifier;
-use crate::daemon::serve::{Given, serve};
+use crate::daemon::serve::serve;
 
 pub(crate) fn run(session: Session) -> anyhow::Result<Outcome> {
     let caller = crate::run::caller(&session::caller()?);
     let config = session.config_file()?;
     let notifier = notifier().context("cannot reach systemd").context("serve")?;
-    serve(Given { root: session.root, config, notifier, caller }).context("serve")?;
+    serve(session.root, config, notifier, caller).context("serve")?;
     Ok(Outcome::Done)
 }
 

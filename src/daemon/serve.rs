@@ -29,21 +29,12 @@ const END: Duration = Duration::from_millis(800);
 /// A look that takes longer hangs: systemd gets no more `WATCHDOG=1`.
 const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
-#[derive(Debug)]
-pub struct Given {
-    pub root: Root,
-    pub config: ConfigFile,
-    pub notifier: Notifier,
-    /// For the history.
-    pub caller: String,
-}
-
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT. `caller`: who serves, for the history.
 ///
 /// # Errors
 /// Another daemon runs, another build of this program has come, or the kernel refuses something.
-pub fn serve(given: Given) -> anyhow::Result<()> {
-    let mut daemon = Daemon::start(given)?;
+pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String) -> anyhow::Result<()> {
+    let mut daemon = Daemon::start(root, config, notifier, caller)?;
     let ended = match daemon.run() {
         Ok(true) => {
             let lost = |_| Err(anyhow!("cannot look at the machine: the reconciler's thread panicked"));
@@ -76,8 +67,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(given: Given) -> anyhow::Result<Self> {
-        let Given { root, config, notifier, caller } = given;
+    fn start(root: Root, config: ConfigFile, notifier: Notifier, caller: String) -> anyhow::Result<Self> {
         let claim = Claim::stake(&root)?;
         let root = Arc::new(root);
         let ends = on(&[SIGTERM, SIGINT]).context("cannot hear signals")?;

@@ -3,14 +3,13 @@
 use std::time::{Duration, Instant};
 
 use amdgpu::Gpu;
-use reconcile::{Progress, Store};
+use reconcile::Progress;
 
 use super::outcome::{Differs, Outcome, Stopped, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
 use super::{Error, Run, State};
 use crate::facts::Facts;
-use crate::memory::Memory;
 use crate::pending_gpus::{PendingGpu, pending_gpus};
 
 /// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,
@@ -27,8 +26,7 @@ impl Run<'_> {
     /// When the desired state is unknown: what engines were told and is still true stays. When the receipt cannot be
     /// read or kept.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let receipt = Store::new(self.root).receipt()?;
-        let state = State { receipt, memory: self.remembered(is_known)? };
+        let state = State::read_if(self.root, is_known)?;
         // As it is before the first change: what is not there yet may come.
         let published = &PublishedState::read(self.root, &state.receipt);
         if !state.is_set_up() {
@@ -76,14 +74,9 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// What is remembered. Without a configuration that is not needed, and may be why there is none.
-    fn remembered(&self, is_known: bool) -> Result<Memory, Error> {
-        let memory = Memory::read(self.root);
-        Ok(if is_known { memory? } else { memory.unwrap_or_default() })
-    }
-
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
-        let mut facts = Facts::read(self.root).remembering(self.remembered(is_known)?.chosen);
+        let mut facts =
+            Facts::read(self.root).remembering(State::read_if(self.root, is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
             // Engines were told of none of the others; of these udev may still have nodes to go over.
             facts.machine.gpus.retain(Gpu::usable);

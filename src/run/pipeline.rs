@@ -106,13 +106,8 @@ impl Run<'_> {
 
     /// The receipt and the memory. No damaged memory stops an undo, or a boot without a configuration.
     fn state(&self, request: &Request<'_>) -> Result<State, Error> {
-        match request {
-            Request::Nothing { .. } | Request::Boot { is_known: false, .. } => Ok(State {
-                receipt: reconcile::Store::new(self.root).receipt()?,
-                memory: Memory::read(self.root).unwrap_or_default(),
-            }),
-            _ => State::read(self.root),
-        }
+        let is_needless = matches!(request, Request::Nothing { .. } | Request::Boot { is_known: false, .. });
+        State::read_if(self.root, !is_needless)
     }
 
     /// Whether nothing is to be done: neither on the machine nor in what is remembered.

@@ -15,7 +15,13 @@ pub struct State {
 
 impl State {
     pub fn read(root: &Root) -> Result<Self, Error> {
-        Ok(Self { receipt: Store::new(root).receipt()?, memory: Memory::read(root)? })
+        Self::read_if(root, true)
+    }
+
+    /// The same where the memory may be damaged, unless it is needed.
+    pub(super) fn read_if(root: &Root, needs_memory: bool) -> Result<Self, Error> {
+        let (receipt, memory) = (Store::new(root).receipt()?, Memory::read(root));
+        Ok(Self { receipt, memory: if needs_memory { memory? } else { memory.unwrap_or_default() } })
     }
 
     /// Whether this machine is set up: an apply has run here, and no undo since. Every command, hook and the daemon ask

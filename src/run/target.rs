@@ -1,22 +1,29 @@
 //! The desired state, as far as it is known.
 
-use reconcile::{Desired, Note, Receipt};
+use std::path::Path;
+
+use reconcile::{Desired, Note, Receipt, Store};
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
 use super::published::PublishedState;
 use super::scope::{Changes, Request, Scope};
 use super::{Error, Run, State};
+use crate::cdi::may_replace;
 use crate::component::Component;
-use crate::config;
+use crate::config::{self, Config, Configure};
 use crate::desired::daemon;
 use crate::desired::{self, desired};
-use crate::engines::Versions;
 use crate::engines::concourse::desired::{out_of_date, written_by};
+use crate::engines::{Engines, Versions};
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
-use crate::render::judge;
+use crate::own_program;
+use crate::packages::Packages;
+use crate::program::Program;
+use crate::render::{Templates, judge};
 use crate::selection::{choose, is_off};
 
 /// What should be, and what it was decided by.
@@ -123,13 +130,32 @@ impl Run<'_> {
 
     /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
     pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
-        let State { receipt, memory } = state;
-        let facts = Facts::read(self.root).remembering(memory.chosen.clone());
-        let versions = Versions::new(self.root, self.programs, memory.versions.clone()).at(self.now);
+        let (Self { root, config, .. }, State { receipt, memory }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
-        let observed = Observations::read(self.root, self.config, facts, beside, running, receipt, versions);
-        let driver = if asks_apt { self.driver_ground(&observed.facts) } else { None };
-        Observations { driver, ..observed }
+        let facts = Facts::read(root).remembering(memory.chosen.clone());
+        let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);
+        let mut engines = Engines::read(root, config, &mut versions);
+        let store = Store::new(root);
+        let without_ours = |path: &Path, text: &str| store.without_ours(receipt, path, text);
+        engines.containerd = engines.containerd.map(|it| it.without_ours(without_ours));
+        // Asking dockerd takes longer than all else.
+        if !keeps_runtimes(config, &facts, receipt) {
+            engines.in_force = engines.in_force.asking(root, &engines.docker);
+        }
+        let program = Program::find(root, beside);
+        Observations {
+            has_pci: root.exists("/sys/bus/pci/devices"),
+            groups: Groups::read(root),
+            own_program: own_program::find(root, running),
+            wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
+            cdi_place: may_replace(root, &config.cdi.path, false),
+            templates: Templates::read(root),
+            engines,
+            driver: if asks_apt { self.driver_ground(&facts) } else { None },
+            packages: config.wants_packages().then(|| Packages::read(root)),
+            versions: versions.known().clone(),
+            facts,
+        }
     }
 
     /// What an apply by this remembers.
@@ -171,4 +197,15 @@ impl Run<'_> {
         });
         stale.chain(out_of_date.map(|text| note("concourse", text))).chain(other).collect()
     }
+}
+
+/// Whether docker goes on with each runtime that the receipt has: else one goes that the dockerd that runs may need.
+fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
+    let has_gpus = !is_off(config) && facts.amd().next().is_some();
+    let is_wanted = has_gpus && config.docker.configure != Configure::Never;
+    receipt.entries.iter().all(|entry| match entry.component.as_str() {
+        it if it == Component::Wrapper.as_ref() => has_gpus,
+        it if it != Component::Docker.as_ref() => true,
+        _ => is_wanted && entry.uses.iter().all(|it| it.value == config.docker.runtime),
+    })
 }
