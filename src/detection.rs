@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use amdgpu::{Gpu, Kfd, Module, Reading, Sriov};
+use amdgpu::{Gpu, Machine, Reading, Sriov};
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -80,13 +80,19 @@ pub struct Driver {
 impl Detection {
     #[must_use]
     pub fn new(facts: &Facts) -> Self {
+        let Machine { gpus, kfd, amdgpu, problems, .. } = &facts.machine;
+        let number = kfd.node.number();
         Self {
             schema_version: 1,
-            gpus: facts.machine.gpus.iter().map(Entry::new).collect(),
-            kfd: KfdNode::new(&facts.machine.kfd),
-            amdgpu: Driver::new(&facts.machine.amdgpu),
+            gpus: gpus.iter().map(Entry::new).collect(),
+            kfd: number.map(|(major, minor)| KfdNode { path: kfd.node.path.clone(), major, minor }),
+            amdgpu: Driver {
+                loaded: amdgpu.loaded.clone().ok(),
+                version: amdgpu.version.clone().ok(),
+                srcversion: amdgpu.srcversion.clone().ok(),
+            },
             virtualization: facts.virtualization.as_ref().map(|around| around.name().to_owned()),
-            problems: facts.machine.problems.clone(),
+            problems: problems.clone(),
         }
     }
 }
@@ -120,7 +126,10 @@ impl Entry {
             numa_node,
             vram_bytes,
             partition,
-            sriov: gpu.sriov.map(SriovEntry::new),
+            sriov: gpu.sriov.map(|sriov| match sriov {
+                Sriov::Physical { vfs } => SriovEntry::Pf { vfs },
+                Sriov::Virtual { of } => SriovEntry::Vf { of: of.map(|address| address.to_string()) },
+            }),
             usable: gpu.usable(),
             problems: gpu.problems.iter().map(ToString::to_string).collect(),
             unknown,
@@ -142,32 +151,6 @@ fn known<T: Clone>(
                 unknown.insert(field, reason.to_string());
             }
             None
-        }
-    }
-}
-
-impl SriovEntry {
-    fn new(sriov: Sriov) -> Self {
-        match sriov {
-            Sriov::Physical { vfs } => Self::Pf { vfs },
-            Sriov::Virtual { of } => Self::Vf { of: of.map(|address| address.to_string()) },
-        }
-    }
-}
-
-impl KfdNode {
-    fn new(kfd: &Kfd) -> Option<Self> {
-        let (major, minor) = kfd.node.number()?;
-        Some(Self { path: kfd.node.path.clone(), major, minor })
-    }
-}
-
-impl Driver {
-    fn new(module: &Module) -> Self {
-        Self {
-            loaded: module.loaded.clone().ok(),
-            version: module.version.clone().ok(),
-            srcversion: module.srcversion.clone().ok(),
         }
     }
 }

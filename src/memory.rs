@@ -22,10 +22,17 @@ const VERSION: u32 = 1;
 /// Its place, and the newest schema_version of it that this version reads.
 pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Stored<M> {
+    schema_version: u32,
+    #[serde(flatten)]
+    memory: M,
+}
+
 /// Everything that is remembered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    pub(crate) schema_version: u32,
     #[serde(default)]
     pub chosen: PinnedDevices,
     /// Versions of programs, by path.
@@ -91,23 +98,6 @@ pub enum Error {
     Newer { path: PathBuf, found: u32 },
 }
 
-impl Default for Memory {
-    fn default() -> Self {
-        Self {
-            schema_version: VERSION,
-            chosen: PinnedDevices::default(),
-            versions: BTreeMap::new(),
-            overrides: BTreeMap::new(),
-            concourse: None,
-            reboot: None,
-            unverified: false,
-            undone: false,
-            config: None,
-            rocworker: None,
-        }
-    }
-}
-
 impl Memory {
     /// What is remembered; nothing where nothing is.
     pub fn read(root: &Root) -> Result<Self, Error> {
@@ -117,12 +107,11 @@ impl Memory {
             Err(error) => return Err(error.into()),
         };
         let damaged = |problem| Error::Damaged { path: root.shown(PATH), problem };
-        let memory: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-        if memory.schema_version != VERSION {
-            let found = memory.schema_version;
-            return Err(Error::Newer { path: root.shown(PATH), found });
+        let stored = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        match stored {
+            Stored { schema_version: VERSION, memory } => Ok(memory),
+            Stored { schema_version: found, .. } => Err(Error::Newer { path: root.shown(PATH), found }),
         }
-        Ok(memory)
     }
 
     /// Remembers it; nothing is written when it is what stands there, and nothing is left when there is nothing.
@@ -130,7 +119,8 @@ impl Memory {
         if *self == Self::default() {
             return root.remove(PATH);
         }
-        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let stored = Stored { schema_version: VERSION, memory: self };
+        let mut text = serde_json::to_vec_pretty(&stored).unwrap_or_default();
         text.push(b'\n');
         root.write(PATH, &text, Attributes { mode: 0o644, owner: None })
     }

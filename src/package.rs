@@ -10,7 +10,7 @@ use reconcile::{Finding, Receipt, Resource, Store};
 
 use crate::component::Component;
 use crate::daemon::LOCK;
-use crate::daemon::ask::{Answer, serving};
+use crate::daemon::socket::{Answer, serving};
 use crate::engines::undo_constraints::running;
 use crate::memory;
 use crate::own_program;

@@ -6,7 +6,7 @@ use reconcile::{Change, Finding, KindName, Note, Pending, Resource, Stage};
 use root::Root;
 use serde::Serialize;
 
-use crate::daemon::ask::{Answer, ask};
+use crate::daemon::socket::{Answer, ask};
 use crate::facts::Facts;
 use crate::memory::AppliedConfig;
 use crate::run::{Error, Planned, Run, State};

@@ -1,17 +1,17 @@
-//! Which build of this program runs, and whether another stands in its place by now: after an upgrade that is the one which
-//! is to keep the machine.
+//! Which build of this program runs, and whether another is in its place by now: after an upgrade that one maintains the
+//! machine.
 
 use std::path::{Path, PathBuf};
 
 use nix::sys::stat::stat;
 
-/// What the kernel says behind the path of a program whose file was removed (proc(5)).
+/// What the kernel adds to the path of a program whose file was removed (proc(5)).
 const GONE: &str = " (deleted)";
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Build {
     path: PathBuf,
-    /// Device and inode; `None`: the program's file had gone when it was asked for.
+    /// Device and inode; `None`: the program's file had gone by the start.
     identity: Option<(u64, u64)>,
 }
 
@@ -23,20 +23,18 @@ impl Build {
 
     fn at(path: &Path) -> Self {
         let before = path.to_str().and_then(|path| path.strip_suffix(GONE));
-        match before {
-            Some(before) => Self { path: before.into(), identity: None },
-            None => Self { path: path.to_owned(), identity: identity(path) },
-        }
+        let identity = if before.is_some() { None } else { identity(path) };
+        Self { path: before.map_or_else(|| path.to_owned(), PathBuf::from), identity }
     }
 
-    /// The path at which another build stands now. One that is gone has no successor: this one goes on while it keeps
-    /// anything.
+    /// The path at which there is another build now. A program that is gone has no successor: this one goes on while it
+    /// maintains anything.
     pub fn replaced(&self) -> Option<&Path> {
         let now = identity(&self.path)?;
         (self.identity != Some(now)).then_some(self.path.as_path())
     }
 
-    /// The path at which no program stands any more.
+    /// The path at which there is no program any more.
     pub fn gone(&self) -> Option<&Path> {
         identity(&self.path).is_none().then_some(self.path.as_path())
     }

@@ -4,7 +4,6 @@
 //! [`crate::run::Run::reconcile`] and publishes its [`report`]. The main thread ([`serve`]) answers `status`, signals and
 //! systemd's watchdog meanwhile.
 
-pub mod ask;
 pub mod build;
 pub mod claim;
 pub mod nodes;

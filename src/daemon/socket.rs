@@ -1,30 +1,38 @@
-//! Where `rocworker status` asks: one line in, one JSON object out.
+//! Where `rocworker status` asks the daemon: one line in, one JSON object out. Neither side waits long for the other.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket};
 use nix::sys::stat::{Mode, fchmod};
 use root::Root;
+use serde::Serialize;
 
-use super::SOCKET;
 use super::report::Report;
+use super::{LOCK, SOCKET};
 
 /// The request that is understood.
-pub const STATUS: &str = "status\n";
+const STATUS: &str = "status\n";
 
 /// More than any request.
 const LONGEST: u64 = 64;
 
 /// A client that takes longer for its request or for the answer is left.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SERVES: Duration = Duration::from_secs(2);
+
+/// Far longer than an answer takes, and no time for a person.
+const ASKS: Duration = Duration::from_secs(1);
+
+/// Some hundred times an answer.
+const LIMIT: u64 = 4 << 20;
 
 /// The socket's path by its opened folder, as long as that is held. Beneath a Root whose own path is long, the path
 /// that people name would be too long for a socket: it has at most 107 bytes (unix(7)).
-pub(super) fn place(root: &Root) -> Result<(OwnedFd, PathBuf), root::Error> {
+fn place(root: &Root) -> Result<(OwnedFd, PathBuf), root::Error> {
     let path = Path::new(SOCKET);
     let folder = root.folder(path.parent().unwrap_or(Path::new("/")))?;
     let name = path.file_name().unwrap_or_default();
@@ -32,12 +40,16 @@ pub(super) fn place(root: &Root) -> Result<(OwnedFd, PathBuf), root::Error> {
     Ok((folder, path))
 }
 
+fn unbound() -> Result<OwnedFd, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket(AddressFamily::Unix, SockType::Stream, flags, None)
+}
+
 /// Takes the place of a socket that an earlier daemon has left: the caller knows that none runs.
 pub fn listener(root: &Root) -> io::Result<UnixListener> {
     root.remove(SOCKET).map_err(io::Error::other)?;
     let (_folder, path) = place(root).map_err(io::Error::other)?;
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    let socket = unbound()?;
     // Only root may connect, from the first moment: bind(2) takes the mode over from the socket. A umask would be the
     // reconciler's too, which writes meanwhile.
     fchmod(&socket, Mode::from_bits_truncate(0o600))?;
@@ -52,13 +64,13 @@ pub fn serve(listener: &UnixListener, report: &Report) {
     while let Ok((stream, _)) = listener.accept() {
         let report = format!("{}\n", serde_json::to_string(report).unwrap_or_default());
         // A client that gets no thread is left.
-        std::thread::Builder::new().spawn(move || answer(&stream, &report).ok()).ok();
+        std::thread::Builder::new().spawn(move || serve_one(&stream, &report).ok()).ok();
     }
 }
 
-fn answer(mut stream: &UnixStream, report: &str) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve_one(mut stream: &UnixStream, report: &str) -> io::Result<()> {
+    stream.set_read_timeout(Some(SERVES))?;
+    stream.set_write_timeout(Some(SERVES))?;
     let mut asked = Vec::new();
     BufReader::new(stream.take(LONGEST)).read_until(b'\n', &mut asked)?;
     if asked == STATUS.as_bytes() {
@@ -67,4 +79,84 @@ fn answer(mut stream: &UnixStream, report: &str) -> io::Result<()> {
         stream.write_all(b"{\"error\":\"ask for status\",\"schema_version\":1}\n")?;
     }
     Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    Report(Box<Report>),
+    /// It runs, as far as this can be seen, and does not answer.
+    Silent {
+        problem: String,
+    },
+}
+
+/// Asks the daemon of this machine; `None` where none runs.
+pub fn ask(root: &Root) -> Option<Answer> {
+    let asked = match open(root) {
+        Ok(None) => return None,
+        Ok(Some(socket)) => exchange(socket),
+        Err(problem) => Err(problem),
+    };
+    Some(match asked {
+        Ok(report) => Answer::Report(Box::new(report)),
+        Err(problem) => Answer::Silent { problem: format!("{}: {problem}", root.shown(SOCKET).display()) },
+    })
+}
+
+/// Waits until no daemon runs; the answer of the one that runs for longer than `patience`.
+pub fn serving(root: &Root, patience: Duration) -> Result<Option<Answer>, root::Error> {
+    // Without the lock's file none has run since the machine began; asking makes none.
+    if !root.exists(LOCK) {
+        return Ok(None);
+    }
+    match root.lock(LOCK, patience) {
+        Ok(_) => Ok(None),
+        Err(locked @ root::Error::Locked { .. }) => {
+            Ok(ask(root).or(Some(Answer::Silent { problem: locked.to_string() })))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// `None` where no process listens.
+fn open(root: &Root) -> Result<Option<OwnedFd>, String> {
+    let only_root = || "only root may ask it".to_owned();
+    let (_folder, path) = match place(root) {
+        Ok(place) => place,
+        Err(error) if error.is_denied() => return Err(only_root()),
+        // Nor could a daemon have its lock there.
+        Err(error) if error.is_not_found() || matches!(error, root::Error::Folder { .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let connected = unbound().and_then(|socket| {
+        connect(socket.as_raw_fd(), &UnixAddr::new(&path)?)?;
+        Ok(socket)
+    });
+    match connected {
+        Ok(socket) => Ok(Some(socket)),
+        Err(Errno::ENOENT | Errno::ECONNREFUSED) => Ok(None),
+        Err(Errno::EACCES) => Err(only_root()),
+        // Its queue of connections is full.
+        Err(Errno::EAGAIN) => Err("it does not take calls".to_owned()),
+        Err(errno) => Err(errno.to_string()),
+    }
+}
+
+fn exchange(socket: OwnedFd) -> Result<Report, String> {
+    let answer = answer(socket.into()).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("no answer within {} s", ASKS.as_secs()),
+        _ => error.to_string(),
+    })?;
+    serde_json::from_slice(&answer).map_err(|error| format!("its answer cannot be read: {error}"))
+}
+
+fn answer(mut stream: UnixStream) -> io::Result<Vec<u8>> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(ASKS))?;
+    stream.set_read_timeout(Some(ASKS))?;
+    stream.write_all(STATUS.as_bytes())?;
+    let mut text = Vec::new();
+    stream.take(LIMIT).read_to_end(&mut text)?;
+    Ok(text)
 }

@@ -15,7 +15,7 @@ use super::turn::{PATIENCE, Turn};
 use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, unit_summary};
 use crate::config::{self, Config};
-use crate::daemon::ask::{Answer, ask};
+use crate::daemon::socket::{Answer, ask};
 use crate::desired::{self, daemon};
 use crate::run::{self, Outcome};
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use layout::{Machine, Nodes};
-use rocworker::daemon::ask::{Answer, ask, serving};
+use rocworker::daemon::socket::{Answer, ask, serving};
 use root::Root;
 use serde_json::Value;
 use support::detect::scratch;

@@ -27,9 +27,9 @@ use qemu_machine::archive::Archive;
 use qemu_machine::boot::boot_counted;
 use qemu_machine::kernel::Kernel;
 use qemu_machine::libraries::copy_program;
-use rocworker::daemon::ask::{Answer, ask};
 use rocworker::daemon::report::Report;
 use rocworker::daemon::scheduler::Cause;
+use rocworker::daemon::socket::{Answer, ask};
 use root::Root;
 use serde_json::{Value, json};
 use support::real;
@@ -48,7 +48,7 @@ const LOADS: [usize; 2] = [20, 100];
 const LOADS_FILE: &str = "etc/loads";
 const BURST: u32 = 10_000;
 
-/// What is waited for after each event, and at most while they go on (src/daemon/serve.rs).
+/// What is waited for after each event, and at most while they go on (src/daemon/scheduler.rs).
 const QUIET: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_millis(400);
 
