@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use amdgpu::{Gpu, Machine, Reading, Sriov};
+use amdgpu::{Gpu, Machine, Sriov, Unknown};
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -100,14 +100,19 @@ impl Detection {
 impl Entry {
     fn new(gpu: &Gpu) -> Self {
         let mut unknown = BTreeMap::new();
-        let amd = gpu.index.is_some();
-        let gfx = known(&gpu.gfx, "gfx", amd, &mut unknown);
-        let uuid = known(&gpu.uuid, "uuid", amd, &mut unknown);
-        let numa_node = known(&gpu.numa_node, "numa_node", amd, &mut unknown);
-        let vram_bytes = known(&gpu.vram_bytes, "vram_bytes", amd, &mut unknown);
+        let mut lacks = |field, reason: &Unknown| {
+            // Of another vendor's card nothing is read, so that nothing is missing.
+            if gpu.index.is_some() {
+                unknown.insert(field, reason.to_string());
+            }
+        };
+        let gfx = gpu.gfx.as_ref().inspect_err(|why| lacks("gfx", why)).ok();
+        let uuid = gpu.uuid.as_ref().inspect_err(|why| lacks("uuid", why)).ok();
+        let numa_node = gpu.numa_node.as_ref().inspect_err(|why| lacks("numa_node", why)).ok();
+        let vram_bytes = gpu.vram_bytes.as_ref().inspect_err(|why| lacks("vram_bytes", why)).ok();
         let partition = gpu.partition.as_ref().map(|partition| PartitionEntry {
-            compute: known(&partition.compute, "partition.compute", amd, &mut unknown),
-            memory: known(&partition.memory, "partition.memory", amd, &mut unknown),
+            compute: partition.compute.clone().inspect_err(|why| lacks("partition.compute", why)).ok(),
+            memory: partition.memory.clone().inspect_err(|why| lacks("partition.memory", why)).ok(),
             id: partition.id,
         });
         Self {
@@ -123,8 +128,8 @@ impl Entry {
             card: gpu.card.as_ref().map(|node| node.path.clone()),
             render: gpu.render.as_ref().map(|node| node.path.clone()),
             kfd_node: gpu.kfd_node,
-            numa_node,
-            vram_bytes,
+            numa_node: numa_node.copied(),
+            vram_bytes: vram_bytes.copied(),
             partition,
             sriov: gpu.sriov.map(|sriov| match sriov {
                 Sriov::Physical { vfs } => SriovEntry::Pf { vfs },
@@ -133,24 +138,6 @@ impl Entry {
             usable: gpu.usable(),
             problems: gpu.problems.iter().map(ToString::to_string).collect(),
             unknown,
-        }
-    }
-}
-
-/// A reading's value. Of another vendor's card nothing is asked, so that nothing is missing.
-fn known<T: Clone>(
-    reading: &Reading<T>,
-    field: &'static str,
-    amd: bool,
-    unknown: &mut BTreeMap<&'static str, String>,
-) -> Option<T> {
-    match reading {
-        Ok(value) => Some(value.clone()),
-        Err(reason) => {
-            if amd {
-                unknown.insert(field, reason.to_string());
-            }
-            None
         }
     }
 }

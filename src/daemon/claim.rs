@@ -50,27 +50,27 @@ impl Claim {
 
     /// Makes the lock and the socket again where they have gone, or could not be made before.
     pub fn renew(&mut self, root: &Root) -> Result<(), Error> {
-        let was_whole = self.is_whole;
-        let warn = |path: &str| {
-            if was_whole {
-                tracing::warn!("{} has gone: it is made again", root.shown(path).display());
-            }
-        };
-        if !is_at(root, LOCK, self.lock.node()) {
-            warn(LOCK);
-            match Self::stake(root) {
-                Ok(claim) => *self = claim,
-                Err(second @ Error::Second { .. }) => return Err(second),
-                Err(Error::Root(error)) => {
-                    if was_whole {
-                        tracing::warn!("{error}: a second daemon could begin");
-                    }
-                    self.is_whole = false;
-                }
-            }
-        } else if self.listener.is_none() || !is_at(root, SOCKET, self.bound) {
-            warn(SOCKET);
+        let has_lock = is_at(root, LOCK, self.lock.node());
+        if has_lock && is_at(root, SOCKET, self.bound) {
+            return Ok(());
+        }
+        if self.is_whole {
+            let gone = root.shown(if has_lock { SOCKET } else { LOCK });
+            tracing::warn!("{} has gone: it is made again", gone.display());
+        }
+        if has_lock {
             self.bind(root);
+            return Ok(());
+        }
+        match Self::stake(root) {
+            Ok(claim) => *self = claim,
+            Err(second @ Error::Second { .. }) => return Err(second),
+            Err(Error::Root(error)) => {
+                if self.is_whole {
+                    tracing::warn!("{error}: a second daemon could begin");
+                }
+                self.is_whole = false;
+            }
         }
         Ok(())
     }
@@ -88,12 +88,13 @@ impl Claim {
             tracing::warn!("{}: {error}: rocworker status cannot ask", root.shown(SOCKET).display());
         }
         self.is_whole = bound.is_ok();
-        (self.listener, self.bound) = (bound.ok(), node(root, SOCKET));
+        self.listener = bound.ok();
+        self.bound = self.listener.as_ref().and_then(|_| node(root, SOCKET));
     }
 
     /// Removes the socket, unless it is another daemon's by now.
     pub fn leave(self, root: &Root) {
-        if self.listener.is_some() && is_at(root, SOCKET, self.bound) {
+        if is_at(root, SOCKET, self.bound) {
             // One that is left does no harm: the next takes its place.
             root.remove(SOCKET).ok();
         }

@@ -15,14 +15,6 @@ use crate::host::Around;
 use crate::memory::Memory;
 use crate::selection::is_off;
 
-/// Nothing has failed: whoever applies from a hook is not to be stopped by it.
-fn reboot(wanted: &Release, attempt: Attempt) -> Effect {
-    let reason = format!(
-        "the driver {wanted} is built, and another build of amdgpu is loaded; see what rocworker doctor says then"
-    );
-    Effect::Reboot { reason, module: Some(attempt) }
-}
-
 pub(super) fn is_reboot(effect: &Effect) -> bool {
     matches!(effect, Effect::Reboot { .. })
 }
@@ -184,7 +176,12 @@ impl Execution<'_> {
                 false,
             )),
             Ok(Verdict::Reboot(attempt)) => {
-                let effect = reboot(wanted, attempt);
+                // Nothing has failed, so that no hook stops here.
+                let reason = format!(
+                    "the driver {wanted} is built, and another build of amdgpu is loaded; see what rocworker doctor says \
+                     then"
+                );
+                let effect = Effect::Reboot { reason, module: Some(attempt) };
                 work.owe(effect.clone(), self.run.now.seconds())?;
                 // A restart brings this release, and no longer the one before.
                 work.forgive(|it| is_reboot(it) && *it != effect)?;

@@ -73,18 +73,14 @@ impl Run<'_> {
         let (is_daemon, fallback, is_known) = match request {
             Request::One(action) => {
                 let actions = vec![(*action).clone()];
-                return Ok(Ok(Target::fixed(
-                    state,
-                    Desired { actions, is_undecided: true, ..Desired::default() },
-                )));
+                let desired = Desired { actions, is_undecided: true, ..Desired::default() };
+                return Ok(Ok(Target::fixed(state, desired)));
             }
             Request::Nothing { keeps, .. } => {
                 let undecided = keeps.iter().map(|component| component.as_ref().to_owned()).collect();
                 let undo_constraints = self.undo_constraints();
-                return Ok(Ok(Target::fixed(
-                    state,
-                    Desired { undo_constraints, undecided, ..Desired::default() },
-                )));
+                let desired = Desired { undo_constraints, undecided, ..Desired::default() };
+                return Ok(Ok(Target::fixed(state, desired)));
             }
             Request::Configuration { .. } => (false, None, true),
             Request::Boot { published, is_known } => (false, Some((*published).clone()), *is_known),
