@@ -103,7 +103,7 @@ impl Reconciler {
             began: Instant::now(),
             netlink,
             watch,
-            scheduler: Scheduler::new(),
+            scheduler: Scheduler::at_start(),
             report,
             read: None,
             in_force: None,
@@ -361,7 +361,7 @@ impl Reconciler {
                 self.report.set_up = newest.as_ref().map(|_| outcome.is_set_up());
                 let nodes = outcome.changes.iter().filter(|change| change.change == Verb::Permissions);
                 for path in nodes.filter_map(|change| change.path.path()) {
-                    if let Some(inode) = root.identity(path).ok().map(|it| it.inode) {
+                    if let Some(inode) = inode(path) {
                         self.nodes.was_set(path, inode, self.now());
                     }
                 }

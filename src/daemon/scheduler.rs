@@ -65,7 +65,7 @@ pub struct Ended {
 
 impl Scheduler {
     /// Looks at once, for the start.
-    pub fn new() -> Self {
+    pub fn at_start() -> Self {
         let causes = BTreeSet::from([Cause::Start]);
         Self { causes, burst: None, timer: Duration::MAX, retry: None, settled: None, failures: 0 }
     }
@@ -130,7 +130,7 @@ mod tests {
 
     /// One that has done its first look.
     fn begun() -> Scheduler {
-        let mut scheduler = Scheduler::new();
+        let mut scheduler = Scheduler::at_start();
         assert_eq!(scheduler.begin(ms(0)), Some(BTreeSet::from([Cause::Start])));
         scheduler.ended(ended(ms(0)));
         scheduler

@@ -109,33 +109,24 @@ mod tests {
     #[test]
     fn only_events_of_subsystems_that_gpus_come_from_matter() {
         assert!(may_change_gpus(VGEM));
-        for (subsystem, matters) in [
-            ("drm", true),
-            ("kfd", true),
-            ("module", true),
-            ("pci", true),
-            ("platform", true),
-            ("net", false),
-            ("block", false),
-            ("drm_dp_aux_dev", false),
-            ("", false),
+        for (of_subsystem, matters) in [
+            (&b"SUBSYSTEM=drm\0"[..], true),
+            (b"SUBSYSTEM=kfd\0", true),
+            (b"SUBSYSTEM=module\0", true),
+            (b"SUBSYSTEM=pci\0", true),
+            (b"SUBSYSTEM=platform\0", true),
+            (b"SUBSYSTEM=net\0", false),
+            (b"SUBSYSTEM=block\0", false),
+            (b"SUBSYSTEM=drm_dp_aux_dev\0", false),
+            (b"SUBSYSTEM=\0", false),
+            (b"SUBSYSTEM=dr\xff\0", false),
+            (b"", false),
         ] {
-            let message = format!("change@/devices/x\0SUBSYSTEM={subsystem}\0SEQNUM=1\0");
-            assert_eq!(may_change_gpus(message.as_bytes()), matters, "{subsystem}");
+            let message = [b"change@/devices/x\0ACTION=change\0", of_subsystem, b"SEQNUM=1\0"].concat();
+            assert_eq!(may_change_gpus(&message), matters, "{}", message.escape_ascii());
         }
-    }
-
-    #[test]
-    fn a_message_without_a_subsystem_does_not_matter() {
-        for (why, message) in [
-            ("empty", &b""[..]),
-            ("a zero byte alone", b"\0"),
-            ("no subsystem", b"add@/devices/x\0ACTION=add\0"),
-            ("a subsystem that is no UTF-8", b"add@/devices/x\0SUBSYSTEM=dr\xff\0"),
-            ("udevd's", b"libudev\0\xfe\xed\xca\xfe\0"),
-        ] {
-            assert!(!may_change_gpus(message), "{why}");
-        }
+        let udevds = b"libudev\0\xfe\xed\xca\xfe\0";
+        assert!(![&b""[..], b"\0", udevds].into_iter().any(may_change_gpus), "messages of another form");
     }
 
     #[test]
