@@ -49,7 +49,7 @@ impl From<OnHost> for Remedy {
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
-    /// Containers work, and somebody should look at it.
+    /// Containers work, and a person should look at it.
     Warning,
     /// A container that asks for a GPU does not get it.
     Failed,

@@ -15,7 +15,7 @@ pub struct Facts {
     pub virtualization: Option<Around>,
     /// Whether systemd is the first process.
     pub systemd: bool,
-    /// Whether somebody else's file has amdgpu loaded at boot.
+    /// Whether an unmanaged file has amdgpu loaded at boot.
     pub module_load: ModuleLoad,
     /// What the words of the configuration meant when they were first applied.
     pub chosen: PinnedDevices,

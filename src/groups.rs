@@ -60,7 +60,7 @@ pub fn gid_in(text: &str, name: &str) -> Option<u32> {
     parse(text).into_iter().find(|(known, _)| known == name).map(|(_, gid)| gid)
 }
 
-/// The fields of group(5); a line that is not of that form belongs to nobody here.
+/// The fields of group(5); a line of another form is no group.
 fn parse(text: &str) -> Vec<(String, u32)> {
     let group = |line: &str| {
         let mut fields = line.split(':');

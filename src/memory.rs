@@ -14,7 +14,7 @@ use crate::pinned_devices::PinnedDevices;
 use crate::render::Sums;
 use crate::version::{Known, Version};
 
-/// Where it stands.
+/// Where the file is.
 pub const PATH: &str = "/var/lib/rocworker/memory.json";
 const LIMIT: usize = 4 << 20;
 const VERSION: u32 = 1;
@@ -41,7 +41,7 @@ pub struct Memory {
     /// Beside which built-in template each override was first seen.
     #[serde(default)]
     pub overrides: BTreeMap<String, Sums>,
-    /// The Concourse that wrote the configuration of containerd of which ours is made.
+    /// The Concourse whose configuration of containerd the managed one is made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
     /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it now.
@@ -88,7 +88,7 @@ impl AppliedConfig {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    #[error("{} cannot be read: {problem}; move it away, then run rocworker apply, with --config FILE where the last one had it: words of gpu-device-ids are looked up anew, and nobody knows by which configuration this machine was set up", path.display())]
+    #[error("{} cannot be read: {problem}; move it away, then run rocworker apply, with --config FILE where the last one had it: rocworker then looks words of gpu-device-ids up anew, and does not know by which configuration this machine was set up", path.display())]
     Damaged { path: PathBuf, problem: String },
     #[error(
         "{} has schema_version {found}, which another rocworker wrote: install that one again, and undo with it before \
@@ -114,7 +114,7 @@ impl Memory {
         }
     }
 
-    /// Remembers it; nothing is written when it is what stands there, and nothing is left when there is nothing.
+    /// Remembers it: writes nothing when the file says the same, and removes the file when there is nothing.
     pub fn write(&self, root: &Root) -> Result<Written, root::Error> {
         if *self == Self::default() {
             return root.remove(PATH);

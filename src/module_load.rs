@@ -1,20 +1,20 @@
-//! What stands at the path where the driver's name is looked for at boot, and is not ours to replace.
+//! The file that has the driver loaded at boot, where it is unmanaged.
 
 use root::Root;
 
 /// The path that documents of ROCm use. systemd-modules-load(8) reads it at boot.
 pub const PATH: &str = "/etc/modules-load.d/amdgpu.conf";
 
-/// How a file of ours begins.
+/// How a managed file begins.
 const OURS: &str = "# Written by rocworker";
 
 /// More than anybody lists.
 const LIMIT: usize = 64 << 10;
 
-/// Somebody else's file at [`PATH`].
+/// An unmanaged file at [`PATH`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModuleLoad {
-    /// There is none, or it is ours.
+    /// There is none, or rocworker manages it.
     #[default]
     Free,
     /// It has amdgpu loaded.
@@ -38,7 +38,7 @@ impl ModuleLoad {
     }
 }
 
-/// The text of a file of ours, which is known for that the next time: an operator's template may have no such line.
+/// The text of a managed file, which its first line marks: an operator's template may have no such line.
 #[must_use]
 pub fn headed(text: &str) -> String {
     if text.starts_with(OURS) { text.to_owned() } else { format!("{OURS}.\n{text}") }

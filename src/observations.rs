@@ -23,7 +23,7 @@ pub struct Observations {
     pub own_program: Result<PathBuf, String>,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
-    /// Whether a spec may be written over what stands at the configured place.
+    /// Whether a spec may replace what is at the configured place.
     pub cdi_place: Result<(), String>,
     pub templates: Templates,
     pub engines: Engines,
@@ -31,6 +31,6 @@ pub struct Observations {
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
     pub packages: Option<Packages>,
-    /// What the engines' programs have told of themselves, for the next run.
+    /// The versions that the engines' programs reported, for the next run.
     pub versions: BTreeMap<PathBuf, Known>,
 }

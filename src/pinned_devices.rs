@@ -16,7 +16,7 @@ pub struct PinnedDevice {
     /// `None`: the GPU has none of its own.
     pub uuid: Option<String>,
     pub partition: Option<u32>,
-    /// Nothing could use it when it was chosen, so that its driver may not have told all of it yet.
+    /// Nothing could use it when it was chosen, so that its driver may not have shown all of it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unready: bool,
 }
@@ -32,14 +32,14 @@ impl PinnedDevice {
         })
     }
 
-    /// Whether this is the GPU that was chosen: a card that stands in another slot by now is still the same, and
+    /// Whether this is the GPU that was chosen: a card that is in another slot by now is still the same, and
     /// another card in the same slot is not. Without its driver a GPU tells neither uuid nor partition: then the
     /// place decides, and what its driver tells later belongs to it.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
         let Some(now) = Self::of(gpu) else { return false };
         match (&self.uuid, &now.uuid) {
-            (Some(ours), Some(its)) => ours == its,
+            (Some(pinned), Some(its)) => pinned == its,
             (None, None) => self.is_at(&now),
             (Some(_), None) => now.unready && self.is_at(&now),
             (None, Some(_)) => self.unready && self.is_at(&now),
@@ -51,7 +51,7 @@ impl PinnedDevice {
             (Some(_), None) if now.unready => true,
             // The PCI function, which is all that is there without a driver, is a card's first partition.
             (None, Some(first)) if self.unready => first == 0,
-            (ours, its) => ours == its,
+            (pinned, its) => pinned == its,
         };
         self.pci == now.pci && is_part
     }

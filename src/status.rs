@@ -1,4 +1,4 @@
-//! How a machine stands to what should be.
+//! What rocworker manages on a machine, and how the machine differs from the desired state.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::facts::Facts;
 use crate::memory::AppliedConfig;
 use crate::run::{Error, Planned, Run, State};
 
-/// How the machine stands to what should be. `status --output json`, documented in docs/json.md.
+/// What is managed, what differs and what is pending. `status --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
 pub struct Status {
     pub schema_version: u32,
     /// Why it cannot be said what should be; then nothing is known of drift.
     pub problem: Option<String>,
-    /// What is ours on this machine.
+    /// What rocworker manages on this machine.
     pub ours: Vec<Held>,
     /// What an apply would change now.
     pub drift: Vec<Change>,
@@ -41,7 +41,7 @@ pub struct Held {
     pub kind: KindName,
     pub stage: Stage,
     pub reason: String,
-    /// How often it was put right after somebody had changed it.
+    /// How often rocworker restored it after another change.
     pub repairs: u32,
 }
 
@@ -57,12 +57,12 @@ pub struct ChosenNow {
 }
 
 impl Status {
-    /// How the machine stands. Writes nothing.
+    /// Writes nothing.
     pub fn read(run: &Run<'_>) -> Result<Self, Error> {
         let state = State::read(run.root)?;
         let (mut planned, problem) = match run.planned(state.clone()) {
             Ok(planned) => (planned, None),
-            // What was chosen and is gone is told below, beside what stands all the same.
+            // A pinned device that is gone is listed below, beside what is managed all the same.
             Err(Error::Desired(error)) => (Planned::default(), Some(error.to_string())),
             Err(other) => return Err(other),
         };
@@ -117,7 +117,7 @@ impl Status {
         }
     }
 
-    /// Whether the machine is not as it should be.
+    /// Whether the machine is not in sync.
     pub fn is_off(&self) -> bool {
         self.problem.is_some()
             || self.notes.iter().any(|note| note.problem)

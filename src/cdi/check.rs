@@ -43,10 +43,10 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> V
     findings.iter().map(|finding| printable(finding)).collect()
 }
 
-/// Nodes that are not there, are no devices, or carry numbers, a group or a mode that is not theirs.
+/// Nodes that are not there, are no devices, or have other numbers, another group or another mode.
 fn untrue_nodes(root: &Root, spec: &cdi::Spec<'_>) -> Vec<String> {
     let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
-    // A node stands under several names, and each says something of it.
+    // Several names may have one node.
     let findings =
         all.flat_map(|edits| &edits.device_nodes).filter_map(|node| untrue(root, node.host(), node));
     findings.collect::<BTreeSet<String>>().into_iter().collect()
@@ -84,7 +84,7 @@ fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
 }
 
 /// Names that mean other nodes than they should, and GPUs that no name leads to. A spec of amd-ctk's, which has
-/// /dev/kfd in every device and fewer names, is as true as ours.
+/// /dev/kfd in every device and fewer names, is as true as rocworker's.
 fn differences(wanted: &Spec, found: &cdi::Spec<'_>) -> Vec<String> {
     let common: BTreeSet<&str> = wanted.common.iter().map(|node| node.path.as_str()).collect();
     let should: BTreeMap<&str, BTreeSet<&str>> = wanted

@@ -28,7 +28,7 @@ pub struct Spec {
     pub common: Vec<Node>,
 }
 
-/// A name, and the nodes that it stands for.
+/// A name, and the nodes that it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Device {
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Node {
     pub gid: u32,
 }
 
-/// What engines should be told.
+/// What should be published to engines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Spec(Spec),
@@ -55,7 +55,7 @@ pub enum Wanted {
     NoGpu,
 }
 
-/// What engines should be told of the selected GPUs.
+/// What should be published of the selected GPUs.
 #[must_use]
 pub fn wanted(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Wanted {
     match spec(config, selection, machine) {

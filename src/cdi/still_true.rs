@@ -15,7 +15,7 @@ pub struct StillTrue<'a> {
     pub gpus: Vec<&'a Gpu>,
 }
 
-/// What of a spec of ours that was made earlier is true now, when it cannot be made anew. A GPU's nodes stay where a
+/// What of a spec that rocworker made earlier is true now, when it cannot be made anew. A GPU's nodes stay where a
 /// container can use it and the spec gave the same nodes by a name that stays the GPU's own: a start of the machine hands out
 /// the nodes' names anew, and what was one card's may be another's. `usable`: the GPUs that a container can use.
 #[must_use]
@@ -38,7 +38,7 @@ fn read(text: &str) -> Option<cdi::Spec<'_>> {
 }
 
 /// Whether the spec gave a GPU's nodes by its own name: its card's address, where cards are named so, else its uuid. An index
-/// is whose turn it is, and nobody's own.
+/// belongs to no GPU for good.
 fn gives(spec: &cdi::Spec<'_>, gpu: &Gpu) -> bool {
     let names_by = |is_so: fn(&str) -> bool| spec.devices.iter().any(|device| is_so(&device.name));
     let uuid = gpu.uuid.as_ref().ok().map(ToString::to_string);

@@ -13,7 +13,7 @@ use crate::engines::unit::FOLDERS;
 use crate::engines::{ALL, Watched};
 use crate::{memory, render};
 
-/// Changed by whoever applies or undoes.
+/// Every apply and undo changes it.
 pub const RECEIPT: &str = "receipt.json";
 
 /// What is watched, as the machine is now.

@@ -72,10 +72,10 @@ impl Daemon {
         let root = Arc::new(root);
         let ends = on(&[SIGTERM, SIGINT]).context("cannot hear signals")?;
         let reloads = on(&[SIGHUP]).context("cannot hear signals")?;
-        let (line, theirs) = pair().context("cannot make a pair of sockets")?;
+        let (line, other) = pair().context("cannot make a pair of sockets")?;
         let (publishes, published) = channel();
         let is_ending = Arc::new(AtomicBool::new(false));
-        let link = Link { published: publishes, line: theirs, is_ending: Arc::clone(&is_ending) };
+        let link = Link { published: publishes, line: other, is_ending: Arc::clone(&is_ending) };
         let reconciler = Reconciler::new(Arc::clone(&root), config, caller, link);
         let report = reconciler.report().clone();
         let shown = report.sentence();

@@ -58,7 +58,7 @@ pub fn listener(root: &Root) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Serves whoever waits, each in a thread of its own: a slow client delays no other. The unit's `TasksMax=` bounds
+/// Serves the clients that wait, each in a thread of its own: a slow one delays no other. The unit's `TasksMax=` bounds
 /// them.
 pub fn serve(listener: &UnixListener, report: &Report) {
     while let Ok((stream, _)) = listener.accept() {

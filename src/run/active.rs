@@ -57,12 +57,12 @@ impl ConfigFile {
 }
 
 impl ActiveConfig {
-    /// What the file says now, whoever applied what before.
+    /// What the file says now, whatever was applied before.
     pub fn of_file(file: &ConfigFile, root: &Root) -> Self {
         Self::read(file, root, None).unwrap_or_else(Self::Unreadable)
     }
 
-    /// The same where nobody names a file: then that of the last apply, which may withhold what the machine's own gives.
+    /// The same where no `--config` names a file: then that of the last apply, which may withhold what the machine's own gives.
     pub fn of_last_apply(file: &ConfigFile, root: &Root) -> Self {
         let last = || Ok(Memory::read(root)?.config.and_then(|applied| applied.other));
         last().and_then(|last| Self::read(file, root, last.as_deref())).unwrap_or_else(Self::Unreadable)
@@ -77,7 +77,7 @@ impl ActiveConfig {
         })
     }
 
-    /// What boot, status, an upgrade and the daemon go by.
+    /// For boot, status, an upgrade and the daemon.
     pub fn in_force(self) -> Result<Config, Unreadable> {
         match self {
             Self::File(config) | Self::LastApplied(config) => Ok(config),
@@ -86,7 +86,7 @@ impl ActiveConfig {
         }
     }
 
-    /// What somebody goes by who asks for it now: an empty one counts.
+    /// For a command that a person runs now: an empty one counts.
     pub fn asked_for(self) -> Result<Config, Unreadable> {
         match self {
             Self::IgnoredEmpty(config, _) => Ok(config),
@@ -95,18 +95,18 @@ impl ActiveConfig {
     }
 }
 
-/// In the place of a configuration that cannot be read: nobody knows what it says of restarts.
+/// In the place of a configuration that cannot be read, and may forbid restarts.
 pub fn without_restarts(root: &Root) -> Result<Config, config::Error> {
     Config::parse(&root.shown(config::PATH), "restart: never\n")
 }
 
-/// Why an empty configuration is ignored: somebody may be about to write it, and what it withheld is not to be given
+/// Why an empty configuration is ignored: an editor may be about to write it, and what it withheld must not be given
 /// meanwhile.
 fn why_ignored(root: &Root, config: &Config) -> Option<String> {
     if !config.says_nothing() {
         return None;
     }
-    // Whoever acts on a state that cannot be read reports that.
+    // The run reports a state that cannot be read.
     let state = State::read(root).ok()?;
     let now = AppliedConfig::of(root, config);
     let last = state.memory.config.as_ref().filter(|last| now.as_ref() != Some(last))?;

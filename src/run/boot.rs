@@ -1,4 +1,4 @@
-//! What happens before engines start: they are told of this boot's GPUs.
+//! What happens before engines start: boot publishes the GPUs that are there.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Run<'_> {
     /// left what is true no more. `is_known`: whether there is a configuration.
     ///
     /// # Errors
-    /// When the desired state is unknown: what engines were told and is still true stays. When the receipt cannot be
+    /// When the desired state is unknown: what was published and is still true stays. When the receipt cannot be
     /// read or kept.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         let state = State::read_if(self.root, is_known)?;
@@ -38,7 +38,7 @@ impl Run<'_> {
         let mut missing = self.missing(published, is_known)?;
         let mut first = Outcome::of(&BOOT);
         if !missing.is_empty() {
-            // What is true no more goes first: whoever ends this while it waits must not leave it to engines.
+            // What is true no more goes first: engines must not read it where boot is killed while it waits.
             first = self.execute(&BOOT, request, on_progress)?;
             let wait_s = self.config.boot.wait_s;
             on_progress(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&missing))));
@@ -72,7 +72,7 @@ impl Run<'_> {
         let mut facts =
             Facts::read(self.root).remembering(State::read_if(self.root, is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
-            // Engines were told of none of the others; of these udev may still have nodes to go over.
+            // None of the others was published; of these udev may still have nodes to go over.
             facts.machine.gpus.retain(Gpu::usable);
         }
         Ok(pending_gpus(self.root, self.config, &facts))

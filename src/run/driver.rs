@@ -33,10 +33,10 @@ pub(super) fn is_read(settled: &Settled) -> bool {
 pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
     let names = [Resource::Package(PACKAGE.to_owned()), Resource::Module("amdgpu".to_owned())];
     plan.changes.retain(|change| names.contains(&change.path));
-    for told in [&mut plan.blocked, &mut plan.contested] {
-        told.retain(|finding| names.contains(&finding.path));
+    for findings in [&mut plan.blocked, &mut plan.contested] {
+        findings.retain(|finding| names.contains(&finding.path));
     }
-    // All else has been told.
+    // The outcome has everything else already.
     plan.left.clear();
     plan.skipped.clear();
     plan.linked.clear();
@@ -190,7 +190,7 @@ impl Execution<'_> {
             Ok(Verdict::Wrong(stop)) => {
                 Some(note(format!("the driver {wanted} is not the one that runs: {stop}"), true))
             }
-            Err(why) => Some(note(format!("whether the driver {wanted} runs cannot be told: {why}"), true)),
+            Err(why) => Some(note(format!("cannot tell whether the driver {wanted} runs: {why}"), true)),
         })
     }
 }

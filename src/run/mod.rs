@@ -46,7 +46,7 @@ pub struct Run<'a> {
     pub caller: String,
 }
 
-/// Why a machine cannot be set up, or taken back.
+/// Why a run fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -115,7 +115,7 @@ impl Run<'_> {
         Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }
 
-    /// Who installs packages, where somebody may.
+    /// Installs packages, where a run may.
     fn hands(&self) -> Option<PackageManager> {
         let hands = self.programs.map(|programs| PackageManager::of(programs, DPKG_LOCK))?;
         Some(hands.through(self.config.packages.proxy.as_deref()))

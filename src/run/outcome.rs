@@ -13,7 +13,7 @@ use crate::pending_gpus::PendingGpu;
 pub struct Outcome {
     pub(super) scope: &'static Scope,
     pub stopped: Option<Stopped>,
-    /// Why the desired state is unknown: what engines were told and is still true stays.
+    /// Why the desired state is unknown: what was published and is still true stays.
     pub problem: Option<desired::Error>,
     pub changes: Vec<Change>,
     pub failed: Vec<Finding>,

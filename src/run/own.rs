@@ -1,13 +1,13 @@
-//! The program that sets a machine up: where it stands, and what is beside it.
+//! The program that sets a machine up: where it is, and what is beside it.
 
 use std::path::{Path, PathBuf};
 
 use root::Root;
 
-/// What of a program a [`super::Run`] is told.
+/// What a [`super::Run`] knows of its program.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// Where it stands and stays: what is begun later is begun by this path.
+    /// Where it is and stays: units and later runs start it by this path.
     pub program: Option<PathBuf>,
     /// Where the wrapper's program is of its build.
     pub beside: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub fn running() -> Option<PathBuf> {
 /// `uid 0 (login uid 1000), by bash`: who acts, who logged in for it (proc_pid_loginuid(5)), and the program that
 /// started this one.
 pub fn caller(machine: &Root) -> String {
-    /// The kernel's -1: nobody logged in, as in a service.
+    /// The kernel's -1: no login, as in a service.
     const UNSET: &str = "4294967295";
     let read = |path: &str| machine.read_text(path, 4096).ok().map(|text| text.trim().to_owned());
     let uid = nix::unistd::getuid();

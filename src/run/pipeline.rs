@@ -49,7 +49,7 @@ impl Run<'_> {
             versions = Some(target.memory.versions);
         }
         let work = Transaction::begin(self.root, on_progress)?.by(self.hands().filter(|_| scope.packages));
-        // Somebody may have had the lock until now: an apply, an undo.
+        // Another run may have had the lock until now: an apply, an undo.
         if let Request::Reconcile { is_current, .. } = request
             && !is_current()
         {
@@ -196,7 +196,7 @@ impl Execution<'_> {
             if has_acted && !self.look_again()? {
                 return Ok(());
             }
-            // A plan that somebody has looked at is held to: what it does not name takes another apply.
+            // A saved plan binds: what it does not name takes another apply.
             let is_free =
                 self.scope.packages && matches!(self.request, Request::Configuration { saved: None });
             if is_free && !is_driver_planned && self.outcome.effects.iter().any(is_read) {

@@ -1,4 +1,4 @@
-//! What engines were told of GPUs, and how much of it is still true, for a time at which the desired state is unknown:
+//! What was published to engines about GPUs, and how much of it is still true while the desired state is unknown:
 //! the configuration has a slip, a template is half written, a card that was chosen has gone.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::engines::env_file::EnvFile;
 use crate::facts::Facts;
 use crate::selection::Selection;
 
-/// The CDI spec and the worker's tags, as rocworker wrote them. What somebody has changed since is not among it.
+/// The CDI spec and the worker's tags, as rocworker wrote them. What has been edited since is not among it.
 #[derive(Debug, Clone)]
 pub(super) struct PublishedState {
     spec: Option<Published>,
@@ -32,9 +32,12 @@ struct Published {
 impl PublishedState {
     pub(super) fn read(root: &Root, receipt: &Receipt) -> Self {
         // The spec belongs to no component, wherever the configuration had it.
-        let mut of_no_concern = receipt.entries.iter().filter(|entry| entry.component.is_empty());
-        let told = |entry| Published::read(root, entry);
-        Self { spec: of_no_concern.find_map(told), tags: receipt.entry(Path::new(ENV_FILE)).and_then(told) }
+        let mut of_no_component = receipt.entries.iter().filter(|entry| entry.component.is_empty());
+        let published = |entry| Published::read(root, entry);
+        Self {
+            spec: of_no_component.find_map(published),
+            tags: receipt.entry(Path::new(ENV_FILE)).and_then(published),
+        }
     }
 
     /// What should be, of all that a receipt like this one holds ([`PublishedState::narrowed`]).
@@ -42,27 +45,27 @@ impl PublishedState {
         let mut desired = Desired::default();
         let spec = self.spec.as_ref().map(|spec| (spec, still_true(&spec.text, facts.usable())));
         let gpus = spec.as_ref().map(|(_, it)| it.gpus.clone()).unwrap_or_default();
-        desired.actions.extend(spec.and_then(|(told, it)| Some(told.says(it.text?))));
+        desired.actions.extend(spec.and_then(|(published, it)| Some(published.says(it.text?))));
         let selection = Selection { gpus, listed: false, left_out: Vec::new() };
         let offers = tags::of_gpus(&selection).join(",");
-        let tags = self.tags.as_ref().filter(|told| {
-            let said = EnvFile::parse(&told.text);
+        let tags = self.tags.as_ref().filter(|published| {
+            let said = EnvFile::parse(&published.text);
             !loses(said.get(TAGS).unwrap_or_default(), &offers)
         });
-        desired.actions.extend(tags.map(|told| told.says(told.text.clone())));
+        desired.actions.extend(tags.map(|it| it.says(it.text.clone())));
         desired
     }
 
     /// Whether all of it is true.
     pub(super) fn is_true(&self, facts: &Facts) -> bool {
-        let told = self.spec.iter().chain(&self.tags);
-        told.map(|told| told.says(told.text.clone())).eq(self.still_true(facts).actions)
+        let published = self.spec.iter().chain(&self.tags);
+        published.map(|it| it.says(it.text.clone())).eq(self.still_true(facts).actions)
     }
 
-    /// A receipt of this alone: a plan by it takes nothing else back.
+    /// A receipt of this alone: a plan by it reverts nothing else.
     pub(super) fn narrowed(&self, receipt: &Receipt) -> Receipt {
         let mut receipt = receipt.clone();
-        let paths: Vec<_> = self.spec.iter().chain(&self.tags).map(|told| &told.entry.path).collect();
+        let paths: Vec<_> = self.spec.iter().chain(&self.tags).map(|it| &it.entry.path).collect();
         receipt.entries.retain(|entry| paths.contains(&&entry.path));
         receipt
     }

@@ -22,7 +22,7 @@ pub(super) struct Scope {
     pub(super) restarts: bool,
     /// Whether it leaves a machine alone that is not set up.
     pub(super) needs_set_up: bool,
-    /// Whether it keeps what engines were told and is still true where the desired state is unknown; else it fails.
+    /// Whether it keeps what was published and is still true where the desired state is unknown; else it fails.
     pub(super) keeps_published: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Aim {
 pub(super) enum Changes {
     All,
     ButPackages,
-    /// What engines are told of GPUs, what the wrapper may give, and nodes.
+    /// What is published about GPUs, what the wrapper may give, and nodes.
     OfGpus,
     /// Files and nodes, as [`Rules`] says.
     Files,
@@ -118,7 +118,7 @@ pub(super) enum Request<'r> {
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// The same for the GPUs of this boot. `published`: what engines were told before it. `is_known`: whether there is
+    /// The same for the GPUs of this boot. `published`: what was published before it. `is_known`: whether there is
     /// a configuration.
     Boot {
         published: &'r PublishedState,
@@ -130,7 +130,7 @@ pub(super) enum Request<'r> {
         is_current: &'r dyn Fn() -> bool,
     },
     One(&'r Action),
-    /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what somebody has changed.
+    /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what has been edited.
     Nothing {
         keeps: Option<Component>,
         force: bool,
@@ -143,11 +143,11 @@ pub struct Rules<'a> {
     pub enforce: bool,
     /// What it may do with units whose configuration was changed.
     pub restarts: Restarts,
-    /// Whether it also asks systemd about pending restarts: somebody may have made them since.
+    /// Whether it also asks systemd about pending restarts: a person may have made them since.
     pub closely: bool,
     /// Whether a worker may lose tags because GPUs have gone.
     pub tags_may_go: bool,
-    /// Device nodes that somebody else keeps setting.
+    /// Device nodes that another program keeps setting.
     pub given_up: &'a BTreeSet<PathBuf>,
 }
 

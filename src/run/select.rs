@@ -21,7 +21,7 @@ use crate::engines::env_file::EnvFile;
 use crate::engines::unit::WANTS;
 
 impl Run<'_> {
-    /// The plan for what should be, as far as this run carries it out.
+    /// The plan for the desired state, as far as this run executes it.
     pub(super) fn select(
         &self,
         scope: &Scope,
@@ -44,7 +44,7 @@ impl Run<'_> {
     fn select_for_boot(&self, target: &Target, mut plan: Plan) -> Plan {
         // All else is for an apply to say.
         plan.blocked.clear();
-        // Tags without the drop-in that names their file would stand there for nobody.
+        // Without the drop-in that names their file, no unit reads the tags.
         let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
         plan.changes.retain(|change| {
             let is_tags = change.path == Path::new(ENV_FILE) && !is_removal(change);

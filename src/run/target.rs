@@ -35,7 +35,7 @@ pub(super) struct Target {
     pub(super) observed: Option<Observations>,
     /// What is remembered from now on.
     pub(super) memory: Memory,
-    /// What engines were told, where the desired state is unknown, and why it is: it stays as far as it is true.
+    /// What was published, where the desired state is unknown, and why it is: it stays as far as it is true.
     pub(super) unknown: Option<(PublishedState, Option<desired::Error>)>,
     /// Whether the configuration wants AMD's GPUs and there is no card.
     pub(super) has_lost_all: bool,
@@ -52,7 +52,7 @@ impl Target {
     pub(super) fn receipt(&self, receipt: &Receipt, request: &Request<'_>) -> Receipt {
         match (&self.unknown, request) {
             (Some((published, _)), _) => published.narrowed(receipt),
-            // Somebody asks for it by name.
+            // A person asks for it by name.
             (None, Request::One(action)) => receipt.clone().forgiving(&action.path),
             _ => receipt.clone(),
         }

@@ -4,7 +4,7 @@ use root::Root;
 
 use super::Error;
 
-/// Waits for a unit that was told to end once its work is done, for hours if need be, and starts it again. This is what
+/// Waits for a unit that ends once its work is done, for hours if need be, and starts it again. This is what
 /// a unit of its own runs when an apply or undo could not wait any longer; it changes nothing else.
 ///
 /// # Errors
