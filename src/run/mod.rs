@@ -28,7 +28,7 @@ pub use scope::Rules;
 pub use state::State;
 pub use wait::wait_and_start;
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::desired;
 use crate::memory;
 use crate::timestamp::Timestamp;
@@ -70,12 +70,6 @@ impl Error {
     /// The same, of a run that had made so many changes by then.
     fn after(self, changes: usize) -> Self {
         if changes == 0 { self } else { Self::Midway { changes, cause: Box::new(self) } }
-    }
-}
-
-impl From<config::Error> for Error {
-    fn from(error: config::Error) -> Self {
-        Self::Desired(error.into())
     }
 }
 
