@@ -1,5 +1,7 @@
-//! What the demo shows beyond the commands: a bundle before and after the wrapper.
+//! What the demo shows beyond the commands: its machine, and a bundle before and after the wrapper.
 
 mod bundle;
+mod machine;
 
 pub use bundle::{TASK, wrapped};
+pub use machine::lay_out;
