@@ -132,23 +132,16 @@ impl Kind {
     }
 }
 
-impl KindName {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Owned => "owned",
             Self::Edited => "edited",
             Self::Node => "node",
             Self::Package => "package",
             Self::Unpacked => "unpacked",
             Self::Module => "module",
-        }
-    }
-}
-
-impl fmt::Display for KindName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        })
     }
 }
 

@@ -128,24 +128,17 @@ impl Change {
     pub(crate) fn forward(
         action: &Action,
         change: Verb,
-        (from, to): (State, State),
+        states: (State, State),
         target: Target,
         entry: Entry,
     ) -> Self {
+        let change = Self::back(&entry, change, states, target);
         Self {
-            kind: entry.ours.kind(),
-            path: action.path.clone(),
-            change,
             reason: action.reason.clone(),
-            stage: action.stage,
             effects: action.effects.clone(),
-            from,
-            to,
-            diff: None,
             needs: action.needs.clone(),
-            target,
             entry: Some(Box::new(entry)),
-            keep: None,
+            ..change
         }
     }
 

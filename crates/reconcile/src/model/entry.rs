@@ -116,23 +116,15 @@ impl Entry {
     /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
     /// machine. `None` where it says so already.
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
-        let entry = Self {
-            reason: action.reason.clone(),
-            effects: self.effects_by(action),
-            component: action.component.clone(),
-            uses: action.uses.clone(),
-            rival: action.rival.clone(),
-            ..self.clone()
+        let mut entry = Self {
+            mount: self.mount.clone(),
+            ..Self::of(action, self.before.clone(), self.ours.clone(), self.repairs)
         };
-        (entry != *self).then_some(entry)
-    }
-
-    /// With what an installer brought, which only the machine tells.
-    fn effects_by(&self, action: &Action) -> Vec<Effect> {
-        match &action.kind {
-            Kind::Package(package) if package.installer.is_some() => self.effects.clone(),
-            _ => action.effects_back().to_vec(),
+        // With what an installer brought, which only the machine tells.
+        if matches!(&action.kind, Kind::Package(package) if package.installer.is_some()) {
+            entry.effects.clone_from(&self.effects);
         }
+        (entry != *self).then_some(entry)
     }
 
     /// What is ours of an action.

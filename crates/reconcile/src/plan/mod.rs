@@ -14,7 +14,6 @@ pub use stays::naming;
 pub(crate) use stays::{Stays, read};
 
 use crate::apt::dpkg;
-use crate::error::Error;
 use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
     Action, Change, Desired, Doing, Entry, Finding, Kind, Ours, Resource, Stage, State, Target,
@@ -62,10 +61,8 @@ pub struct Plan {
 impl Plan {
     /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is taken back,
     /// in reverse. `stage`: only what belongs to that stage. `force`: what somebody has changed is taken back too.
-    /// `now`: seconds since 1970.
-    ///
-    /// # Errors
-    /// Never yet: what cannot be read is a finding of the plan.
+    /// `now`: seconds since 1970. What cannot be read is a finding of the plan.
+    #[must_use]
     pub fn make(
         root: &Root,
         desired: &Desired,
@@ -73,12 +70,12 @@ impl Plan {
         stage: Option<Stage>,
         force: bool,
         now: u64,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let seen = Observed::new(root);
-        let mut plan = Self::seen(&seen, meant, receipt, now);
-        plan.forced = force;
+        let mut plan = Self { forced: force, ..Self::default() };
+        plan.plan_actions(&seen, meant, receipt, now);
         for change in std::mem::take(&mut plan.changes) {
             let held = receipt.entry(&change.path);
             match held.and_then(|held| used::given_up(root, held, &change, &desired.undo_constraints)) {
@@ -86,16 +83,16 @@ impl Plan {
                 None => plan.changes.push(change),
             }
         }
-        plan.take_back(&seen, desired, receipt, &is_meant);
+        plan.plan_reverts(&seen, desired, receipt, &is_meant);
         // With one stage of the two: a run that makes both names it once.
         if is_meant(Stage::Expose) {
             let there = receipt.displaced.iter().filter(|path| root.exists(path));
             plan.left.extend(there.map(|path| Finding { path: path.into(), text: DISPLACED.to_owned() }));
         }
-        Ok(plan)
+        plan
     }
 
-    fn take_back(
+    fn plan_reverts(
         &mut self,
         seen: &Observed<'_>,
         desired: &Desired,
@@ -153,33 +150,21 @@ impl Plan {
         }
     }
 
-    /// What has to change for these actions alone: nothing is taken back.
-    ///
-    /// # Errors
-    /// Never yet: what cannot be read is a finding of the plan.
-    pub fn of<'a>(
-        root: &Root,
-        actions: impl IntoIterator<Item = &'a Action>,
-        receipt: &Receipt,
-        now: u64,
-    ) -> Result<Self, Error> {
-        Ok(Self::seen(&Observed::new(root), actions, receipt, now))
-    }
-
-    fn seen<'a>(
+    /// What has to change for these actions.
+    fn plan_actions<'a>(
+        &mut self,
         seen: &Observed<'_>,
         actions: impl IntoIterator<Item = &'a Action>,
         receipt: &Receipt,
         now: u64,
-    ) -> Self {
+    ) {
         let root = seen.root;
-        let mut plan = Self::default();
         let mut known = BTreeSet::new();
         for action in actions {
             if !known.insert(&action.path) {
                 let text =
                     "two things are to be written there: give one of them another path in the configuration";
-                plan.blocked.push(Finding { path: action.path.clone(), text: text.to_owned() });
+                self.blocked.push(Finding { path: action.path.clone(), text: text.to_owned() });
                 continue;
             }
             let held = receipt.entry(&action.path);
@@ -192,15 +177,14 @@ impl Plan {
             }
             if matches!(planned, Err(Unchanged::InSync)) {
                 match held {
-                    Some(entry) => plan.kept.extend(entry.as_of(action)),
+                    Some(entry) => self.kept.extend(entry.as_of(action)),
                     // A node is the kernel's, whoever gave it its group.
                     None if matches!(action.kind, Kind::Node { .. }) => {}
-                    None => plan.found.push(action.path.clone()),
+                    None => self.found.push(action.path.clone()),
                 }
             }
-            plan.add(root, action.path.clone(), planned);
+            self.add(root, action.path.clone(), planned);
         }
-        plan
     }
 
     /// Whether there is nothing to do: neither on the machine nor in the receipt.

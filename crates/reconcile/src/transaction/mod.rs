@@ -10,9 +10,7 @@ use crate::apt::PackageManager;
 use crate::effects::untell;
 use crate::error::Error;
 use crate::kinds;
-use crate::model::{
-    Change, Desired, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Stage, Uptime,
-};
+use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
 use crate::plan::{Plan, Stays};
 use crate::receipt::history::{Changed, Event};
 use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
@@ -97,20 +95,6 @@ impl<'a> Transaction<'a> {
     #[must_use]
     pub fn receipt(&self) -> &Receipt {
         &self.journal.receipt
-    }
-
-    /// As [`Plan::make`], from what is ours now.
-    ///
-    /// # Errors
-    /// As [`Plan::make`].
-    pub fn plan(
-        &self,
-        desired: &Desired,
-        stage: Option<Stage>,
-        force: bool,
-        now: u64,
-    ) -> Result<Plan, Error> {
-        Plan::make(self.journal.root, desired, &self.journal.receipt, stage, force, now)
     }
 
     /// Makes the changes of a plan, each only if its path still holds what the plan saw there.

@@ -183,12 +183,12 @@ fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
     let plan = if told.only_plan {
-        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?;
+        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW);
         ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
         plan
     } else {
         let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(hands));
-        let plan = work.plan(&desired, None, told.force, NOW)?;
+        let plan = Plan::make(&root, &desired, work.receipt(), None, told.force, NOW);
         let carried = work.execute(&plan, NOW, &mut |progress| {
             // How often apt tells of fetching depends on how long it takes.
             if matches!(&progress, Progress::Comes(_, step) if step.text.starts_with("Retrieving")) {
