@@ -255,7 +255,7 @@ fn a_history_that_is_damaged_is_kept_aside_and_hinders_nothing() {
             &laid,
             &["history"],
             1,
-            &["history.json cannot be read: ", "move it away: it only tells what happened"],
+            &["history.json cannot be read: ", "move it away: it only records what happened"],
         );
         laid.run(&["apply"]).success();
         assert_eq!(laid.text("var/lib/rocworker/history.json.damaged"), text);

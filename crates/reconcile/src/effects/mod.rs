@@ -111,14 +111,13 @@ impl Services<'_> {
             return skipped(format!("{name} does not run"));
         }
         if unit.began_after(owed, systemd.now.as_ref()) {
-            return done(format!("{name} was restarted by somebody since"));
+            return done(format!("{name} was restarted since"));
         }
         if self.may_restart(systemd.programs, ask) && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         pending(format!(
-            "{name} takes it in at its next start, which would end what runs there: systemctl restart {name} when \
-                 it may"
+            "takes effect when {name} restarts, which would end what runs there: systemctl restart {name} when it may"
         ))
     }
 
@@ -130,7 +129,7 @@ impl Services<'_> {
             (Some(_), _) if unit.has_ended() => systemd.start(name),
             (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
             (None, _) if unit.began_after(owed, systemd.now.as_ref()) => {
-                done(format!("{name} was restarted by somebody since"))
+                done(format!("{name} was restarted since"))
             }
             (None, _) if unit.is_on_its_way() => pending(format!(
                 "{name} is just being started or stopped: the next apply sees by which configuration it runs"
@@ -201,7 +200,7 @@ impl Services<'_> {
                 format!("systemctl restart {unit}, whatever it is doing (restart: now)")
             }
             (Effect::NextStart { unit, .. }, Restarts::Never) => {
-                format!("{unit} takes it in at its next start (restart: never)")
+                format!("takes effect when {unit} restarts (restart: never)")
             }
             (Effect::NextStart { unit, .. }, Restarts::Now) => {
                 format!("systemctl restart {unit} (restart: now)")

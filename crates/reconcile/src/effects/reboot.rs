@@ -20,7 +20,7 @@ const OURS: &str = "rocworker";
 /// Done once the boot is another than that in which it arose.
 pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
     let (Some(since), Some(now)) = (&owed.uptime, Uptime::now(root)) else {
-        return skipped(format!("{reason}: nobody tells here when the machine was started"));
+        return skipped(format!("{reason}: rocworker cannot tell here when the machine was started"));
     };
     if since.boot != now.boot {
         return done(format!("the machine was restarted since ({reason})"));

@@ -128,7 +128,7 @@ impl Systemd<'_> {
     pub(crate) fn run_anew(&self, name: &str, owed: &Pending) -> Ran {
         let unit = self.unit(name)?;
         if unit.began_after(owed, self.now.as_ref()) {
-            return done(format!("{name} was started by somebody since"));
+            return done(format!("{name} was started since"));
         }
         let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
         self.call("restart", rest)?;
@@ -169,7 +169,7 @@ impl Systemd<'_> {
                 return self.start(unit);
             }
             if now.runs() && now.invocation != told.invocation {
-                return done(format!("{unit} ended once its work was done, and somebody started it again"));
+                return done(format!("{unit} ended once its work was done, and was started again since"));
             }
             if Instant::now() >= until {
                 break;

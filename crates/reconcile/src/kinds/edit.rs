@@ -35,8 +35,8 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let is_newest = held.is_some_and(|(_, _, states)| states.first() == Some(&from));
     if let Some(name) = edit.somebody_elses(current, held.map(|(_, old, _)| old)).map_err(fault)? {
         return Err(Unchanged::Blocked(format!(
-            "{name} is there already, is not ours and names no program: it is left alone; name ours otherwise in the \
-             configuration, or take that one away, then apply again"
+            "{name} is there already, rocworker did not write it, and it names no program: rocworker leaves it alone; set \
+             another name in the configuration, or remove that one, then apply again"
         )));
     }
     // Keys that were ours and are to be so no longer go first.
@@ -96,7 +96,7 @@ fn text(found: &Found) -> Result<&str, String> {
             "it is a symbolic link to {}, and only a plain file is edited: name the file itself in the configuration",
             target.display()
         )),
-        Found::Else(other) => Err(format!("{other} stands there, not a file: move it out of the way")),
+        Found::Else(other) => Err(format!("{other} is there, not a file: move it out of the way")),
     }
 }
 
@@ -134,7 +134,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     let from = found.state();
     if let State::Link { target } = &from {
         let target = target.display();
-        let text = format!("it is a symbolic link to {target} by now, and our keys may stand there");
+        let text = format!("it is a symbolic link to {target} by now, and rocworker's keys may be there");
         return Err(if force {
             Unchanged::GoneBut(text)
         } else {
@@ -143,14 +143,14 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     }
     let current = text(found).map_err(Unchanged::Left)?;
     let mut reverted = edit.revert(current, before).map_err(|fault| {
-        Unchanged::Left(format!("{fault}; our keys stay in it: correct it, then undo again"))
+        Unchanged::Left(format!("{fault}; rocworker's keys stay in it: correct it, then undo again"))
     })?;
     let mut change = match reverted.text.take() {
         Some(text) if text == current && reverted.left.is_empty() => return Err(Unchanged::Gone),
         Some(text) if text == current => {
             let keys = reverted.left.join(", ");
             return Err(Unchanged::GoneBut(format!(
-                "{keys}: somebody has changed what was ours, which is theirs now"
+                "{keys}: changed since the apply; rocworker no longer manages it"
             )));
         }
         Some(text) => {

@@ -49,7 +49,9 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
         _ => None,
     };
     if let Some(what) = refused {
-        return Err(format!("{what} stands there, which is not replaced: move it out of the way").into());
+        return Err(
+            format!("{what} is there, which rocworker does not replace: move it out of the way").into()
+        );
     }
     let (before, repairs, verb) = match held {
         None if found.is_absent() => (from.clone(), Repairs::default(), Verb::Create),
@@ -216,7 +218,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: b
 pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: bool) -> Planned {
     let from = found.state();
     if let State::Other { what } = &from {
-        return Err(Unchanged::Left(format!("{what} stands there now: move it out of the way")));
+        return Err(Unchanged::Left(format!("{what} is there now: move it out of the way")));
     }
     let (verb, target, lines) = match &entry.before {
         State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),

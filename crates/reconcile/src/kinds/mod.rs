@@ -38,7 +38,7 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     let found = observe(seen, &action.path).map_err(|error| error.to_string())?;
     if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
         return Err(Unchanged::Blocked(format!(
-            "it is ours as {} by an earlier configuration, and would be {} now: rocworker undo, then apply again",
+            "rocworker manages it as {} by an earlier configuration, and would as {} now: rocworker undo, then apply again",
             entry.ours.kind(),
             action.kind.name()
         )));

@@ -52,7 +52,7 @@ fn in_use(root: &Root, name: &str) -> Option<String> {
     let holders = root.list(folder(name).join("holders")).unwrap_or_default();
     if !holders.is_empty() {
         let holders: Vec<String> = holders.iter().map(|it| it.to_string_lossy().into_owned()).collect();
-        return Some(format!("{} stands on it", holders.join(", ")));
+        return Some(format!("{} needs it", holders.join(", ")));
     }
     match root.read_text(folder(name).join("refcnt"), LIMIT) {
         Ok(count) if count.trim() == "0" => None,

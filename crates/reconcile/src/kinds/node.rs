@@ -15,7 +15,7 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     let State::Node { mode: now, uid, gid: group } = from else {
         return Err(match from {
             State::Absent => Unchanged::InSync,
-            other => Unchanged::Blocked(format!("{other} stands there, not a device node")),
+            other => Unchanged::Blocked(format!("{other} is there, not a device node")),
         });
     };
     if (now, group) == (mode, gid) {

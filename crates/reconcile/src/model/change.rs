@@ -145,7 +145,7 @@ impl Change {
     /// A change that takes an entry back.
     pub(crate) fn back(entry: &Entry, change: Verb, (from, to): (State, State), target: Target) -> Self {
         let reason = match change {
-            Verb::Edit => "our keys leave it",
+            Verb::Edit => "rocworker's keys leave it",
             Verb::Remove => "it was not there before",
             _ => "back to what it was before",
         };

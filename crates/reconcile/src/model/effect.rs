@@ -115,7 +115,7 @@ impl fmt::Display for Effect {
             Self::Start { unit } => write!(f, "systemctl restart {unit}, which is rocworker's own"),
             Self::Stop { unit } => write!(f, "systemctl stop {unit}"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
-            Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),
+            Self::NextStart { unit, ask: None } => write!(f, "takes effect when {unit} restarts"),
             Self::NextStart { unit, ask: Some(ask) } => {
                 write!(
                     f,

@@ -21,8 +21,8 @@ use crate::model::{
 use crate::receipt::Receipt;
 
 /// Of an edit that a killed run had moved out of its place.
-const DISPLACED: &str = "somebody's edit, which a run that was killed had moved out of its place before the file was \
-                         changed again: copy what is still wanted of it into the file, then remove this one";
+const DISPLACED: &str = "an edit that a killed run had moved out of its place before the file was changed again: copy \
+                         what is still wanted of it into the file, then remove this one";
 
 /// What has to change, and what cannot.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -281,7 +281,7 @@ fn other_names(root: &Root, change: &Change) -> Option<Finding> {
     let others =
         root.hard_links(change.path.path()?).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
     let text = format!(
-        "it has {others} more {} by hard links, and what stands there keeps the old file: find them with find -samefile",
+        "it has {others} more {} by hard links, which will keep the old file: find them with find -samefile",
         if others == 1 { "name" } else { "names" }
     );
     Some(Finding { path: change.path.clone(), text })

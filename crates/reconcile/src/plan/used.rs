@@ -26,7 +26,7 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Opt
     let mut running = now.running.get(&entry.component).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
-            "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
+            "{what} runs by it and could not be stopped without it: stop it, then run this again"
         ));
     }
     let is_its =

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::Root;
 
-use super::history::{self, Changed, Event};
+use super::history::{Changed, Event};
 use super::{Receipt, Replacing, Store, place};
 use crate::apt::{PackageManager, dpkg};
 use crate::error::Error;
@@ -24,7 +24,7 @@ pub(crate) struct Journal<'a> {
     /// What this run has changed until now.
     pub(crate) made: Vec<Changed>,
     /// What the history is told of this run, and how many runs before it the history lacks.
-    run: Option<(Event, usize)>,
+    pub(crate) run: Option<(Event, usize)>,
 }
 
 /// Why a change was not made.
@@ -147,15 +147,6 @@ impl<'a> Journal<'a> {
         self.unsaved = true;
     }
 
-    /// Has the history told of this run: kept in the receipt while it is at work, so that one that is killed is told of
-    /// by the next. Of `event`, `changed` is not looked at.
-    pub(crate) fn begin_run(&mut self, event: Event) {
-        for killed in &mut self.receipt.unrecorded {
-            killed.killed = true;
-        }
-        self.run = Some((event, self.receipt.unrecorded.len()));
-    }
-
     /// Notes what this run has changed, and what it is about to; kept with the receipt's next write.
     pub(crate) fn note_run(&mut self, about_to: Option<&Change>) {
         let Some((event, before)) = &self.run else { return };
@@ -166,18 +157,6 @@ impl<'a> Journal<'a> {
         if !event.changed.is_empty() {
             self.receipt.unrecorded.push(event);
         }
-    }
-
-    /// Writes into the history what this run has changed, and what earlier ones have that were killed.
-    pub(crate) fn end_run(&mut self) -> Result<(), Error> {
-        // What this run began and could not do is none of its changes.
-        self.note_run(None);
-        if self.receipt.unrecorded.is_empty() {
-            return Ok(());
-        }
-        history::add(self.root, &self.receipt.unrecorded)?;
-        self.receipt_mut().unrecorded.clear();
-        self.save()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::model::{Effect, Entry, Repairs, Resource, Restarts, State, Uptime};
 
 use history::Event;
 pub(crate) use journal::{Failure, Journal};
+pub(crate) use store::read_document;
 pub use store::{FOLDER, FORMATS, Store};
 
 /// The version that is written. The one before it is read too, once there is one.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use root::{Attributes, Lock, Root};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{Receipt, VERSION, history};
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::{Error, if_there};
 use crate::model::{LIMIT, Ours, Progress, State};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
@@ -32,9 +33,36 @@ pub struct Store<'a> {
     root: &'a Root,
 }
 
-#[derive(Deserialize)]
-struct Versioned {
-    schema_version: u64,
+/// A stored document; `None` where there is none.
+///
+/// # Errors
+/// When it cannot be read or believed, or was written by a newer version. `damaged`: when it is none.
+pub(crate) fn read_document<T: DeserializeOwned>(
+    root: &Root,
+    path: &Path,
+    known: u32,
+    damaged: impl Fn(PathBuf, String) -> Error,
+) -> Result<Option<T>, Error> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema_version: u64,
+    }
+    let Some(text) = if_there(root.read_trusted(path, LIMIT))? else { return Ok(None) };
+    let broken = |error: serde_json::Error| damaged(root.shown(path), error.to_string());
+    let Versioned { schema_version: found } = serde_json::from_slice(&text).map_err(broken)?;
+    match found {
+        0 => Err(damaged(root.shown(path), "there never was a schema_version 0".to_owned())),
+        found if found > u64::from(known) => Err(Error::Newer { path: root.shown(path), found, known }),
+        _ => serde_json::from_slice(&text).map(Some).map_err(broken),
+    }
+}
+
+/// Writes a document for people to read, too: it holds no secrets.
+pub(crate) fn write_document(root: &Root, path: &str, document: &impl Serialize) -> Result<(), Error> {
+    let mut text = serde_json::to_vec_pretty(document).map_err(Error::Json)?;
+    text.push(b'\n');
+    root.write(path, &text, Attributes { mode: 0o644, owner: None })?;
+    Ok(())
 }
 
 impl<'a> Store<'a> {
@@ -69,23 +97,11 @@ impl<'a> Store<'a> {
     /// for nobody knows what is ours.
     pub fn receipt(&self) -> Result<Receipt, Error> {
         self.root.believe_folder(FOLDER)?;
-        let text = match self.root.read_trusted(RECEIPT, LIMIT) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Ok(Receipt::default()),
-            Err(error) if error.is_denied() => return Err(Error::Denied(error)),
-            Err(error) => return Err(error.into()),
-        };
-        let path = || self.root.shown(RECEIPT);
-        let damaged = |error: serde_json::Error| Error::Damaged { path: path(), problem: error.to_string() };
-        let Versioned { schema_version } = serde_json::from_slice(&text).map_err(damaged)?;
-        if schema_version > u64::from(VERSION) {
-            return Err(Error::Newer { path: path(), found: schema_version, known: VERSION });
+        let damaged = |path, problem| Error::Damaged { path, problem };
+        match read_document(self.root, Path::new(RECEIPT), VERSION, damaged) {
+            Err(Error::Root(error)) if error.is_denied() => Err(Error::Denied(error)),
+            receipt => Ok(receipt?.unwrap_or_default()),
         }
-        if schema_version != u64::from(VERSION) {
-            let problem = format!("there never was a schema_version {schema_version}");
-            return Err(Error::Damaged { path: path(), problem });
-        }
-        serde_json::from_slice(&text).map_err(damaged)
     }
 
     /// Writes the receipt, or takes it away when nothing is left to take back.
@@ -94,11 +110,7 @@ impl<'a> Store<'a> {
             self.root.remove(RECEIPT)?;
             return Ok(());
         }
-        let mut text = serde_json::to_vec_pretty(receipt).map_err(Error::Json)?;
-        text.push(b'\n');
-        // No secrets are in it, and anybody may see how the machine stands.
-        self.root.write(RECEIPT, &text, Attributes { mode: 0o644, owner: None })?;
-        Ok(())
+        write_document(self.root, RECEIPT, receipt)
     }
 
     /// Keeps the bytes of what stands somewhere, before it is changed.

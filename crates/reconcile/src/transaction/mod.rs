@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::kinds;
 use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
 use crate::plan::{Plan, Stays};
-use crate::receipt::history::{Changed, Event};
+use crate::receipt::history::{self, Changed, Event};
 use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
@@ -67,7 +67,10 @@ impl<'a> Transaction<'a> {
     /// The same as a run of which the history is told: `event` says who runs what, its `changed` is not looked at.
     #[must_use]
     pub fn recorded(mut self, event: Event) -> Self {
-        self.journal.begin_run(event);
+        for killed in &mut self.journal.receipt.unrecorded {
+            killed.killed = true;
+        }
+        self.journal.run = Some((event, self.journal.receipt.unrecorded.len()));
         self
     }
 
@@ -76,7 +79,14 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// When the history or the receipt cannot be written; the next run tries it again.
     pub fn record(&mut self) -> Result<(), Error> {
-        self.journal.end_run()
+        // What this run began and could not do is none of its changes.
+        self.journal.note_run(None);
+        if self.journal.receipt.unrecorded.is_empty() {
+            return Ok(());
+        }
+        history::add(self.journal.root, &self.journal.receipt.unrecorded)?;
+        self.journal.receipt_mut().unrecorded.clear();
+        self.journal.save()
     }
 
     /// Keeps by which rule units are restarted, for an undo that is told none.

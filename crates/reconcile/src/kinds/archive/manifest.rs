@@ -10,13 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::model::Ours;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, read_document};
 
 /// Where manifests are kept, each under the SHA-256 of its archive.
 const FOLDER: &str = "/var/lib/rocworker/unpacked";
-
-/// A hundred bytes for each of half a million files.
-const LIMIT: usize = 64 << 20;
 
 const VERSION: u32 = 1;
 
@@ -93,13 +90,8 @@ impl Manifest {
     pub(crate) fn read(root: &Root, sha256: &Digest) -> Result<Self, Error> {
         let path = name(sha256);
         let lost = |problem: String| Error::Lost { path: root.shown(&path), problem };
-        let text = root.read_trusted(&path, LIMIT)?;
-        let manifest: Self = serde_json::from_slice(&text).map_err(|error| lost(error.to_string()))?;
-        if manifest.schema_version > VERSION {
-            let (path, found) = (root.shown(&path), u64::from(manifest.schema_version));
-            return Err(Error::Newer { path, found, known: VERSION });
-        }
-        Ok(manifest)
+        read_document(root, &path, VERSION, |_, problem| lost(problem))?
+            .ok_or_else(|| lost("it is not there any more".to_owned()))
     }
 
     /// What is in the folder now and is not the archive's, or is not as the archive had it. What Python compiles beside

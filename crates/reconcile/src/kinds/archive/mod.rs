@@ -37,11 +37,13 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
     let Some(path) = action.path.path() else { return Err(format!("{} is no path", action.path).into()) };
     if !found.is_absent() {
         if !is_folder(root, path) {
-            return Err(format!("{from} stands there, which is not replaced: move it out of the way").into());
+            return Err(
+                format!("{from} is there, which rocworker does not replace: move it out of the way").into()
+            );
         }
         let Some(Ours::Unpacked { sha256, .. }) = held.map(|entry| &entry.ours) else {
             return Err(Unchanged::Blocked(
-                "a folder stands there, which rocworker has not unpacked: move it out of the way, or name another \
+                "a folder is there, which rocworker has not unpacked: move it out of the way, or name another \
                  version in the configuration"
                     .to_owned(),
             ));
@@ -55,7 +57,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
         return Err(match wanted.holds.iter().find(|it| !root.exists(path.join(it))) {
             None => Unchanged::InSync,
             Some(missing) => Unchanged::Blocked(format!(
-                "somebody has taken {} out of it: rocworker undo --force, then apply again",
+                "{} is missing from it: rocworker undo --force, then apply again",
                 missing.display()
             )),
         });
@@ -166,12 +168,13 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
             }
         }
         other => {
-            let text = format!("{other} stands there now, which is somebody else's");
+            let text = format!("{other} is there now, which rocworker did not put there");
             return Err(Unchanged::GoneBut(text));
         }
     };
-    let strangers =
-        strangers.map_err(|error| Unchanged::Left(format!("what of it is ours cannot be told: {error}")))?;
+    let strangers = strangers.map_err(|error| {
+        Unchanged::Left(format!("rocworker cannot tell what it has unpacked there: {error}"))
+    })?;
     if strangers.is_empty() {
         return Ok(Change::back(entry, Verb::Remove, (from, State::Absent), Target::UnpackedGone));
     }
@@ -181,8 +184,8 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
         names.push(format!("{} more", strangers.len() - NAMED));
     }
     Err(Unchanged::Left(format!(
-        "somebody has added or changed {} in it: it stays whole; move that elsewhere, then undo again, or rocworker undo \
-         --force takes everything away",
+        "it stays whole, since these were added or changed in it: {}; move them elsewhere, then undo again, or remove \
+         everything with rocworker undo --force",
         names.join(", ")
     )))
 }

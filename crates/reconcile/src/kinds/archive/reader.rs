@@ -243,11 +243,7 @@ impl Contents {
         }
         let is_again = |known: &Kind| !(*known == Kind::Folder && kind == Kind::Folder);
         if place.as_os_str().is_empty() {
-            return if kind == Kind::Folder {
-                Ok(())
-            } else {
-                Err("stands for the folder itself".to_owned())
-            };
+            return if kind == Kind::Folder { Ok(()) } else { Err("names the folder itself".to_owned()) };
         }
         if self.seen.get(&place).is_some_and(is_again) {
             return Err("is in it twice".to_owned());
@@ -330,7 +326,7 @@ mod tests {
             (&[("x", Regular, "", 0o2755)], "would run as its owner whoever calls it (mode 2755)"),
             (&[("x", Regular, "", 0o644), ("./x", Regular, "", 0o644)], "is in it twice"),
             (&[("x", Regular, "", 0o644), ("x", Directory, "", 0o755)], "is in it twice"),
-            (&[("./", Regular, "", 0o644)], "stands for the folder itself"),
+            (&[("./", Regular, "", 0o644)], "names the folder itself"),
         ];
         for (entries, problem) in cases {
             assert_eq!(admitted(entries), Err((*problem).to_owned()), "{entries:?}");

@@ -322,7 +322,7 @@ fn a_unit_that_runs_since_another_boot_has_its_new_configuration() {
     host.apply(&wanted, Restarts::Never);
     host.machine.put("proc/sys/kernel/random/boot_id", "the-next\n");
     let settled = host.apply(&wanted, Restarts::Now);
-    assert_eq!(settled[0].text, "worker.service was restarted by somebody since");
+    assert_eq!(settled[0].text, "worker.service was restarted since");
     assert_eq!(host.said(), [""; 0]);
 }
 
