@@ -220,7 +220,7 @@ fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> Receiver<Vec<u8>> 
             lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
         }
         lines.send(&begun);
-        // Nobody listens any more after a kill.
+        // After a kill no thread listens.
         send.send(bytes).ok();
     });
     receive
@@ -233,7 +233,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// `begun`: the line that has not ended yet. Of one without an end, a part is told.
+    /// `begun`: the line that has not ended yet. Of one without an end, a part is sent.
     fn take(&self, begun: &mut Vec<u8>, chunk: &[u8]) {
         for byte in chunk {
             if matches!(byte, b'\n' | b'\r') || begun.len() >= KEPT {
@@ -247,7 +247,7 @@ impl Lines {
 
     fn send(&self, line: &[u8]) {
         if !line.is_empty() {
-            // Nobody listens any more after a kill.
+            // After a kill no thread listens.
             self.to.send((self.stream, String::from_utf8_lossy(line).into_owned())).ok();
         }
     }

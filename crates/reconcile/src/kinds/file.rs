@@ -1,4 +1,4 @@
-//! A file or link that is ours.
+//! A managed file or link.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::error::if_there;
 use crate::model::{Change, Content, Entry, Found, LIMIT, Ours, Repairs, State, Target, Verb, diff, owner};
 use crate::receipt::{Failure, Journal, Replacing};
 
-/// What stands at a path, a link at its end not followed.
+/// What is at a path, a link at its end not followed.
 pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     // Before the path itself: nothing is compared with what a planted link leads to.
     root.check_way(path)?;
@@ -18,7 +18,7 @@ pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     Ok(match meta.kind {
         Kind::Regular => match if_there(root.read(path, LIMIT))? {
             Some(bytes) => Found::File { bytes, mode, uid, gid },
-            // Somebody has taken it away in between.
+            // It went in between.
             None => Found::Else(State::Absent),
         },
         Kind::Link => Found::Else(State::Link { target: root.read_link(path)? }),
@@ -38,7 +38,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     let refused = match &from {
         State::Other { what } => Some(what.as_str()),
         State::Node { .. } => Some("a device node"),
-        // Writing a file there would take away somebody's link, or write through it.
+        // Writing a file there would remove an unmanaged link, or write through it.
         State::Link { target } if !matches!(content, Content::Link { .. }) && !is_ours => {
             return Err(Unchanged::Blocked(format!(
                 "it is a symbolic link to {}, which is not replaced: remove the link, or name another path in the \
@@ -76,7 +76,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
             None,
         ),
     };
-    // For a run that is killed between the receipt and the file: what stands there then is ours too.
+    // For a run that is killed between the receipt and the file: the file that is there then is managed too.
     let states = [to.clone()].into_iter().chain(is_ours.then(|| from.clone())).collect();
     let entry = Entry::of(action, before, Ours::Owned { states }, repairs);
     let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
@@ -113,7 +113,7 @@ pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Res
             Target::Link(target) => New::Link(target),
             _ => New::Nothing,
         };
-        // Nothing else is replaced that somebody has put there since.
+        // Nothing is replaced that came there since.
         Ok(root.replace(path, new, &|path| is_state(root, path, &change.from))?)
     })
 }
@@ -126,7 +126,7 @@ fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
     let (bytes, attributes) = (manager.fetch(url, check, path)?, *attributes);
     change.to = State::of_file(&bytes, attributes);
     change.target = Target::File { bytes, attributes };
-    // In the place of what nobody knew yet.
+    // In place of what was not known yet.
     if let Some(Ours::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.ours)
         && let Some(newest) = states.first_mut()
     {
@@ -138,26 +138,26 @@ fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
 /// Why a path could not be written.
 pub(super) struct Unwritten {
     text: String,
-    /// Somebody has written it in the same moment, and nothing of it is ours.
-    is_theirs: bool,
+    /// Another program has written it in the same moment, and nothing of it is managed.
+    is_unmanaged: bool,
 }
 
 impl Unwritten {
-    /// Nothing of it stands at the path, or somebody else's does.
-    pub(super) fn of_nothing_ours(text: String) -> Self {
-        Self { text, is_theirs: true }
+    /// Nothing of it is at the path, or another program's file is.
+    pub(super) fn of_nothing_managed(text: String) -> Self {
+        Self { text, is_unmanaged: true }
     }
 }
 
 impl From<root::Error> for Unwritten {
     fn from(error: root::Error) -> Self {
-        Self { text: error.to_string(), is_theirs: matches!(error, root::Error::Changed { .. }) }
+        Self { text: error.to_string(), is_unmanaged: matches!(error, root::Error::Changed { .. }) }
     }
 }
 
 impl From<String> for Unwritten {
     fn from(text: String) -> Self {
-        Self { text, is_theirs: false }
+        Self { text, is_unmanaged: false }
     }
 }
 
@@ -182,8 +182,8 @@ pub(super) fn write(
     }
     journal.begin(change, now)?;
     if let Err(unwritten) = write(root, path) {
-        if unwritten.is_theirs || is_state(root, path, &change.from) {
-            // Nothing of it is ours, and nothing has to be restarted for it.
+        if unwritten.is_unmanaged || is_state(root, path, &change.from) {
+            // Nothing of it is managed, and nothing has to be restarted for it.
             journal.roll_back(until_now, change);
         }
         return Err(unwritten.text.into());
@@ -237,13 +237,13 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
     Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
 }
 
-/// What was there before cannot be given back: the path stays as it is, and with force it is ours no longer.
+/// What was there before cannot be restored: the path stays as it is, and with force it is managed no longer.
 pub(super) fn lost(error: String, force: bool) -> Unchanged {
     if force { Unchanged::GoneBut(error) } else { Unchanged::Left(error) }
 }
 
 /// Ends a replacement in which a run was killed. The new file and the old one are exchanged, compared, and exchanged back
-/// where somebody had changed the old one; a run that is killed between the two leaves that edit under a temporary name.
+/// where the old one had changed; a run that is killed between the two leaves that edit under a temporary name.
 /// It is put back, and what else was left goes. Where the file was changed again since, the edit stays beside it: the
 /// answer names what stays.
 ///
@@ -256,8 +256,8 @@ pub(super) fn recover(
 ) -> Result<Vec<PathBuf>, root::Error> {
     if let Some(Replacing { from, to }) = replacing {
         let is_known = |left: &Path| is_state(root, left, from) || is_state(root, left, to);
-        let is_theirs = |left: &PathBuf| !is_known(left) && !root.is_half_written(left);
-        for left in root.left_beside(path).into_iter().filter(is_theirs) {
+        let is_edit = |left: &PathBuf| !is_known(left) && !root.is_half_written(left);
+        for left in root.left_beside(path).into_iter().filter(is_edit) {
             if is_state(root, path, to) {
                 root.put_back(&left, path)?;
             } else {

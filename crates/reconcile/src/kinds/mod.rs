@@ -38,7 +38,8 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     let found = observe(seen, &action.path).map_err(|error| error.to_string())?;
     if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
         return Err(Unchanged::Blocked(format!(
-            "rocworker manages it as {} by an earlier configuration, and would as {} now: rocworker undo, then apply again",
+            "rocworker manages it as {} by an earlier configuration, and would as {} now: rocworker undo, then \
+             apply again",
             entry.ours.kind(),
             action.kind.name()
         )));
@@ -55,7 +56,7 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
 }
 
 /// What has to change for what was there before an entry. `going`: packages that entries before this one take away
-/// already. `force`: what somebody has changed goes too.
+/// already. `force`: what has changed since goes too.
 pub(crate) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,

@@ -7,7 +7,7 @@ use similar::TextDiff;
 use super::{Action, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
 use crate::apt::{Check, Installer};
 
-/// Longer texts are compared by nobody, and comparing them takes time.
+/// Comparing longer texts takes time, and people do not read the result.
 const DIFF_LIMIT: usize = 256 << 10;
 
 /// Something about a resource that a person should know.
@@ -27,7 +27,7 @@ pub struct Change {
     pub stage: Stage,
     /// What it makes necessary.
     pub effects: Vec<Effect>,
-    /// What stands there now, and what will.
+    /// What is there now, and what will be.
     pub from: State,
     pub to: State,
     /// The lines that change, where both are text.
@@ -48,13 +48,13 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Nothing stands there.
+    /// Nothing is there.
     Create,
-    /// Something else stands there: an earlier one of ours, or somebody's that is kept for undo.
+    /// Something else is there: an earlier managed one, or an unmanaged one that is kept for undo.
     Replace,
-    /// Our keys go into somebody's file.
+    /// Managed keys go into a file of another program.
     Edit,
-    /// Ours was changed by somebody else.
+    /// A managed one has changed since.
     Repair,
     /// A node's group and mode.
     Permissions,
@@ -95,7 +95,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Whether nothing stands there afterwards.
+    /// Whether nothing is there afterwards.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Absent | Self::UnpackedGone)
     }
@@ -119,12 +119,12 @@ pub(crate) enum Doing {
     /// To install the package from a file, and to run the program that it brings.
     InstallBy(Installer),
     /// To remove these and nothing else; of them `purge` with their configuration.
-    /// `force`: what somebody has changed of them goes too.
+    /// `force`: what has changed of them since goes too.
     Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 
 impl Change {
-    /// A change that brings an action about.
+    /// A change that applies an action.
     pub(crate) fn forward(
         action: &Action,
         change: Verb,
@@ -142,7 +142,7 @@ impl Change {
         }
     }
 
-    /// A change that takes an entry back.
+    /// A change that reverts an entry.
     pub(crate) fn back(entry: &Entry, change: Verb, (from, to): (State, State), target: Target) -> Self {
         let reason = match change {
             Verb::Edit => "rocworker's keys leave it",

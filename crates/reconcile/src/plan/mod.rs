@@ -29,13 +29,13 @@ const DISPLACED: &str = "an edit that a killed run had moved out of its place be
 pub struct Plan {
     /// In the order in which they are made.
     pub changes: Vec<Change>,
-    /// Paths of ours that somebody else keeps writing, and that are repaired no more.
+    /// Managed paths that another program keeps writing, and that are repaired no more.
     pub contested: Vec<Finding>,
-    /// What should be and cannot be brought about as things stand.
+    /// What should be and cannot be applied as the machine is.
     pub blocked: Vec<Finding>,
-    /// What is ours no longer and stays, because somebody has changed it.
+    /// What is to go and stays, because it has changed since the apply.
     pub left: Vec<Finding>,
-    /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
+    /// Files that were in sync before the first apply, or whose entry was lost with the receipt: undo leaves them.
     pub found: Vec<Resource>,
     /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
     /// machine only.
@@ -43,11 +43,11 @@ pub struct Plan {
     /// Files that are replaced and that have other names beside this one, which keep the old file.
     #[serde(skip)]
     pub linked: Vec<Finding>,
-    /// Entries that cannot be taken back as things stand, which shows before it is tried: a disk that cannot be written, a
+    /// Entries that cannot be reverted as the machine is, which shows before it is tried: a disk that cannot be written, a
     /// file that is immutable.
     #[serde(skip)]
     pub hindered: Vec<Finding>,
-    /// Whether what somebody has changed is taken back too.
+    /// Whether what has changed since is reverted too.
     #[serde(skip)]
     pub(crate) forced: bool,
     /// Entries that have nothing on the machine any more: they leave the receipt.
@@ -59,8 +59,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is taken back,
-    /// in reverse. `stage`: only what belongs to that stage. `force`: what somebody has changed is taken back too.
+    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is reverted,
+    /// in reverse. `stage`: only what belongs to that stage. `force`: what has changed since is reverted too.
     /// `now`: seconds since 1970. What cannot be read is a finding of the plan.
     #[must_use]
     pub fn make(
@@ -102,7 +102,7 @@ impl Plan {
         let (root, force) = (seen.root, self.forced);
         let is_named = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         let mut stays = Stays::default();
-        // What stands in the files of this plan counts as it will be: see below.
+        // The files of this plan count as they will be: see below.
         for path in desired.undo_constraints.namers.iter() {
             if receipt.entry(path).is_none() && !is_named(&path.into()) {
                 stays.add(path, read(root, path));
@@ -124,7 +124,7 @@ impl Plan {
                     let planned = unless_used(root, desired, entry, planned, &mut stays);
                     stays.unless_named(root, path, &found, planned)
                 }
-                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
+                // What is in its way is not managed, and nothing says that it will go.
                 Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
                     if let Some(path) = path.path() {
                         stays.add(path, read(root, path));
@@ -219,7 +219,7 @@ impl Plan {
     }
 }
 
-/// An entry leaves the receipt only when what was written there is seen: not when something else stands on another file
+/// An entry leaves the receipt only when what was written there is seen: not when something else is on another file
 /// system that is mounted there by now.
 fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned, force: bool) -> Planned {
     let is_seen = match &planned {
@@ -233,7 +233,7 @@ fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned
     }
 }
 
-/// What an engine needs, or a setting names, stays. Force is for what somebody has changed: an engine needs its runtime
+/// What an engine needs, or a setting names, stays. Force is for what has changed since: an engine needs its runtime
 /// all the same.
 fn unless_used(
     root: &Root,
@@ -265,8 +265,8 @@ fn unless_used(
     }
 }
 
-/// Whether what stands at a path is what rocworker has put there. Of packages, nodes and folders, whoever made the change
-/// has looked.
+/// Whether what is at a path is what rocworker has put there. Of packages, nodes and folders, the plan of the change has
+/// looked.
 fn is_ours(entry: &Entry, change: &Change) -> bool {
     match &entry.ours {
         Ours::Owned { states } | Ours::Edited { states, .. } => states.contains(&change.from),

@@ -27,7 +27,7 @@ pub struct Rehearsal {
     pub problems: Vec<String>,
 }
 
-/// A folder that stands for apt's own.
+/// A folder that apt uses in place of its own.
 struct Folder<'a> {
     dir: TempDir,
     root: &'a Root,

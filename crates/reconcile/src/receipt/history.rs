@@ -58,7 +58,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
 }
 
 /// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be
-/// read is begun anew beside the old one, which is kept: what is ours stands in the receipt, not there.
+/// read is begun anew beside the old one, which is kept: what is managed is in the receipt, not there.
 ///
 /// # Errors
 /// When it cannot be written, or was written by a newer version, whose events must not be lost.

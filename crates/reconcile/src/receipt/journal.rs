@@ -17,13 +17,13 @@ pub(crate) struct Journal<'a> {
     pub(crate) receipt: Receipt,
     /// Whether the receipt on disk lacks something of this one.
     pub(crate) unsaved: bool,
-    /// Who installs packages; `None`: nobody may.
+    /// Who installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
     /// What was necessary before a change of this run could be made, and what came of it.
     pub(crate) settled: Vec<Settled>,
     /// What this run has changed until now.
     pub(crate) made: Vec<Changed>,
-    /// What the history is told of this run, and how many runs before it the history lacks.
+    /// What the history will say of this run, and how many runs before it the history lacks.
     pub(crate) run: Option<(Event, usize)>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Journal<'a> {
         Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
     }
 
-    /// Who installs packages, and runs programs. `what`: what nobody may do beneath another Root than `/`.
+    /// Who installs packages, and runs programs. `what`: what no run does beneath another Root than `/`.
     pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
         self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
@@ -161,7 +161,7 @@ impl<'a> Journal<'a> {
 }
 
 impl Receipt {
-    /// Of what a killed run was writing: whether it has come to it tells what stands there.
+    /// Of what a killed run was writing: what is there says whether the run has come to it.
     pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
         let Some(entry) = self.entry_mut(path) else { return };
         let is_back = entry.before == *state;

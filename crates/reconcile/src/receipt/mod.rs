@@ -1,4 +1,4 @@
-//! What was done and what was there before: enough to take all of it back.
+//! What was done and what was there before: enough to undo all of it.
 
 pub mod history;
 mod journal;
@@ -21,14 +21,14 @@ pub use store::{FOLDER, FORMATS, Store};
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
 
-/// Everything that is ours on a machine, in the order in which it came there.
+/// Everything that rocworker manages on a machine, in the order in which it came there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub schema_version: u32,
     pub entries: Vec<Entry>,
     /// Folders that were made on the way: they go when they are empty.
     pub folders: Vec<PathBuf>,
-    /// What a change has made necessary and nobody has done yet.
+    /// What a change has made necessary and no run has done yet.
     pub pending: Vec<Pending>,
     /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
     /// that ends by itself leaves none here.
@@ -37,7 +37,7 @@ pub struct Receipt {
     /// What that run was about to replace there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
-    /// Edits of somebody's that a killed run had moved out of their place, and that could not go back there.
+    /// Edits of other programs that a killed run had moved out of their place, and that could not go back there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub displaced: BTreeSet<PathBuf>,
     /// Where file systems were mounted when something was written beneath them, of entries that do not say so themselves:
@@ -69,12 +69,12 @@ pub struct Pending {
     /// The same moment as no setting of the clock moves it; `None` where nothing is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Uptime>,
-    /// The unit was told to end once its work is done; then it is to be started.
+    /// The unit got a signal to end once its work is done; then it is to be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
 }
 
-/// Which run of a unit was told to end once its work is done.
+/// Which run of a unit got a signal to end once its work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// systemd's InvocationID; empty where it tells none.
@@ -114,7 +114,7 @@ impl Receipt {
         self.entries.iter_mut().find(|entry| entry.path == *of)
     }
 
-    /// Whether there is nothing to take back and nothing left to do.
+    /// Whether there is nothing to undo and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { entries, folders, pending, writing, unrecorded, .. } = self;
@@ -122,7 +122,7 @@ impl Receipt {
         entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
     }
 
-    /// Why what stands at an entry's path is not what was written there: it was written to another file system than the
+    /// Why what is at an entry's path is not what was written there: it was written to another file system than the
     /// one that is mounted there now. `again`: the command that is to be run again.
     pub(crate) fn hides(&self, root: &Root, entry: &Entry, again: &str) -> Option<String> {
         let now = root.mount_of(place(&entry.path)?);
@@ -160,7 +160,7 @@ impl Receipt {
         self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
     }
 
-    /// The same, as if a path had never been repaired: somebody asks for it by name.
+    /// The same, as if a path had never been repaired: a person asks for it by name.
     #[must_use]
     pub fn forgiving(mut self, path: &Resource) -> Self {
         if let Some(entry) = self.entry_mut(path) {
@@ -198,7 +198,7 @@ impl Receipt {
     }
 }
 
-/// The file in which a resource stands; `None` of what is in the kernel alone.
+/// The file in which a resource is; `None` of what is in the kernel alone.
 pub(crate) fn place(resource: &Resource) -> Option<&Path> {
     match resource {
         Resource::Path(path) => Some(path),

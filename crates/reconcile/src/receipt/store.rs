@@ -94,7 +94,7 @@ impl<'a> Store<'a> {
     ///
     /// # Errors
     /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
-    /// for nobody knows what is ours.
+    /// for it is not known what rocworker manages.
     pub fn receipt(&self) -> Result<Receipt, Error> {
         self.root.believe_folder(FOLDER)?;
         let damaged = |path, problem| Error::Damaged { path, problem };
@@ -104,7 +104,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Writes the receipt, or takes it away when nothing is left to take back.
+    /// Writes the receipt, or removes it when nothing is left to undo.
     pub(crate) fn save(&self, receipt: &Receipt) -> Result<(), Error> {
         if receipt.is_empty() {
             self.root.remove(RECEIPT)?;
@@ -113,7 +113,7 @@ impl<'a> Store<'a> {
         write_document(self.root, RECEIPT, receipt)
     }
 
-    /// Keeps the bytes of what stands somewhere, before it is changed.
+    /// Keeps the bytes of a file before it is changed.
     pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(), Error> {
         self.root.write(blob(&Digest::of(bytes)), bytes, SECRET)?;
         Ok(())
@@ -134,14 +134,14 @@ impl<'a> Store<'a> {
         Ok(bytes)
     }
 
-    /// Takes away what killed runs left of our own files. Only under the lock.
+    /// Removes what killed runs left of rocworker's own files. Only under the lock.
     pub(crate) fn sweep_own(&self) {
         for path in [RECEIPT, history::PATH] {
             self.root.sweep_all(path);
         }
     }
 
-    /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+    /// Removes the bytes that no entry names any more. What cannot go hinders nothing, in rocworker's own folder.
     pub(crate) fn sweep(&self, receipt: &Receipt) {
         let named = |name: &str| {
             receipt.entries.iter().any(|entry| entry.before.digest().is_some_and(|it| it.as_str() == name))
@@ -154,8 +154,8 @@ impl<'a> Store<'a> {
         self.root.remove_empty_folder(BEFORE).ok();
     }
 
-    /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or
-    /// they cannot be told from the others.
+    /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
+    /// managed, or they cannot be told from the others.
     #[must_use]
     pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
         let entry = receipt.entry(path)?;
@@ -164,7 +164,7 @@ impl<'a> Store<'a> {
         Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
     }
 
-    /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.
+    /// The text of what was at a path before, for an edited file. `None`: nothing was there.
     pub(crate) fn text_before(&self, state: &State) -> Result<Option<String>, Error> {
         let Some(digest) = state.digest() else { return Ok(None) };
         let bytes = self.kept(digest)?;

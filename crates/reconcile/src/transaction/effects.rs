@@ -32,7 +32,7 @@ impl Transaction<'_> {
                 None => services.run(root, &pending),
             };
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
-            // ended for nobody to start.
+            // ended and that no run starts.
             while let Ok(Came::Tell(told)) = came {
                 for it in
                     self.journal.receipt_mut().pending.iter_mut().filter(|it| it.effect == pending.effect)
@@ -55,7 +55,7 @@ impl Transaction<'_> {
                 receipt.pending.retain(|it| it.effect != pending.effect);
             }
             for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
-                // It was not told: when it is stopped, that is somebody's decision.
+                // It got no signal: when it is stopped, a person has stopped it.
                 it.told = it.told.take().filter(|told| told.sent);
             }
             settled.push(Settled { effect: pending.effect, outcome, text });

@@ -1,5 +1,5 @@
-//! What an archive has put into its folder, kept beside the receipt: so that undo tells it from what somebody has put
-//! there since.
+//! What an archive has put into its folder, kept beside the receipt: so that undo tells it from what came there
+//! since.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) struct Manifest {
     entries: BTreeMap<PathBuf, Mark>,
 }
 
-/// What stands at a path of it.
+/// What is at a path of it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Mark {
@@ -46,7 +46,7 @@ fn name(sha256: &Digest) -> PathBuf {
     Path::new(FOLDER).join(format!("{}.json", sha256.as_str()))
 }
 
-/// Takes away the manifests that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+/// Removes the manifests that no entry names any more. One that cannot go hinders nothing, in rocworker's own folder.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
     let is_named = |path: &Path| {
         let mut entries = receipt.entries.iter();
@@ -95,7 +95,7 @@ impl Manifest {
     }
 
     /// What is in the folder now and is not the archive's, or is not as the archive had it. What Python compiles beside
-    /// its sources is nobody's.
+    /// its sources does not count.
     ///
     /// # Errors
     /// As [`Manifest::of`].
@@ -103,7 +103,7 @@ impl Manifest {
         let mut strangers: Vec<PathBuf> = Vec::new();
         walk(root, folder, Path::new(""), &mut |path, mark| {
             let is_known = self.entries.get(path) == Some(&mark) || is_compiled(path);
-            // A folder of somebody's stands for what is in it.
+            // An added folder is named, not each path in it.
             if !is_known && !strangers.last().is_some_and(|last| path.starts_with(last)) {
                 strangers.push(path.to_owned());
             }

@@ -24,7 +24,7 @@ use reader::{Archive, Contents};
 /// How many paths a sentence names.
 const NAMED: usize = 3;
 
-/// Where a folder stands until it is whole, and while it is taken away: beside its place, on the same file system.
+/// Where a folder is until it is whole, and while it is removed: beside its place, on the same file system.
 fn staging(path: &Path) -> PathBuf {
     let mut name = OsString::from(".rocworker-");
     name.push(path.file_name().unwrap_or_default());
@@ -87,7 +87,7 @@ pub(super) fn apply(
     file::write(journal, change, now, |root, path| {
         let unpacked = unpack(root, &manager, path, wanted, hear);
         sweep_of(root, path);
-        unpacked.map_err(Unwritten::of_nothing_ours)
+        unpacked.map_err(Unwritten::of_nothing_managed)
     })
 }
 
@@ -117,7 +117,7 @@ fn unpack(
     let beside = staging(path);
     let failed = |error: root::Error| error.to_string();
     root.remove_tree(&beside).map_err(failed)?;
-    // Nobody but root looks into it before it is whole.
+    // Only root looks into it before it is whole.
     root.make_folder(&beside, Attributes { mode: 0o700, owner: None }).map_err(failed)?;
     let free = root.free_space(&beside).map_err(failed)?;
     if free < contents.bytes.saturating_add(RESERVE) {
@@ -206,7 +206,7 @@ pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Re
     })
 }
 
-/// Takes away what a run left that was killed at a folder: the archive, and what stands beside the folder's place.
+/// Removes what a run left that was killed at a folder: the archive, and what is beside the folder's place.
 pub(super) fn sweep_of(root: &Root, path: &Path) {
     sweep(root);
     // Where it does not go, the next run tells it.
