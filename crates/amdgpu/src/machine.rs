@@ -10,7 +10,7 @@ use crate::attribute::{self, Reading, Unknown};
 use crate::card;
 use crate::drm::{self, Minor, Parent};
 use crate::gpu::{Gpu, Uuid};
-use crate::kfd::{self, Node, Topology};
+use crate::kfd::{self, Node};
 use crate::module::Module;
 use crate::node::DeviceNode;
 use crate::partition::Partition;
@@ -54,7 +54,8 @@ impl Machine {
         let (functions, mut problems) = pci::functions(root);
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
-        let (kfd, topology) = examine_kfd(root, topology);
+        let node = DeviceNode::examine_kfd(root);
+        let kfd = Kfd { topology: topology.there, node, hidden_nodes: topology.hidden };
         problems.extend(topology.problems);
         let minors = drm::minors(root);
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
@@ -81,14 +82,6 @@ impl Machine {
         }
         let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
         Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems }
-    }
-}
-
-fn examine_kfd(root: &Root, topology: Reading<Topology>) -> (Kfd, Topology) {
-    let node = DeviceNode::examine_kfd(root);
-    match topology {
-        Ok(topology) => (Kfd { topology: Ok(()), node, hidden_nodes: topology.hidden.len() }, topology),
-        Err(reason) => (Kfd { topology: Err(reason), node, hidden_nodes: 0 }, Topology::default()),
     }
 }
 

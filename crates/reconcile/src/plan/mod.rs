@@ -5,6 +5,7 @@ mod stays;
 mod used;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use root::Root;
 use serde::Serialize;
@@ -132,7 +133,7 @@ impl Plan {
                     Err(Unchanged::GoneBut(format!("{error}; rocworker no longer manages it")))
                 }
                 Err(error) => {
-                    stays.add_as_it_is(root, path);
+                    stays.add_listed(path, |path| read(root, path));
                     Err(Unchanged::Left(error.to_string()))
                 }
             };
@@ -255,10 +256,8 @@ fn unless_used(
                 return Err(Unchanged::Gone);
             };
             // The program that the runtime had is what its owner needs to put it back.
-            if let Some(path) = entry.path.path() {
-                let ours = serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
-                stays.add_listed(path, ours);
-            }
+            let ours = |_: &Path| serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
+            stays.add_listed(&entry.path, ours);
             Err(Unchanged::Left(text))
         }
         planned => planned,

@@ -30,15 +30,14 @@ impl Stays {
         self.0.push(Staying { path: path.into(), bytes, is_listed: false });
     }
 
-    /// A file that this plan or run leaves, and says why.
-    pub(crate) fn add_listed(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
-        self.0.push(Staying { path: path.into(), bytes, is_listed: true });
-    }
-
-    /// The same of anything, as it is now. Packages and modules name nothing.
-    pub(crate) fn add_as_it_is(&mut self, root: &Root, resource: &Resource) {
+    /// A file that this plan or run leaves, and says why. Packages and modules name nothing.
+    pub(crate) fn add_listed(
+        &mut self,
+        resource: &Resource,
+        bytes: impl FnOnce(&Path) -> Result<Vec<u8>, String>,
+    ) {
         if let Some(path) = resource.path() {
-            self.add_listed(path, read(root, path));
+            self.0.push(Staying { path: resource.clone(), bytes: bytes(path), is_listed: true });
         }
     }
 
@@ -71,7 +70,7 @@ impl Stays {
         let is_link = matches!(found, Found::Else(State::Link { .. }));
         let stands = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
         match &planned {
-            Err(Unchanged::Left(_)) => self.add_listed(path, stands()),
+            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| stands()),
             Err(Unchanged::GoneBut(_)) => self.add(path, stands()),
             // Nothing in it is managed, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),

@@ -15,8 +15,8 @@ use crate::model::{Effect, Entry, Repairs, Resource, Restarts, State, Uptime};
 
 use history::Event;
 pub(crate) use journal::{Failure, Journal};
-pub(crate) use store::read_document;
 pub use store::{FOLDER, FORMATS, Store};
+pub(crate) use store::{read_document, sweep_folder};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
@@ -181,12 +181,16 @@ impl Receipt {
         self.folders.extend(new);
     }
 
+    pub(crate) fn pending_mut(&mut self, effect: &Effect) -> Option<&mut Pending> {
+        self.pending.iter_mut().find(|pending| pending.effect == *effect)
+    }
+
     /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
     /// 1970.
     pub(crate) fn owe(&mut self, effects: &[Effect], root: &Root, now: u64) {
         let uptime = Uptime::now(root);
         for effect in effects {
-            match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
+            match self.pending_mut(effect) {
                 Some(pending) => (pending.since, pending.uptime) = (now, uptime.clone()),
                 None => {
                     let (effect, uptime) = (effect.clone(), uptime.clone());

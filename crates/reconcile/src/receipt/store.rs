@@ -1,5 +1,6 @@
 //! The receipt on disk, and the bytes of what was there before.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -143,15 +144,8 @@ impl<'a> Store<'a> {
 
     /// Removes the bytes that no entry names any more. What cannot go hinders nothing, in rocworker's own folder.
     pub(crate) fn sweep(&self, receipt: &Receipt) {
-        let named = |name: &str| {
-            receipt.entries.iter().any(|entry| entry.before.digest().is_some_and(|it| it.as_str() == name))
-        };
-        for name in self.root.list(BEFORE).unwrap_or_else(|_| Vec::new()) {
-            if !name.to_str().is_some_and(named) {
-                self.root.remove(Path::new(BEFORE).join(name)).ok();
-            }
-        }
-        self.root.remove_empty_folder(BEFORE).ok();
+        let named = receipt.entries.iter().filter_map(|entry| entry.before.digest()).map(blob);
+        sweep_folder(self.root, BEFORE, &named.collect());
     }
 
     /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
@@ -173,6 +167,17 @@ impl<'a> Store<'a> {
             problem: "it is not text".to_owned(),
         })
     }
+}
+
+/// Removes the files of a folder that are not among these, and the folder once it is empty.
+pub(crate) fn sweep_folder(root: &Root, folder: &str, named: &BTreeSet<PathBuf>) {
+    for name in root.list(folder).unwrap_or_default() {
+        let path = Path::new(folder).join(name);
+        if !named.contains(&path) {
+            root.remove(path).ok();
+        }
+    }
+    root.remove_empty_folder(folder).ok();
 }
 
 fn blob(digest: &Digest) -> PathBuf {

@@ -34,9 +34,7 @@ impl Transaction<'_> {
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
             // ended and that no run starts.
             while let Ok(Came::Tell(told)) = came {
-                for it in
-                    self.journal.receipt_mut().pending.iter_mut().filter(|it| it.effect == pending.effect)
-                {
+                if let Some(it) = self.journal.receipt_mut().pending_mut(&pending.effect) {
                     it.told = Some(told.clone());
                 }
                 self.journal.save()?;
@@ -54,7 +52,7 @@ impl Transaction<'_> {
             if matches!(outcome, Outcome::Done | Outcome::Skipped) {
                 receipt.pending.retain(|it| it.effect != pending.effect);
             }
-            for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
+            if let Some(it) = receipt.pending_mut(&pending.effect) {
                 // It got no signal: when it is stopped, a person has stopped it.
                 it.told = it.told.take().filter(|told| told.sent);
             }

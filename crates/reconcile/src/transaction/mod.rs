@@ -36,7 +36,7 @@ use crate::effects::untell;
 use crate::error::Error;
 use crate::kinds;
 use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
-use crate::plan::{Plan, Stays};
+use crate::plan::{Plan, Stays, read};
 use crate::receipt::history::{self, Changed, Event};
 use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
 
@@ -169,7 +169,7 @@ impl<'a> Transaction<'a> {
                 }
                 Err(Failure::Receipt(error)) => return Err(error),
                 Err(Failure::Change(text)) => {
-                    stays.add_as_it_is(root, &change.path);
+                    stays.add_listed(&change.path, |path| read(root, path));
                     carried.failed.push(Finding { path: change.path.clone(), text });
                 }
             }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::model::Ours;
-use crate::receipt::{Receipt, read_document};
+use crate::receipt::{Receipt, read_document, sweep_folder};
 
 /// Where manifests are kept, each under the SHA-256 of its archive.
 const FOLDER: &str = "/var/lib/rocworker/unpacked";
@@ -48,17 +48,11 @@ fn name(sha256: &Digest) -> PathBuf {
 
 /// Removes the manifests that no entry names any more. One that cannot go hinders nothing, in rocworker's own folder.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
-    let is_named = |path: &Path| {
-        let mut entries = receipt.entries.iter();
-        entries.any(|entry| matches!(&entry.ours, Ours::Unpacked { sha256, .. } if name(sha256) == path))
-    };
-    for name in root.list(FOLDER).unwrap_or_default() {
-        let path = Path::new(FOLDER).join(name);
-        if !is_named(&path) {
-            root.remove(path).ok();
-        }
-    }
-    root.remove_empty_folder(FOLDER).ok();
+    let named = receipt.entries.iter().filter_map(|entry| match &entry.ours {
+        Ours::Unpacked { sha256, .. } => Some(name(sha256)),
+        _ => None,
+    });
+    sweep_folder(root, FOLDER, &named.collect());
 }
 
 impl Manifest {
