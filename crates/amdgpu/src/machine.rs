@@ -174,7 +174,7 @@ impl Survey<'_> {
         gpu
     }
 
-    /// The AMD cards of which no KFD node told, in PCI order.
+    /// The AMD cards that no KFD node names, in PCI order.
     fn unknown_to_kfd(&self, known: &[Gpu]) -> Vec<Gpu> {
         let with_own_node: BTreeSet<&Path> =
             known.iter().filter_map(|gpu| gpu.render.as_ref()).map(|node| node.path.as_path()).collect();

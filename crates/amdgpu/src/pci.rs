@@ -59,7 +59,7 @@ pub(crate) struct Function {
     pub(crate) driver: Option<String>,
 }
 
-/// Lists them in the order of their addresses, and says of which functions nothing can be told.
+/// Lists them in the order of their addresses, and names the functions that cannot be read.
 pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<String>) {
     let mut functions = Vec::new();
     let mut problems = Vec::new();
