@@ -118,7 +118,7 @@ fn a_receipt_that_is_cut_changes_nothing_and_says_what_to_do() {
         for command in ["plan", "apply", "status", "undo"] {
             let parts = [
                 "/var/lib/rocworker/receipt.json cannot be read: ",
-                "nothing is changed now: restore it from a backup",
+                "rocworker changes nothing now: restore it from a backup",
             ];
             one_sentence(&laid, &[command], 1, &parts);
             if length > 10 {
