@@ -101,8 +101,8 @@ fn real_what_somebody_has_put_into_the_folder_or_changed_keeps_it_whole() {
     let before = place.tree();
     let wanted = place.serve(&Tarball::therock("7.0").bytes());
     for (path, said) in [
-        ("lib/of-theirs/libmine.so", "/opt/rocm-7.0/lib/of-theirs in it"),
-        ("bin/rocminfo", "/opt/rocm-7.0/bin/rocminfo in it"),
+        ("lib/of-theirs/libmine.so", "in it: /opt/rocm-7.0/lib/of-theirs;"),
+        ("bin/rocminfo", "in it: /opt/rocm-7.0/bin/rocminfo;"),
     ] {
         place.apply(&[&wanted]);
         let path = format!("{FOLDER}/{path}");
