@@ -42,7 +42,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What a worker needs is applied, repaired and undone.
+/// The machine brought to what a worker needs, kept there, and given back.
 fn setup(session: &Session) -> anyhow::Result<()> {
     let root = &session.root;
     put_engines(root)?;
@@ -51,17 +51,14 @@ fn setup(session: &Session) -> anyhow::Result<()> {
         "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
     )?;
     plan::run(session, false, None)?;
-    step("apply", "The plan is applied, and what was there before is kept. Run again, it changes nothing.")?;
+    step("apply", "It is brought about, and what was there before is kept. Run again, it touches nothing.")?;
     apply::run(session, None, false)?;
     apply::run(session, None, false)?;
-    step("status", "A managed file is edited by hand. rocworker notices the drift and repairs it.")?;
+    step("status", "Somebody edits a file of ours by hand. It is noticed, and repaired.")?;
     root.write(SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
     apply::run(session, None, false)?;
-    step(
-        "apply",
-        "compute-runtime: none turns the GPUs off: rocworker removes what describes them to engines.",
-    )?;
+    step("apply", "compute-runtime: none turns the GPUs off: what told engines of them goes.")?;
     root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
     apply::run(session, None, false)?;
     root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;
