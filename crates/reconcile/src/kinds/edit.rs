@@ -7,7 +7,7 @@ use root::Attributes;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
-use crate::model::{Change, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
+use crate::model::{Change, Content, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
 
 /// Mode of a file that was not there: engines' packages ship their files so.
 const NEW: u32 = 0o644;
@@ -77,7 +77,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let states = [to.clone()].into_iter().chain(was_ours.then(|| from.clone())).collect();
     let entry = Entry::of(case.action, before, Ours::Edited { edit: edit.clone(), states }, repairs);
     let diff = diff(current.as_bytes(), wanted.as_bytes());
-    let target = Target::File { bytes: wanted.into_bytes(), attributes };
+    let target = Target::Put(Content::File { bytes: wanted.into_bytes(), attributes });
     let mut change = Change::forward(case.action, verb, (from, to), target, entry);
     change.reason.extend(given_up.told().map(|told| format!("; {told}")));
     Ok(Change { diff, keep: keep.filter(|_| !found.is_absent()).map(String::into_bytes), ..change })
@@ -156,7 +156,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
         Some(text) => {
             let (attributes, diff) = (attributes(found), diff(current.as_bytes(), text.as_bytes()));
             let to = State::of_file(text.as_bytes(), attributes);
-            let target = Target::File { bytes: text.into_bytes(), attributes };
+            let target = Target::Put(Content::File { bytes: text.into_bytes(), attributes });
             Change { diff, ..Change::back(entry, Verb::Edit, (from, to), target) }
         }
         None => Change::back(entry, Verb::Remove, (from, State::Absent), Target::Absent),

@@ -59,23 +59,15 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
         Some(entry) if is_ours => (entry.before.clone(), entry.repairs, Verb::Replace),
         Some(entry) => (entry.before.clone(), case.repairs()?, Verb::Repair),
     };
-    let owned = |attributes: &Attributes| Attributes { owner: Some(owner(*attributes)), ..*attributes };
-    let (target, to, diff) = match content {
-        Content::File { bytes, attributes } => (
-            Target::File { bytes: bytes.clone(), attributes: owned(attributes) },
-            State::of_file(bytes, *attributes),
-            diff(found.bytes(), bytes),
-        ),
-        Content::Link { target } => {
-            (Target::Link(target.clone()), State::Link { target: target.clone() }, None)
+    let (to, diff) = match content {
+        Content::File { bytes, attributes } => {
+            (State::of_file(bytes, *attributes), diff(found.bytes(), bytes))
         }
+        Content::Link { target } => (State::Link { target: target.clone() }, None),
         // Its bytes are known once they are there.
-        Content::Fetched { url, check, attributes } => (
-            Target::Fetched { url: url.clone(), check: check.clone(), attributes: owned(attributes) },
-            State::Other { what: format!("what {url} gives") },
-            None,
-        ),
+        Content::Fetched { url, .. } => (State::Other { what: format!("what {url} gives") }, None),
     };
+    let target = Target::Put(content.clone());
     // For a run that is killed between the receipt and the file: the file that is there then is managed too.
     let states = [to.clone()].into_iter().chain(is_ours.then(|| from.clone())).collect();
     let entry = Entry::of(action, before, Ours::Owned { states }, repairs);
@@ -102,15 +94,13 @@ fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
 }
 
 pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Result<(), Failure> {
-    let fetched = match &change.target {
-        Target::Fetched { .. } => Some(fetch(journal, change)?),
-        _ => None,
-    };
-    let change = fetched.as_ref().unwrap_or(change);
+    let change = &fetched(journal, change)?;
     write(journal, change, now, |root, path| {
         let new = match &change.target {
-            Target::File { bytes, attributes } => New::File { bytes, how: *attributes },
-            Target::Link(target) => New::Link(target),
+            Target::Put(Content::File { bytes, attributes }) => {
+                New::File { bytes, how: Attributes { owner: Some(owner(*attributes)), ..*attributes } }
+            }
+            Target::Put(Content::Link { target }) => New::Link(target),
             _ => New::Nothing,
         };
         // Nothing is replaced that came there since.
@@ -118,14 +108,14 @@ pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Res
     })
 }
 
-/// The change with its bytes.
-fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
+/// The change, with the bytes of a file that is fetched.
+fn fetched(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
+    let mut change = change.clone();
+    let Target::Put(Content::Fetched { url, check, attributes }) = &change.target else { return Ok(change) };
     let manager = journal.manager("files are fetched")?;
-    let (mut change, path) = (change.clone(), path_of(change)?);
-    let Target::Fetched { url, check, attributes } = &change.target else { return Ok(change) };
-    let (bytes, attributes) = (manager.fetch(url, check, path)?, *attributes);
+    let (bytes, attributes) = (manager.fetch(url, check, path_of(&change)?)?, *attributes);
     change.to = State::of_file(&bytes, attributes);
-    change.target = Target::File { bytes, attributes };
+    change.target = Target::Put(Content::File { bytes, attributes });
     // In place of what was not known yet.
     if let Some(Ours::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.ours)
         && let Some(newest) = states.first_mut()
@@ -226,9 +216,11 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
             let bytes = seen.store.kept(sha256).map_err(|error| lost(error.to_string(), force))?;
             let lines = diff(found.bytes(), &bytes);
             let attributes = Attributes { mode: *mode, owner: Some((*uid, *gid)) };
-            (Verb::Restore, Target::File { bytes, attributes }, lines)
+            (Verb::Restore, Target::Put(Content::File { bytes, attributes }), lines)
         }
-        State::Link { target } => (Verb::Restore, Target::Link(target.clone()), None),
+        State::Link { target } => {
+            (Verb::Restore, Target::Put(Content::Link { target: target.clone() }), None)
+        }
         // Neither is ever replaced, so that neither was ever there.
         State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
             return Err(Unchanged::Gone);

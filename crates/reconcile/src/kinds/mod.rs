@@ -82,9 +82,7 @@ pub(crate) fn apply(
     hear: &mut dyn FnMut(Step),
 ) -> Result<(), Failure> {
     match &change.target {
-        Target::File { .. } | Target::Link(_) | Target::Absent | Target::Fetched { .. } => {
-            file::apply(journal, change, now)
-        }
+        Target::Put(_) | Target::Absent => file::apply(journal, change, now),
         Target::Node { mode, uid, gid } => node::apply(journal, change, (*mode, *uid, *gid), now),
         Target::Package(doing) => package::apply(journal, change, doing, now, hear),
         Target::Unpacked(archive) => archive::apply(journal, change, archive, now, hear),

@@ -1,11 +1,8 @@
-use std::path::PathBuf;
-
-use root::Attributes;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::{Action, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
-use crate::apt::{Check, Installer};
+use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
+use crate::apt::Installer;
 
 /// Comparing longer texts takes time, and people do not read the result.
 const DIFF_LIMIT: usize = 256 << 10;
@@ -67,11 +64,7 @@ pub enum Verb {
 /// How the path gets there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    File {
-        bytes: Vec<u8>,
-        attributes: Attributes,
-    },
-    Link(PathBuf),
+    Put(Content),
     Node {
         mode: u32,
         uid: Option<u32>,
@@ -79,12 +72,6 @@ pub(crate) enum Target {
     },
     Absent,
     Package(Doing),
-    /// A file whose bytes are known once they were fetched.
-    Fetched {
-        url: String,
-        check: Check,
-        attributes: Attributes,
-    },
     Unpacked(Unpacked),
     /// A folder that was unpacked goes, with everything in it.
     UnpackedGone,
@@ -102,12 +89,18 @@ impl Target {
 
     /// Whether the path is renamed over, or removed.
     pub(crate) fn is_replacement(&self) -> bool {
-        self.is_gone() || matches!(self, Self::File { .. } | Self::Link(_))
+        self.is_gone() || matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }))
     }
 
     /// Whether it is done on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
-        !matches!(self, Self::File { .. } | Self::Link(_) | Self::Node { .. } | Self::Absent)
+        let is_here = matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }));
+        !is_here && !matches!(self, Self::Node { .. } | Self::Absent)
+    }
+
+    /// The bytes of the file that will be there, where they are known.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        if let Self::Put(Content::File { bytes, .. }) = self { Some(bytes) } else { None }
     }
 }
 

@@ -276,7 +276,7 @@ fn is_ours(entry: &Entry, change: &Change) -> bool {
 
 /// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.
 fn other_names(root: &Root, change: &Change) -> Option<Finding> {
-    let is_replaced = matches!((&change.from, &change.target), (State::File { .. }, Target::File { .. }));
+    let is_replaced = matches!(change.from, State::File { .. }) && change.target.bytes().is_some();
     let others =
         root.hard_links(change.path.path()?).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
     let text = format!(

@@ -12,7 +12,7 @@ use super::Plan;
 use crate::apt::dpkg::Status;
 use crate::apt::{Installer, PackageManager, SIMULATED, lists, wanted as exactly};
 use crate::error::if_there;
-use crate::model::{Change, Doing, Effect, Resource, State, Target};
+use crate::model::{Change, Content, Doing, Effect, Resource, State, Target};
 
 const KEYRINGS: &str = "/etc/apt/keyrings";
 const SOURCES: &str = "/etc/apt/sources.list.d";
@@ -145,7 +145,7 @@ impl<'a> Folder<'a> {
             }
         }
         for (path, change) in self.beneath("/etc/apt") {
-            let Target::File { bytes, .. } = &change.target else { continue };
+            let Some(bytes) = change.target.bytes() else { continue };
             self.root.write(self.path(path), &self.moved(bytes), READABLE)?;
         }
         let made = self.path(&Path::new(lists::FOLDER).join("partial/.made"));
@@ -190,7 +190,7 @@ impl<'a> Folder<'a> {
     fn install(&self, packages: &[String], problems: &mut Vec<String>) -> Result<String, String> {
         // Without their keys no repository is believed.
         for (path, change) in self.beneath("/etc/apt") {
-            let Target::Fetched { url, check, .. } = &change.target else { continue };
+            let Target::Put(Content::Fetched { url, check, .. }) = &change.target else { continue };
             let fetched = self.manager.fetch(url, check, path).and_then(|bytes| {
                 self.root.write(self.path(path), &bytes, READABLE).map_err(|error| error.to_string())
             });
@@ -201,7 +201,7 @@ impl<'a> Folder<'a> {
         let is_read = |effect: &&Effect| matches!(effect, Effect::AptUpdate { .. });
         for (source, change) in self.beneath("/") {
             let effect = change.effects.iter().find(is_read);
-            let Some(effect) = effect.filter(|_| matches!(change.target, Target::File { .. })) else {
+            let Some(effect) = effect.filter(|_| change.target.bytes().is_some()) else {
                 continue;
             };
             if let Err(error) = self.manager.update(&self.path(source), &options) {

@@ -9,7 +9,7 @@ use root::Root;
 use serde_json::Value;
 
 use crate::kinds::{Planned, Unchanged};
-use crate::model::{Change, Finding, Found, LIMIT, Resource, State, Target};
+use crate::model::{Change, Finding, Found, LIMIT, Resource, State};
 
 /// Files that stay and may name something managed.
 #[derive(Debug, Default)]
@@ -74,13 +74,16 @@ impl Stays {
             Err(Unchanged::GoneBut(_)) => self.add(path, stands()),
             // Nothing in it is managed, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),
-            Ok(Change { target: Target::File { bytes, .. }, .. }) => self.add(path, Ok(bytes.clone())),
-            Ok(change) if change.target.is_gone() => {
-                if let Some(text) = self.hold(path) {
+            Ok(change) => {
+                if let Some(bytes) = change.target.bytes() {
+                    self.add(path, Ok(bytes.to_vec()));
+                } else if change.target.is_gone()
+                    && let Some(text) = self.hold(path)
+                {
                     return Err(Unchanged::Left(text));
                 }
             }
-            _ => {}
+            Err(_) => {}
         }
         planned
     }
@@ -90,7 +93,7 @@ impl Change {
     /// Whether what is at the path afterwards names this.
     #[must_use]
     pub fn leaves_named(&self, what: &Path) -> bool {
-        matches!(&self.target, Target::File { bytes, .. } if named_in(bytes, what))
+        self.target.bytes().is_some_and(|bytes| named_in(bytes, what))
     }
 }
 
