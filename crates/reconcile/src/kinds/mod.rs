@@ -55,8 +55,8 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     }
 }
 
-/// What has to change for what was there before an entry. `going`: packages that entries before this one take away
-/// already. `force`: what has changed since goes too.
+/// What has to change for what was there before an entry. `going`: packages that entries before this one
+/// remove already. `force`: what has changed since goes too.
 pub(crate) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,
@@ -114,7 +114,7 @@ pub(crate) fn recover(root: &Root, receipt: &mut Receipt, resource: &Resource) -
     Ok(())
 }
 
-/// Takes away what is kept of archives that no entry names any more.
+/// Removes what is kept of archives that no entry names any more.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
     archive::sweep_manifests(root, receipt);
 }

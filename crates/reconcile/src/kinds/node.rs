@@ -21,7 +21,7 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     if (now, group) == (mode, gid) {
         return Err(Unchanged::InSync);
     }
-    // A node is made anew at each boot: giving it its group again is no repair of anybody's doing.
+    // A node is made anew at each boot: giving it its group again is no repair.
     // Undo restores what the node that is there now had, unless a run was killed between group and mode.
     let half_done = case.held.filter(|entry| is_ours(entry, (now, group)));
     // What rocworker applied before, until this is done.

@@ -61,7 +61,7 @@ pub enum Ours {
         older: Option<(u32, u32)>,
     },
     Package {
-        /// What was not there before and came with it, the package itself among them. Empty where it was taken away.
+        /// What was not there before and came with it, the package itself among them. Empty where it was removed.
         came: Vec<Came>,
         /// A run has begun with it, and has not recorded that it ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -30,7 +30,7 @@ pub struct Receipt {
     pub folders: Vec<PathBuf>,
     /// What a change has made necessary and no run has done yet.
     pub pending: Vec<Pending>,
-    /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
+    /// The path that a run was about to write when this was kept. The next run removes what it left: a run
     /// that ends by itself leaves none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<Resource>,

@@ -72,7 +72,7 @@ impl<'a> Store<'a> {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives. `on_progress` hears when another has to end first.
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another has to end first.
     ///
     /// # Errors
     /// When another has been at work for longer than a minute, or the folder cannot be written.

@@ -9,7 +9,7 @@ use crate::model::{Effect, Outcome, Progress, Settled};
 
 impl Transaction<'_> {
     /// Runs the effects that are pending and that `only` names, as far as `services` may. What is not done stays pending
-    /// and `status` shows it. `on_progress` hears of each effect before it runs, and of what is waited for.
+    /// and `status` shows it. `on_progress` is called before each effect runs, and before each wait.
     ///
     /// # Errors
     /// When the receipt cannot be written.

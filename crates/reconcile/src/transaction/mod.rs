@@ -59,8 +59,8 @@ pub struct Executed {
 }
 
 impl<'a> Transaction<'a> {
-    /// Takes the lock, reads the receipt, and repairs what a killed run left. `on_progress` hears when another run has to
-    /// end first.
+    /// Takes the lock, reads the receipt, and repairs what a killed run left. `on_progress` is called when another run has
+    /// to end first.
     ///
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
@@ -217,23 +217,18 @@ impl<'a> Transaction<'a> {
         let (mut kept, mut failed) = (Vec::new(), Vec::<Finding>::new());
         for folder in folders.into_iter().rev() {
             let mut failed_paths = failed.iter().filter_map(|finding| finding.path.path());
-            if paths.iter().any(|path| path.starts_with(&folder))
-                || failed_paths.any(|it| it.starts_with(&folder))
-            {
-                kept.push(folder);
-                continue;
-            }
-            match self.journal.root.remove_empty_folder(&folder) {
-                Ok(true) => {}
-                // Unmanaged files are in it: it stays with them once nothing is managed.
-                Ok(false) if entries.is_empty() => {}
-                // rocworker's own state is in its folder until the last entry has gone.
-                Ok(false) => kept.push(folder),
-                Err(error) => {
-                    failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
-                    kept.push(folder);
-                }
-            }
+            let is_needed = paths.iter().any(|path| path.starts_with(&folder))
+                || failed_paths.any(|path| path.starts_with(&folder));
+            let is_kept = is_needed
+                || match self.journal.root.remove_empty_folder(&folder) {
+                    // One that is not empty is managed until the last entry has gone: rocworker's own state is in it.
+                    Ok(has_gone) => !has_gone && !entries.is_empty(),
+                    Err(error) => {
+                        failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
+                        true
+                    }
+                };
+            kept.extend(is_kept.then_some(folder));
         }
         kept.reverse();
         if kept != self.journal.receipt.folders {
