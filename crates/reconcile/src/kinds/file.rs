@@ -1,5 +1,6 @@
 //! A managed file or link.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Kind, Meta, New, Root};
@@ -104,7 +105,7 @@ pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Res
             _ => New::Nothing,
         };
         // Nothing is replaced that came there since.
-        Ok(root.replace(path, new, &|path| is_state(root, path, &change.from))?)
+        root.replace(path, new, &|path| is_state(root, path, &change.from))
     })
 }
 
@@ -125,38 +126,12 @@ fn fetched(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
     Ok(change)
 }
 
-/// Why a path could not be written.
-pub(super) struct Unwritten {
-    text: String,
-    /// Another program has written it in the same moment, and nothing of it is managed.
-    is_unmanaged: bool,
-}
-
-impl Unwritten {
-    /// Nothing of it is at the path, or another program's file is.
-    pub(super) fn of_nothing_managed(text: String) -> Self {
-        Self { text, is_unmanaged: true }
-    }
-}
-
-impl From<root::Error> for Unwritten {
-    fn from(error: root::Error) -> Self {
-        Self { text: error.to_string(), is_unmanaged: matches!(error, root::Error::Changed { .. }) }
-    }
-}
-
-impl From<String> for Unwritten {
-    fn from(text: String) -> Self {
-        Self { text, is_unmanaged: false }
-    }
-}
-
 /// Writes one path, if it still holds what the plan saw there: into the receipt first, then there.
-pub(super) fn write(
+pub(super) fn write<E: Display>(
     journal: &mut Journal<'_>,
     change: &Change,
     now: u64,
-    write: impl FnOnce(&Root, &Path) -> Result<(), Unwritten>,
+    write: impl FnOnce(&Root, &Path) -> Result<(), E>,
 ) -> Result<(), Failure> {
     let (root, path) = (journal.root, path_of(change)?);
     let state = observe(root, path)?.state();
@@ -171,12 +146,15 @@ pub(super) fn write(
         journal.receipt_mut().add_folders(root.missing_folders(path));
     }
     journal.begin(change, now)?;
-    if let Err(unwritten) = write(root, path) {
-        if unwritten.is_unmanaged || is_state(root, path, &change.from) {
+    if let Err(error) = write(root, path) {
+        // A file or folder comes whole: anything else that is there is another program's. A node takes two calls.
+        let is_whole = !matches!(change.target, Target::Node { .. });
+        let is_nothing_done = |state| state == change.from || (is_whole && state != change.to);
+        if observe(root, path).is_ok_and(|found| is_nothing_done(found.state())) {
             // Nothing of it is managed, and nothing has to be restarted for it.
             journal.roll_back(until_now, change);
         }
-        return Err(unwritten.text.into());
+        return Err(error.to_string().into());
     }
     journal.end(change, now);
     Ok(())

@@ -54,7 +54,7 @@ pub(super) fn apply(
     (mode, uid, gid): (u32, Option<u32>, u32),
     now: u64,
 ) -> Result<(), Failure> {
-    file::write(journal, change, now, |root, path| Ok(root.set_node(path, mode, uid, gid)?))
+    file::write(journal, change, now, |root, path| root.set_node(path, mode, uid, gid))
 }
 
 pub(super) fn revert(entry: &Entry, found: &Found) -> Planned {

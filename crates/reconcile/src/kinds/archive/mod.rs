@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use root::{Attributes, Kind, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
-use super::file::{self, Unwritten};
+use super::file;
 use crate::apt::fetch::{RESERVE, sweep};
 use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
@@ -87,7 +87,7 @@ pub(super) fn apply(
     file::write(journal, change, now, |root, path| {
         let unpacked = unpack(root, &manager, path, wanted, hear);
         sweep_of(root, path);
-        unpacked.map_err(Unwritten::of_nothing_managed)
+        unpacked
     })
 }
 
@@ -196,13 +196,13 @@ pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Re
         let beside = staging(path);
         if root.mount_beneath(path).is_some() {
             // Says so, and does not move it.
-            return Ok(root.remove_tree(path)?);
+            return root.remove_tree(path);
         }
         if root.lstat(path).is_ok() {
             root.remove_tree(&beside)?;
             root.rename_new(path, &beside)?;
         }
-        Ok(root.remove_tree(&beside)?)
+        root.remove_tree(&beside)
     })
 }
 
