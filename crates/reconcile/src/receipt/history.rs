@@ -5,7 +5,7 @@ use std::path::Path;
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
-use super::store::{read_document, write_document};
+use super::document::{read_document, write_document};
 use crate::error::Error;
 use crate::model::{LIMIT, Resource, Verb};
 

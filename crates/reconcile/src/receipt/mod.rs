@@ -1,5 +1,6 @@
 //! What was done and what was there before: enough to undo all of it.
 
+mod document;
 pub mod history;
 mod journal;
 mod store;
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::apt::dpkg;
 use crate::model::{Effect, Entry, Repairs, Resource, Restarts, State, Uptime};
 
+pub(crate) use document::{read_document, sweep_folder};
 use history::Event;
 pub(crate) use journal::{Failure, Journal};
 pub use store::{FOLDER, FORMATS, Store};
-pub(crate) use store::{read_document, sweep_folder};
 
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
