@@ -1,15 +1,12 @@
 //! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the order in
 //! which one names the other.
 
-pub mod boot;
-pub mod daemon;
 pub mod driver;
 pub mod host;
 pub mod own_unit;
 pub mod packages;
 pub mod policy;
-mod rocm_installer;
-pub mod therock;
+mod rocm;
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
@@ -23,7 +20,9 @@ use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
+use crate::render;
 use crate::selection::{Selection, is_off, select};
+use own_unit::{BOOT, DAEMON};
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +30,9 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
     #[error(transparent)]
-    Unit(#[from] own_unit::Error),
+    Template(#[from] render::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
-    #[error(transparent)]
-    Host(#[from] host::Error),
-    #[error(transparent)]
-    Packages(#[from] packages::Error),
-    #[error(transparent)]
-    Policy(#[from] policy::Error),
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
@@ -63,23 +56,23 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
     let facts = &observations.facts;
-    let boot = boot::actions(config, facts, &observations.templates, &observations.own_program)?;
+    let (templates, program) = (&observations.templates, &observations.own_program);
+    let boot = BOOT.actions(config, facts, templates, program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();
     let render_gid = observations.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, facts, &observations.templates, render_gid, has_unit)?);
-    desired.extend(boot.of(Component::Boot));
+    desired.extend(host::actions(config, facts, templates, render_gid, has_unit)?);
+    desired.extend(boot);
     if let Some(found) = &observations.packages {
         if facts.amd().next().is_some() {
-            let drivers = driver::part(config, facts, observations.driver.as_ref(), found);
+            let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-            let templates = &observations.templates;
-            desired.extend(packages::actions(config, found, templates, &drivers.bring, is_container)?);
-            desired.extend(drivers.said);
-            desired.extend(therock::actions(config));
+            desired.extend(packages::actions(config, found, templates, &bring, is_container)?);
+            desired.extend(said);
+            desired.extend(rocm::archive(config));
         } else {
             // A card that is not there at one boot is no reason to remove gigabytes.
-            desired.undecided.push(Component::Packages.as_ref().to_owned());
+            desired.leave(Component::Packages);
         }
     }
     let selection = select(config, &observations.facts)?;
@@ -112,9 +105,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
             engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
         }
     }
-    let (templates, program) = (&observations.templates, &observations.own_program);
-    let keeper = daemon::actions(config, facts, templates, program)?;
-    desired.extend(keeper.of(Component::Daemon));
+    desired.extend(DAEMON.actions(config, facts, templates, program)?);
     Ok(desired)
 }
 

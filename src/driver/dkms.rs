@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use root::{Error, Kind, Root};
+use root::{Error, Kind, Root, if_there};
 
 const TREE: &str = "/var/lib/dkms/amdgpu";
 
@@ -101,12 +101,10 @@ fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, E
             };
             let (kernel, arch) = (kernel.to_string_lossy(), arch.to_string_lossy());
             let ours = Path::new(version).join(&*kernel).join(&*arch);
-            let installed = root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}")));
-            let is_installed = match installed {
-                Ok(target) => target == ours || target == Path::new(TREE).join(&ours),
-                Err(error) if error.is_not_found() => false,
-                Err(error) => return Err(error),
-            };
+            let installed =
+                if_there(root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}"))))?;
+            let is_installed =
+                installed.is_some_and(|target| target == ours || target == Path::new(TREE).join(&ours));
             let (kernel, arch) = (kernel.into_owned(), arch.into_owned());
             builds.push(Build { kernel, arch, file: folder.join(module), is_installed });
         }
@@ -122,11 +120,8 @@ pub(super) fn is_module(name: &OsString) -> bool {
 
 /// In order; nothing of a folder that is not there, or is none.
 pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
-    match root.stat(folder) {
-        Ok(meta) if meta.kind == Kind::Directory => {}
-        Ok(_) => return Ok(Vec::new()),
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    match if_there(root.stat(folder))? {
+        Some(meta) if meta.kind == Kind::Directory => root.list(folder),
+        _ => Ok(Vec::new()),
     }
-    root.list(folder)
 }

@@ -1,6 +1,8 @@
 //! What keeps amdgpu from being loaded: lines in modprobe.d, words on the kernel's command line.
 
-use root::{Error, Root};
+use std::collections::BTreeSet;
+
+use root::{Error, Root, if_there};
 
 /// Where modprobe reads, in its order: a file in an earlier folder hides its namesakes (modprobe.d(5)).
 pub(crate) const FOLDERS: [&str; 5] = [
@@ -26,7 +28,7 @@ pub struct Hindrance {
 #[derive(Debug, Default)]
 pub struct Hindrances {
     pub found: Vec<Hindrance>,
-    /// What could not be read, by its path: it may keep amdgpu out, and nobody has looked.
+    /// What could not be read, by its path: it may keep amdgpu out.
     pub unread: Vec<(String, Error)>,
 }
 
@@ -34,41 +36,28 @@ impl Hindrances {
     /// Looks beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let mut hindrances = Self::default();
-        hindrances.look_in_files(root);
-        match root.read_text(COMMAND_LINE, 64 << 10) {
-            Ok(line) => hindrances
-                .found
-                .extend(line.split_whitespace().filter(|word| hinders(word)).map(on_command_line)),
-            Err(error) => hindrances.unread.push((COMMAND_LINE.to_owned(), error)),
-        }
-        hindrances
-    }
-
-    fn look_in_files(&mut self, root: &Root) {
-        let mut seen = Vec::new();
+        let (mut hindrances, mut seen) = (Self::default(), BTreeSet::new());
         for folder in FOLDERS {
-            let names = match root.list(folder) {
-                Ok(names) => names,
-                // A folder that is not there hinders nothing.
-                Err(error) if error.is_not_found() => continue,
-                Err(error) => {
-                    self.unread.push((folder.to_owned(), error));
-                    continue;
-                }
-            };
-            for name in names {
-                if !name.to_string_lossy().ends_with(".conf") || seen.contains(&name) {
-                    continue;
-                }
+            // A folder that is not there hinders nothing.
+            let names = if_there(root.list(folder)).map(Option::unwrap_or_default);
+            for name in hindrances.or_unread(folder, names).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
-                seen.push(name);
-                match root.read(&path, 1 << 20) {
-                    Ok(bytes) => self.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes))),
-                    Err(error) => self.unread.push((path, error)),
+                if path.ends_with(".conf")
+                    && seen.insert(name)
+                    && let Some(bytes) = hindrances.or_unread(&path, root.read(&path, 1 << 20))
+                {
+                    hindrances.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes)));
                 }
             }
         }
+        let line = hindrances.or_unread(COMMAND_LINE, root.read_text(COMMAND_LINE, 64 << 10));
+        let words = line.iter().flat_map(|line| line.split_whitespace());
+        hindrances.found.extend(words.filter(|word| hinders(word)).map(on_command_line));
+        hindrances
+    }
+
+    fn or_unread<T>(&mut self, path: &str, read: Result<T, Error>) -> Option<T> {
+        read.map_err(|error| self.unread.push((path.to_owned(), error))).ok()
     }
 }
 
@@ -121,8 +110,8 @@ fn keeps_out(line: &str) -> bool {
 }
 
 /// `module_blacklist=` is the kernel's, `modprobe.blacklist=` modprobe's, `rd.driver.blacklist=` dracut's, which writes
-/// it into the initramfs' modprobe.d; with `nomodeset` amdgpu refuses to
-/// start (drm_firmware_drivers_only() in amdgpu_drv.c).
+/// it into the initramfs' modprobe.d; with `nomodeset` amdgpu refuses to start
+/// (drm_firmware_drivers_only() in amdgpu_drv.c).
 fn hinders(word: &str) -> bool {
     let listed = ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="];
     let listed = listed.iter().find_map(|option| word.strip_prefix(option));

@@ -8,37 +8,34 @@ mod distribution;
 pub mod dkms;
 mod hindrance;
 mod kernel;
-mod look;
 pub mod module;
-mod offered;
+pub mod offered;
 pub mod pairing;
 mod preflight;
 mod release;
 mod signing;
-mod stop;
 mod stray;
 mod verify;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use reconcile::Status;
 use reconcile::dpkg::{Database, There};
 use root::Root;
 
-pub use distribution::{Distribution, Unfit};
+pub use distribution::Distribution;
 pub use dkms::Dkms;
 pub(crate) use hindrance::FOLDERS as MODPROBE_FOLDERS;
 pub use hindrance::{Hindrance, Hindrances};
 pub use kernel::Kernel;
-pub use look::look;
 pub use offered::Offered;
-pub use pairing::Pairing;
-pub use preflight::{Apt, Bring, PACKAGE, preflight, questions};
+pub use pairing::pairing;
+pub use preflight::{Bring, Ground, PACKAGE, preflight, questions};
 pub use release::Release;
 pub use signing::{Enrolled, Signing};
-pub use stop::{Reason, Stop};
-pub use verify::{Attempt, Seen, Verdict, asked_for, verify};
+pub use verify::{Attempt, Seen, Verdict, asked_for, installed, look, verify};
 
 /// What ROCm's packages and tarballs leave of their version.
 const ROCM: &str = "/opt/rocm/.info/version";
@@ -47,7 +44,7 @@ const ROCM: &str = "/opt/rocm/.info/version";
 #[derive(Debug)]
 pub struct Driver {
     pub kernel: Result<Kernel, String>,
-    pub distribution: Result<Distribution, String>,
+    pub distribution: Result<&'static Distribution, String>,
     /// What dpkg has of the packages that matter to the driver, by name.
     pub packages: Result<BTreeMap<String, There>, String>,
     pub dkms: Result<Dkms, String>,
@@ -59,12 +56,30 @@ pub struct Driver {
     pub rocm: Option<Release>,
 }
 
-/// What decides about the driver, read where the configuration asks for one.
-#[derive(Debug)]
-pub struct Ground {
-    pub driver: Driver,
-    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
-    pub offered: Result<Option<Offered>, String>,
+/// Why the driver cannot be installed, or is not the one that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// A sentence without its end.
+    pub why: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Stop {
+    fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: remedy.into() }
+    }
+
+    /// Something that decides it cannot be read.
+    fn unreadable(why: impl Into<String>) -> Self {
+        Self::new(why, "mend that, and apply again as root")
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.why, self.remedy)
+    }
 }
 
 impl Driver {
@@ -72,25 +87,41 @@ impl Driver {
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let kernel = Kernel::read(root).map_err(|error| error.to_string());
-        let distribution = Distribution::read(root).map_err(|error| error.to_string());
+        let distribution = Distribution::read(root);
         let dkms = Dkms::read(root).map_err(|error| error.to_string());
         Self {
             packages: packages(root, kernel.as_ref().ok()),
             strays: strays(root, kernel.as_ref(), dkms.as_ref()),
             signing: Signing::read(root, distribution.as_ref().is_ok_and(|it| it.is_ubuntu())),
             hindrances: Hindrances::read(root),
-            rocm: root.read_text(ROCM, 256).ok().and_then(|text| rocm(&text)),
+            // `7.2.3` or `7.2.3-81`.
+            rocm: root
+                .read_text(ROCM, 256)
+                .ok()
+                .and_then(|text| Release::parse(text.trim().split('-').next()?)),
             kernel,
             distribution,
             dkms,
         }
     }
 
+    /// A package that is there, whole or not; `None` also where it cannot be told.
+    #[must_use]
+    pub fn package(&self, name: &str) -> Option<&There> {
+        self.packages.as_ref().ok()?.get(name)
+    }
+
     /// The release of the package amdgpu-dkms that is there, whole or not; `None` where there is none, or it is not
     /// known which.
     #[must_use]
     pub fn release(&self) -> Option<Release> {
-        Release::of_package(&self.packages.as_ref().ok()?.get(PACKAGE)?.version)
+        Release::of_package(&self.package(PACKAGE)?.version)
+    }
+
+    /// Whether the package that is there is of this release.
+    #[must_use]
+    pub fn has(&self, wanted: &Release) -> bool {
+        self.release().as_ref() == Some(wanted)
     }
 }
 
@@ -114,9 +145,4 @@ fn strays(
     let (kernel, dkms) = (kernel.map_err(Clone::clone)?, dkms.map_err(Clone::clone)?);
     let is_installed = matches!(dkms.state(&kernel.release), dkms::State::Installed(..));
     stray::find(root, &kernel.release, is_installed).map_err(|error| error.to_string())
-}
-
-/// `7.2.3` or `7.2.3-81`.
-fn rocm(text: &str) -> Option<Release> {
-    Release::parse(text.trim().split('-').next()?)
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 use reconcile::{Action, Desired, Effect, Stage};
 
-use super::{ABOUT, Error, GROUP, Rights, check};
+use super::{ABOUT, GROUP, Rights, check, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::module_load::{self, ModuleLoad};
-use crate::render::{self, Templates};
+use crate::render::{self, Error, Templates};
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
@@ -40,8 +40,8 @@ pub(super) fn actions(
     }
     desired.push(rules(facts, templates, rights)?);
     if let Some(path) = place(facts.module_load) {
-        let text = module_load::headed(&templates.render(render::MODULE_LOAD, context! {})?);
-        check::modules_load(render::MODULE_LOAD, &text)?;
+        let text = rendered(templates, render::MODULE_LOAD, context! {}, check::modules_load)?;
+        let text = module_load::headed(&text);
         desired.push(Action::file(Stage::Shape, path, text, "the driver of AMD's GPUs is loaded at boot"));
     }
     if !config.module_options.is_empty() {
@@ -66,9 +66,8 @@ fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action,
         Some(_) => format!("GROUP=\"{GROUP}\", MODE=\"{mode:04o}\""),
         None => format!("MODE=\"{mode:04o}\""),
     };
-    let text =
-        templates.render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
-    check::rules(render::UDEV, &text)?;
+    let context = context! { permissions => rights.name(), rights => assigned };
+    let text = rendered(templates, render::UDEV, context, check::rules)?;
     Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
         .with(Effect::Udev { devices: devices(facts) })
         .contested_by(RIVALS))
@@ -84,8 +83,7 @@ fn devices(facts: &Facts) -> Vec<PathBuf> {
 fn options(config: &Config, templates: &Templates) -> Result<Action, Error> {
     let options: Vec<String> =
         config.module_options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let text = templates.render(render::MODULE_OPTIONS, context! { options })?;
-    check::modprobe(render::MODULE_OPTIONS, &text)?;
+    let text = rendered(templates, render::MODULE_OPTIONS, context! { options }, check::modprobe)?;
     let reason = "parameters of amdgpu, which it reads when it is loaded: after a reboot, and before that \
                   `update-initramfs -u` where the initramfs has the driver in it";
     Ok(Action::file(Stage::Shape, OPTIONS, text, reason))

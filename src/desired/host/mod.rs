@@ -8,13 +8,14 @@ mod check;
 mod machine;
 mod nodes;
 
+use minijinja::Value;
 use reconcile::Desired;
 
 use crate::component::Component;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
-use crate::render::{self, Templates};
+use crate::render::{Error, Templates};
 use crate::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
@@ -22,16 +23,6 @@ pub const GROUP: &str = "render";
 
 /// What notes are about.
 const ABOUT: &str = "host";
-
-/// Why a file for the machine cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Template(#[from] render::Error),
-    /// What came out of a template is not what its reader takes.
-    #[error("template {template}, line {line} of what it gives, {text:?}: {problem}; mend the template")]
-    Unfit { template: &'static str, line: usize, text: String, problem: &'static str },
-}
 
 /// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
 /// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
@@ -57,6 +48,18 @@ pub fn actions(
         Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
     };
     Ok(part.of(Component::Host))
+}
+
+/// What a template gives, where its reader's grammar takes it.
+fn rendered(
+    templates: &Templates,
+    name: &'static str,
+    context: Value,
+    check: fn(&str) -> Result<(), String>,
+) -> Result<String, Error> {
+    let text = templates.render(name, context)?;
+    check(&text).map_err(|problem| templates.unfit(name, problem))?;
+    Ok(text)
 }
 
 /// Group and mode that the nodes should have.

@@ -7,11 +7,11 @@ use minijinja::context;
 use reconcile::{Action, Desired, Kind, Stage};
 use root::Meta;
 
-use super::{ABOUT, Error, GROUP, Rights, check};
+use super::{ABOUT, GROUP, Rights, check, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::host::UNMAPPED_ID;
-use crate::render::{self, Templates};
+use crate::render::{self, Error, Templates};
 
 /// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).
@@ -105,9 +105,8 @@ fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Re
     // A dash leaves the group as it is.
     let group = rights.render_gid.map_or("-", |_| GROUP);
     let mode = format!("{:04o}", rights.mode());
-    let text =
-        templates.render(render::TMPFILES, context! { permissions => rights.name(), nodes, mode, group })?;
-    check::tmpfiles(render::TMPFILES, &text)?;
+    let context = context! { permissions => rights.name(), nodes, mode, group };
+    let text = rendered(templates, render::TMPFILES, context, check::tmpfiles)?;
     Ok(Action::file(
         Stage::Shape,
         TMPFILES,

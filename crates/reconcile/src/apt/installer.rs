@@ -1,13 +1,13 @@
 //! A package that comes as a file and brings a program, which installs the rest: AMD's `amdgpu-install`.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
 
 use super::fetch::FOLDER;
-use super::{PackageManager, Step, dpkg};
+use super::sources::{Known, PARTS, in_file};
+use super::{PackageManager, Step};
 use crate::digest::Digest;
 
 /// An installer has some kibibytes, and what it installs comes from repositories.
@@ -15,7 +15,6 @@ const LIMIT: u64 = 64 << 20;
 
 /// Where dpkg lists what a package brought (dpkg-query(1), `--listfiles`).
 const INFO: &str = "/var/lib/dpkg/info";
-const SOURCES: &str = "/etc/apt/sources.list.d";
 
 /// Where a package comes from that no repository has, and what is run once it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,58 +76,9 @@ impl Installer {
     }
 }
 
-/// The repositories that a package brought: the file that names each, its URI and its suite.
-pub(crate) fn repositories(root: &Root, package: &str) -> BTreeSet<(PathBuf, String, String)> {
+/// The repositories that a package brought.
+pub(crate) fn repositories(root: &Root, package: &str) -> Vec<Known> {
     let list = root.read_text(format!("{INFO}/{package}.list"), 1 << 20).unwrap_or_default();
-    let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(SOURCES)));
-    let mut found = BTreeSet::new();
-    for path in files {
-        let text = root.read_text(path, 1 << 20).unwrap_or_default();
-        found.extend(named(&text).into_iter().map(|(uri, suite)| (path.to_owned(), uri, suite)));
-    }
-    found
-}
-
-/// The URIs and suites of a file of apt's, in either of its formats (sources.list(5)).
-fn named(text: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for line in text.lines().filter_map(|line| line.trim().strip_prefix("deb ")) {
-        let rest = line.trim_start();
-        let rest = rest.strip_prefix('[').and_then(|it| it.split_once(']')).map_or(rest, |(_, rest)| rest);
-        let mut words = rest.split_whitespace();
-        if let (Some(uri), Some(suite)) = (words.next(), words.next()) {
-            found.push((uri.to_owned(), suite.to_owned()));
-        }
-    }
-    for stanza in dpkg::stanzas(text) {
-        let (Some(uris), Some(suites)) = (stanza.field("URIs"), stanza.field("Suites")) else { continue };
-        for uri in uris.split_whitespace() {
-            found.extend(suites.split_whitespace().map(|suite| (uri.to_owned(), suite.to_owned())));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repositories_are_found_in_both_formats() {
-        let pair = |uri: &str, suite: &str| (uri.to_owned(), suite.to_owned());
-        for (text, expected) in [
-            ("# deb http://no x y\ndeb http://a jammy main\n", vec![pair("http://a", "jammy")]),
-            (
-                "deb [arch=amd64 signed-by=/k] https://b/apt/6.3.2 noble main\n",
-                vec![pair("https://b/apt/6.3.2", "noble")],
-            ),
-            (
-                "Types: deb\nURIs: http://c\nSuites: jammy noble\nComponents: main\n",
-                vec![pair("http://c", "jammy"), pair("http://c", "noble")],
-            ),
-            ("", Vec::new()),
-        ] {
-            assert_eq!(named(text), expected, "{text}");
-        }
-    }
+    let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(PARTS)));
+    files.flat_map(|path| in_file(root, path)).collect()
 }

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use root::Root;
+use root::{Root, if_there};
 
 use super::dpkg;
-use crate::error::if_there;
 
 /// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
 const STATES: &str = "/var/lib/apt/extended_states";

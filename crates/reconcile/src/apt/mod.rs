@@ -7,10 +7,8 @@ pub(crate) mod fetch;
 mod installer;
 pub(crate) mod lists;
 mod marks;
-mod program;
 mod said;
-mod simulated;
-mod update;
+pub mod sources;
 mod whole;
 
 use std::path::Path;
@@ -18,16 +16,15 @@ use std::time::Duration;
 
 use crate::command::{Error, Programs, Stream};
 
-pub(crate) use doing::wanted;
+pub(crate) use doing::{SIMULATED, Simulated, install, wanted};
 pub use fetch::{Check, openpgp};
 pub use installer::Installer;
 pub(crate) use installer::repositories;
+pub(crate) use lists::update;
 pub(crate) use marks::automatic;
-pub(crate) use simulated::Simulated;
-pub(crate) use update::update;
 
 use fetch::HELPER;
-use said::Said;
+use said::telling;
 
 /// How long another who holds dpkg's lock is waited for: `unattended-upgrades` is done in minutes.
 pub const DPKG_LOCK: Duration = Duration::from_secs(300);
@@ -75,9 +72,6 @@ pub struct PackageManager {
     proxy: Vec<String>,
 }
 
-/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
-pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
-
 impl PackageManager {
     /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
     #[must_use]
@@ -115,16 +109,14 @@ impl PackageManager {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let ran = self.programs.follow(&argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
-            (Stream::Stdout, None) => push(&mut stdout, line),
-            (Stream::Stderr, _) => push(&mut stderr, line),
+            (Stream::Stdout, None) => stdout.extend([line, "\n"]),
+            (Stream::Stderr, _) => stderr.extend([line, "\n"]),
         });
         match ran {
             Ok(_) => Ok(stdout),
             Err(Error::Failed { argv, status, .. }) => {
-                let said = Said::of(&stderr);
-                Err(said
-                    .telling()
-                    .map_or_else(|| format!("{argv} ended with {status}"), |it| format!("apt: {it}")))
+                let told = telling(&stderr).map(|it| format!("apt: {it}"));
+                Err(told.unwrap_or_else(|| format!("{argv} ended with {status}")))
             }
             Err(error) => Err(error.to_string()),
         }
@@ -156,11 +148,6 @@ impl PackageManager {
         let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
         self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
     }
-}
-
-fn push(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }
 
 /// A line of apt's status: `pmstatus:PACKAGE:PERCENT:TEXT`, and `dlstatus` while it fetches. It may come behind the

@@ -1,51 +1,32 @@
 //! What apt and dpkg say when they cannot: of many lines the ones that tell why.
 
-/// What came on stderr.
-pub(super) struct Said<'a>(&'a str);
-
-impl<'a> Said<'a> {
-    pub(super) fn of(stderr: &'a str) -> Self {
-        Self(stderr)
+/// The telling lines of stderr, in a sentence: what dpkg says of each package it could not process, else apt's errors,
+/// else the last line.
+pub(super) fn telling(stderr: &str) -> Option<String> {
+    let lines: Vec<&str> = stderr.lines().collect();
+    let behind = |prefix: &'static str| lines.iter().filter_map(move |line| line.strip_prefix(prefix));
+    let mut telling: Vec<String> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(what) = line.strip_prefix("dpkg: error processing ") {
+            let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
+            let problem: Vec<&str> = further.map(|line| line.trim()).collect();
+            let sentence = format!("{}: {}", what.trim_end_matches(':'), problem.join(" "));
+            telling.push(sentence.trim_end_matches(": ").to_owned());
+        } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
+            telling.push(rest.trim().to_owned());
+        }
     }
-
-    /// The telling lines, in a sentence: what dpkg says of each package it could not process, else apt's errors.
-    pub(super) fn telling(&self) -> Option<String> {
-        let lines: Vec<&str> = self.0.lines().collect();
-        let mut telling: Vec<String> = Vec::new();
-        for (at, line) in lines.iter().enumerate() {
-            let of_dpkg = line.strip_prefix("dpkg: error processing ").map(|rest| rest.trim_end_matches(':'));
-            if let Some(what) = of_dpkg {
-                let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
-                let problem: Vec<&str> = further.map(|line| line.trim()).collect();
-                telling.push(match problem.join(" ") {
-                    problem if problem.is_empty() => what.to_owned(),
-                    problem => format!("{what}: {problem}"),
-                });
-            } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
-                telling.push(rest.trim().to_owned());
-            }
-        }
-        if telling.is_empty() {
-            let errors = lines.iter().filter_map(|line| line.strip_prefix("E: "));
-            // Of that dpkg failed, dpkg itself says why.
-            let errors = errors.filter(|line| !line.starts_with("Sub-process "));
-            telling = errors.map(|line| line.trim().to_owned()).collect();
-            // That a list is not signed is the error, and why gpgv thinks so only a warning.
-            let reasons = lines.iter().filter_map(|line| line.strip_prefix("W: GPG error: "));
-            telling.extend(reasons.map(|line| line.trim().to_owned()));
-        }
-        if telling.is_empty() {
-            telling = lines
-                .iter()
-                .rev()
-                .find(|line| !line.trim().is_empty())
-                .map(|it| (*it).to_owned())
-                .into_iter()
-                .collect();
-        }
-        telling.dedup();
-        (!telling.is_empty()).then(|| telling.join("; "))
+    if telling.is_empty() {
+        // Of that dpkg failed, dpkg itself says why.
+        let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
+        // That a list is not signed is the error, and why gpgv thinks so only a warning.
+        telling.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));
     }
+    if telling.is_empty() {
+        telling.extend(lines.iter().rfind(|line| !line.trim().is_empty()).map(|line| (*line).to_owned()));
+    }
+    telling.dedup();
+    (!telling.is_empty()).then(|| telling.join("; "))
 }
 
 #[cfg(test)]
@@ -79,7 +60,7 @@ mod tests {
             ("something odd\n\n", Some("something odd")),
             ("", None),
         ] {
-            assert_eq!(Said::of(stderr).telling().as_deref(), expected);
+            assert_eq!(telling(stderr).as_deref(), expected);
         }
     }
 }

@@ -70,7 +70,7 @@ impl PackageManager {
                 command.join(" ")
             ));
         }
-        self.apt_get(&[&["--no-remove"], command.as_slice()].concat(), hear)?;
+        self.carry_out(&command, hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

@@ -3,16 +3,15 @@
 
 mod conffiles;
 mod needed;
-mod selection;
 mod stanza;
 mod version;
 
-use root::Root;
+use std::fmt;
+
+use root::{Root, if_there};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
-use crate::error::if_there;
-
-pub use selection::Selection;
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
 
@@ -38,6 +37,19 @@ pub enum Status {
     HalfConfigured,
     TriggersAwaited,
     TriggersPending,
+}
+
+/// What is to become of a package (dpkg(1), "Package selection states"). It says nothing of what is there: a removal
+/// that was killed leaves an installed package behind that is to go, and `apt-get dselect-upgrade` would end that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    Unknown,
+    Install,
+    /// It is to stay as it is: `apt-mark hold`.
+    Hold,
+    Deinstall,
+    Purge,
 }
 
 /// Why it cannot be told which packages are there.
@@ -97,12 +109,14 @@ impl Database {
         let [selection, flag, status] = words.as_slice() else {
             return Err(wrong(format!("its Status is {words:?}, not three words")));
         };
-        let Some(status) = Status::parse(status).map_err(wrong)? else { return Ok(None) };
+        if *status == "not-installed" {
+            return Ok(None);
+        }
         let version = stanza.field("Version").ok_or_else(|| wrong("it has no Version".to_owned()))?;
         Ok(Some(There {
             version: version.to_owned(),
-            status,
-            selection: Selection::parse(selection).map_err(wrong)?,
+            status: word(status).map_err(wrong)?,
+            selection: word(selection).map_err(wrong)?,
             must_be_anew: *flag == "reinstreq",
         }))
     }
@@ -120,30 +134,29 @@ impl Database {
     }
 }
 
-const STATES: [(&str, Status); 7] = [
-    ("installed", Status::Installed),
-    ("config-files", Status::ConfigFiles),
-    ("half-installed", Status::HalfInstalled),
-    ("unpacked", Status::Unpacked),
-    ("half-configured", Status::HalfConfigured),
-    ("triggers-awaited", Status::TriggersAwaited),
-    ("triggers-pending", Status::TriggersPending),
-];
-
-impl Status {
-    fn parse(word: &str) -> Result<Option<Self>, String> {
-        let known = STATES.iter().find(|(name, _)| *name == word).map(|(_, status)| *status);
-        match known {
-            None if word != "not-installed" => Err(format!("dpkg has no state {word:?}")),
-            known => Ok(known),
-        }
+/// As dpkg names it.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
-    /// As dpkg names it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        STATES.iter().find(|(_, status)| *status == self).map_or("", |(name, _)| name)
+/// As dpkg names it.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
+
+impl Selection {
+    pub(crate) fn is_to_go(self) -> bool {
+        matches!(self, Self::Deinstall | Self::Purge)
+    }
+}
+
+/// A word of dpkg's.
+fn word<T: DeserializeOwned>(word: &str) -> Result<T, String> {
+    T::deserialize(word.into_deserializer()).map_err(|error: serde::de::value::Error| error.to_string())
 }
 
 fn updates(root: &Root) -> Result<Vec<String>, Error> {

@@ -45,7 +45,7 @@ impl Check {
     pub fn holds(&self, file: &[u8]) -> Result<(), String> {
         match self {
             Self::OpenPgp(wanted) => {
-                let found = openpgp::fingerprints(file).map_err(|fault| fault.to_string())?;
+                let found = openpgp::fingerprints(file)?;
                 match found.iter().find(|it| !wanted.contains(it)) {
                     Some(other) => Err(format!(
                         "it holds the key {other}, which is not the one that is configured ({}): do not trust it before its \
@@ -70,7 +70,7 @@ impl Check {
         match self {
             // apt tells armor from none by the name (apt-secure(8)).
             Self::OpenPgp(_) if path.extension().is_some_and(|it| it == "gpg") => {
-                openpgp::binary(&file).map_err(|fault| fault.to_string())
+                openpgp::binary(&file).map_err(str::to_owned)
             }
             _ => Ok(file),
         }
@@ -83,22 +83,23 @@ impl PackageManager {
     /// # Errors
     /// In a sentence, when it cannot be fetched or is not what was meant.
     pub(crate) fn fetch(&self, url: &str, check: &Check, path: &Path) -> Result<Vec<u8>, String> {
-        if let Some(file) = local(url) {
+        let (bytes, from) = if let Some(file) = local(url) {
             let bytes = Root::open(Path::new("/")).and_then(|root| root.read(file, LIMIT));
-            let bytes = bytes.map_err(|error| error.to_string())?;
-            check.holds(&bytes).map_err(|problem| format!("{} is not used: {problem}", file.display()))?;
-            return check.written(bytes, path);
-        }
-        let folder = scratch()?;
-        let file = folder.path().join("fetched");
-        let most = LIMIT as u64;
-        self.download(url, &file, most, PATIENCE).map_err(|error| {
-            format!("{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
-                     {} yourself", path.display())
-        })?;
-        let there = Root::open(folder.path()).and_then(|root| root.read("/fetched", LIMIT));
-        let bytes = there.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
-        check.holds(&bytes).map_err(|problem| format!("what came from {url} is not used: {problem}"))?;
+            (bytes.map_err(|error| error.to_string())?, file.display().to_string())
+        } else {
+            let folder = scratch()?;
+            self.download(url, &folder.path().join("fetched"), LIMIT as u64, PATIENCE).map_err(|error| {
+                format!(
+                    "{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
+                     {} yourself",
+                    path.display()
+                )
+            })?;
+            let from = format!("what came from {url}");
+            let bytes = Root::open(folder.path()).and_then(|root| root.read("/fetched", LIMIT));
+            (bytes.map_err(|error| format!("{from} cannot be read: {error}"))?, from)
+        };
+        check.holds(&bytes).map_err(|problem| format!("{from} is not used: {problem}"))?;
         check.written(bytes, path)
     }
 
@@ -120,8 +121,7 @@ impl PackageManager {
         let argv = [&start[..], &timeouts, &what].concat();
         self.run_for(&argv, patience, &mut |_| {}).map(drop).map_err(|error| {
             // The kernel ends who writes more (setrlimit(2)), of which apt says only that it has died.
-            let is_more = size_of(file).is_some_and(|size| size >= most);
-            if is_more {
+            if size_of(file).is_some_and(|size| size >= most) {
                 format!("it has more than {most} bytes, which is more than may come")
             } else {
                 error

@@ -3,7 +3,7 @@
 use super::install::{Job, all_of, is_right, refusal};
 use crate::apt::dpkg::Database;
 use crate::apt::fetch::sweep;
-use crate::apt::{Installer, Simulated, repositories};
+use crate::apt::{Installer, Simulated, install, repositories};
 use crate::model::Effect;
 use crate::receipt::Failure;
 
@@ -33,19 +33,19 @@ impl Job<'_, '_> {
         self.begin(Vec::new())?;
         if !is_right(before, name, None) {
             let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
-            let anew = before.is_half_installed(name);
-            let simulated = self.manager.simulate_install(&file, None, anew)?;
+            let command = install(&file, before.is_half_installed(name));
+            let simulated = self.manager.simulate(&command)?;
             self.expect(before, &simulated)?;
-            let ran = self.manager.install(&file, None, anew, self.hear);
+            let ran = self.manager.carry_out(&command, self.hear);
             self.note(before)?;
             ran?;
         }
         if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
             let brought = repositories(root, name).into_iter();
-            entry.effects.extend(brought.map(|(source, uri, suite)| Effect::AptUpdate {
-                source,
-                uri,
-                suite,
+            entry.effects.extend(brought.map(|it| Effect::AptUpdate {
+                source: it.file,
+                uri: it.url,
+                suite: it.suite,
             }));
             entry.effects.sort();
             entry.effects.dedup();

@@ -58,14 +58,15 @@ impl Job<'_, '_> {
             self.journal.end(self.change, self.now);
             return Ok(());
         }
-        let anew = before.is_half_installed(name);
-        let simulated = self.manager.simulate_install(name, version, anew)?;
+        let wanted = apt::wanted(name, version);
+        let command = apt::install(&wanted, before.is_half_installed(name));
+        let simulated = self.manager.simulate(&command)?;
         if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours())) {
             return Err(text.into());
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
-        let ran = self.manager.install(name, version, anew, self.hear);
+        let ran = self.manager.carry_out(&command, self.hear);
         let after = Database::read(self.journal.root)?;
         // Somebody may have changed what is to be had in between, so that other packages came than were simulated.
         let known = before.names();

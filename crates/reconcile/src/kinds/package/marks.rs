@@ -36,7 +36,7 @@ impl Job<'_, '_> {
         self.select(names.iter().copied())?;
         let forgotten = self.automatic();
         let is_open = |name: &&str| automatic.contains(*name) && !forgotten.contains(*name);
-        self.manager.mark_automatic(&names.iter().copied().filter(is_open).collect::<Vec<_>>())
+        self.manager.mark("auto", &names.iter().copied().filter(is_open).collect::<Vec<_>>())
     }
 
     /// Tells dpkg that these stay, as far as they are there and it has been told otherwise.
@@ -47,7 +47,7 @@ impl Job<'_, '_> {
             there.is_some_and(|it| it.status != Status::ConfigFiles && it.selection.is_to_go())
         };
         let names: Vec<&str> = names.into_iter().filter(is_to_go).collect();
-        self.manager.select(&names)
+        self.manager.mark("install", &names)
     }
 
     /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
@@ -59,7 +59,7 @@ impl Job<'_, '_> {
         let came = self.came().iter().filter(is_open).map(|it| it.name.as_str());
         let others: Vec<&str> = came.filter(|it| !automatic.contains(*it) && !known.contains(*it)).collect();
         // Where it does not work, undo leaves them and says so.
-        self.manager.mark_automatic(&others).ok();
+        self.manager.mark("auto", &others).ok();
         self.note_marks();
     }
 

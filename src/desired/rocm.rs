@@ -1,8 +1,11 @@
-//! ROCm by AMD's own installer, as ClusterBloom has it: its package, and what it is asked for.
+//! ROCm beside apt's packages: by AMD's own installer, and as one archive, with the link by which programs find it.
 
-use reconcile::{Action, Desired, Installer, Package};
+use std::path::PathBuf;
 
-use crate::config::{self, Config, DKMS};
+use reconcile::{Action, Content, Desired, Installer, Kind, Package, Stage, Unpacked};
+
+use crate::component::Component;
+use crate::config::{Config, DKMS, RocmFrom};
 
 /// What notes are about.
 const ROCM: &str = "rocm";
@@ -11,13 +14,14 @@ const PACKAGE: &str = "amdgpu-install";
 /// What the package brings.
 const PROGRAM: &str = "/usr/bin/amdgpu-install";
 
-/// `suite`: the folder of the release, `jammy` or `noble`.
-pub(super) fn push(config: &Config, suite: &str, is_container: bool, desired: &mut Desired) {
+/// ROCm by AMD's own installer, as ClusterBloom has it: its package, and what it is asked for. `suite`: the folder of the
+/// release, `jammy` or `noble`.
+pub(super) fn by_installer(config: &Config, suite: &str, is_container: bool, desired: &mut Desired) {
     let file = &config.rocm.installer;
     let url = format!("{}/{suite}/{}", file.base_url.trim_end_matches('/'), file.package);
     let why_without = if is_container {
         Some("this is a container, whose kernel is the host's")
-    } else if config.driver != config::Driver::Keep {
+    } else if config.driver.is_some() {
         Some("driver.install brings the kernel driver")
     } else {
         None
@@ -42,4 +46,26 @@ pub(super) fn push(config: &Config, suite: &str, is_container: bool, desired: &m
     let argv = vec![PROGRAM.to_owned(), format!("--usecase={usecases}"), "--yes".to_owned()];
     let installer = Installer { url, sha256: file.sha256.clone(), argv };
     desired.push(Action::package(Package::present(PACKAGE).by(installer), &reason));
+}
+
+/// Where ROCm's own programs look for ROCm.
+const LINK: &str = "/opt/rocm";
+
+/// What every release of ROCm has.
+const HOLDS: [&str; 3] = ["bin", "lib", "include"];
+
+/// What should be so of ROCm's archive.
+pub(super) fn archive(config: &Config) -> Desired {
+    let mut desired = Desired::default();
+    let RocmFrom::TheRock(archive) = &config.rocm.install else { return desired };
+    let path = archive.path();
+    let unpacked = Unpacked {
+        url: archive.url(),
+        sha256: archive.sha256.clone(),
+        holds: HOLDS.map(PathBuf::from).to_vec(),
+    };
+    desired.push(Action::unpacked(&path, unpacked, "ROCm's user space"));
+    let link = Kind::Owned(Content::Link { target: PathBuf::from(&path) });
+    desired.push(Action::new(Stage::Shape, LINK, link, "programs find ROCm here").after(path));
+    desired.of(Component::Packages)
 }
