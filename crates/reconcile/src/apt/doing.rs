@@ -6,7 +6,7 @@ use super::{AS_IT_STANDS, PackageManager, Step};
 /// With what apt is asked what it would do: its log of what it was given to order would be written then too.
 pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
-/// For every run: nobody's packages go, nobody is asked, and what dpkg prints is no terminal's.
+/// For every run: no package goes, apt and dpkg ask nothing, and what dpkg prints is no terminal's.
 const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\
     APT::Keep-Downloaded-Packages \"false\";\nDpkg::Use-Pty \"false\";\n\
     Dpkg::Options { \"--force-confdef\"; \"--force-confold\"; };\nDir::Cache::pkgcache \"\";\n";
@@ -28,7 +28,7 @@ pub(crate) struct Simulated {
 impl Simulated {
     /// `Inst NAME (NEW …)`, `Inst NAME [OLD] (NEW …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`; every other line tells
     /// nothing of which packages are there afterwards.
-    fn parse(stdout: &str) -> Self {
+    pub(crate) fn parse(stdout: &str) -> Self {
         let mut simulated = Self::default();
         for line in stdout.lines() {
             let mut words = line.split_whitespace();
@@ -108,12 +108,7 @@ impl PackageManager {
         text
     }
 
-    /// What apt would do for a program, with a configuration that keeps it from changing anything.
-    pub(crate) fn simulate_program(&self, argv: &[String], configuration: &str) -> Result<Simulated, String> {
-        self.program(argv, configuration, &mut |_| {}).map(|said| Simulated::parse(&said))
-    }
-
-    /// Runs a program that runs apt.
+    /// Runs a program that runs apt; with a configuration that simulates, it changes nothing.
     pub(crate) fn program(
         &self,
         argv: &[String],

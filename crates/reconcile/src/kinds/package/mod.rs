@@ -1,9 +1,8 @@
 //! A package of the machine's distribution that should be there or not. apt simulates each change first; what it would
 //! bring is in the receipt before it comes.
 
-mod by_installer;
 mod install;
-mod marks;
+mod job;
 mod remove;
 
 use std::cmp::Ordering;
@@ -17,7 +16,7 @@ pub(super) use crate::apt::fetch::sweep;
 use crate::model::{Came, Change, Doing, Entry, Ours, Package, Repairs, Resource, State, Target, Verb, Want};
 use crate::receipt::{Failure, Journal};
 
-use install::Job;
+use job::Job;
 
 pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Error> {
     let there = database.there(name)?;
@@ -197,29 +196,21 @@ pub(super) fn revert(
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
+        let Some(there) = database.there(it).map_err(|error| unseen(&error))? else { continue };
         // What a killed run left may not have come to its mark.
         let has_mark = *noted || !begun;
         let is_somebodys = it != name && has_mark && !asked && !automatic.contains(it) && !force;
-        let there = database.there(it).map_err(|error| unseen(&error))?;
-        let is_held = there.as_ref().is_some_and(|there| there.selection == Selection::Hold);
-        match there.map(|there| there.status) {
-            None => {}
-            Some(Status::ConfigFiles) if *had_configuration => {}
-            Some(Status::ConfigFiles) => {
-                ours.insert(it.clone());
-            }
-            Some(_) if is_held => {
+        match there.status {
+            Status::ConfigFiles if *had_configuration => {}
+            Status::ConfigFiles => drop(ours.insert(it.clone())),
+            _ if there.selection == Selection::Hold => {
                 is_kept |= it == name;
                 left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
-            Some(_) if is_somebodys => {
-                left.push(format!(
-                    "{it} stays, which somebody has marked as installed by hand (apt-mark auto {it})"
-                ));
-            }
-            Some(_) => {
-                ours.insert(it.clone());
-            }
+            _ if is_somebodys => left.push(format!(
+                "{it} stays, which somebody has marked as installed by hand (apt-mark auto {it})"
+            )),
+            _ => drop(ours.insert(it.clone())),
         }
     }
     let all = ours.union(going).cloned().collect();
@@ -242,29 +233,26 @@ pub(super) fn revert(
         // It has gone itself, and what came with it is somebody else's by now.
         return Err(Unchanged::GoneBut(format!("{name} has gone; {}", left.join("; "))));
     }
+    let had_configuration = |it: &String| came.iter().any(|came| came.had_configuration && came.name == *it);
     let mut purge = Vec::new();
     for it in &ours {
         let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
-        let had_configuration = || came.iter().any(|came| came.had_configuration && came.name == *it);
-        match changed.first() {
-            Some(path) => left.push(format!("{} stays, which somebody has changed", path.display())),
-            None if !had_configuration() => purge.push(it.clone()),
-            None => {}
+        if let Some(path) = changed.first() {
+            left.push(format!("{} stays, which somebody has changed", path.display()));
+        } else if !had_configuration(it) {
+            purge.push(it.clone());
         }
     }
     let names: Vec<String> = ours.into_iter().collect();
-    let reason = reason(name, &names, &left);
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| it != name).collect();
+    let mut reason = "it was not there before".to_owned();
+    if !others.is_empty() {
+        reason.push_str(&format!(", nor was what came with it: {}", others.join(", ")));
+    }
+    left.insert(0, reason);
     let target = Target::Package(Doing::Remove { names, purge, force });
-    Ok(Change { reason, ..Change::back(entry, Verb::Remove, (from.clone(), entry.before.clone()), target) })
-}
-
-fn reason(name: &str, names: &[String], left: &[String]) -> String {
-    let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| *it != name).collect();
-    let with = match others.as_slice() {
-        [] => "it was not there before".to_owned(),
-        others => format!("it was not there before, nor was what came with it: {}", others.join(", ")),
-    };
-    if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
+    let change = Change::back(entry, Verb::Remove, (from.clone(), entry.before.clone()), target);
+    Ok(Change { reason: left.join("; "), ..change })
 }
 
 #[cfg(test)]

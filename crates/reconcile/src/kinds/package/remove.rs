@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::install::Job;
+use super::job::Job;
 use super::{observe, revert};
 use crate::apt::Simulated;
 use crate::apt::dpkg::Database;
@@ -105,10 +105,8 @@ impl Job<'_, '_> {
                 }
             }
         }
-        if let Some(Ours::Package { came, begun }) = self.ours_mut()
-            && !came.is_empty()
-        {
-            (*came, *begun) = (goes, true);
+        if let Some(came) = self.came_mut().filter(|came| !came.is_empty()) {
+            *came = goes;
             came.iter_mut().for_each(|it| it.noted = false);
         }
     }
