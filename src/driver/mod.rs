@@ -37,6 +37,8 @@ pub use release::Release;
 pub use signing::{Enrolled, Signing};
 pub use verify::{Attempt, Seen, Verdict, asked_for, installed, look, verify};
 
+use preflight::SETUPTOOLS;
+
 /// What ROCm's packages and tarballs leave of their version.
 const ROCM: &str = "/opt/rocm/.info/version";
 
@@ -127,8 +129,14 @@ impl Driver {
 
 fn packages(root: &Root, kernel: Option<&Kernel>) -> Result<BTreeMap<String, There>, String> {
     let database = Database::read(root).map_err(|error| error.to_string())?;
+    let mut names = vec![PACKAGE.to_owned(), SETUPTOOLS.to_owned()];
+    if let Some(kernel) = kernel {
+        names.extend(kernel.packages());
+        names.extend(kernel.compiler.clone());
+        names.extend(kernel.packages_of_others());
+    }
     let mut packages = BTreeMap::new();
-    for name in preflight::packages(kernel) {
+    for name in names {
         let there = database.there(&name).map_err(|error| error.to_string())?;
         // Configuration that a removed package has left drives nothing.
         let there = there.filter(|there| there.status != Status::ConfigFiles);

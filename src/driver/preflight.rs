@@ -15,7 +15,7 @@ use crate::host::Around;
 pub const PACKAGE: &str = "amdgpu-dkms";
 
 /// What AMD has installed beside the driver; its scripts need it.
-const SETUPTOOLS: &str = "python3-setuptools";
+pub(super) const SETUPTOOLS: &str = "python3-setuptools";
 
 /// A package that the driver takes. It stays named once it is installed: apply removes what is named no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,17 +55,6 @@ impl Ground {
         };
         Self { driver, offered }
     }
-}
-
-/// Every package that matters to the driver for this kernel.
-pub(super) fn packages(kernel: Option<&Kernel>) -> Vec<String> {
-    let mut names = vec![PACKAGE.to_owned(), SETUPTOOLS.to_owned()];
-    if let Some(kernel) = kernel {
-        names.extend(kernel.packages());
-        names.extend(kernel.compiler.clone());
-        names.extend(kernel.packages_of_others());
-    }
-    names
 }
 
 /// Whether the driver of this release is there, built, and where modprobe looks: there is nothing to bring.

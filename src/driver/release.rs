@@ -29,15 +29,12 @@ impl Release {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let parts: Vec<&str> = text.split('.').collect();
-        if !(2..=3).contains(&parts.len()) || !parts.iter().all(is_number) {
-            return None;
+        let number = |part| Some(part).filter(is_number)?.parse().ok();
+        let mut parts: Vec<u32> = text.split('.').map(number).collect::<Option<_>>()?;
+        if parts.len() == 2 {
+            parts.push(0);
         }
-        let mut numbers = [0; 3];
-        for (number, part) in numbers.iter_mut().zip(&parts) {
-            *number = part.parse().ok()?;
-        }
-        Some(Self { text: text.to_owned(), numbers })
+        Some(Self { text: text.to_owned(), numbers: parts.try_into().ok()? })
     }
 
     /// The driver's release in a version of AMD's package amdgpu-dkms: its last part has two digits for each number,

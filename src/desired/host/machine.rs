@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 use reconcile::{Action, Desired, Effect, Stage};
 
-use super::{ABOUT, GROUP, Rights, check, rendered};
+use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::module_load::{self, ModuleLoad};
@@ -26,10 +26,10 @@ pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    rights: Rights,
+    render_gid: Option<u32>,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    if rights.lacks_group() {
+    if lacks_group(config, render_gid) {
         desired.problem(
             ABOUT,
             format!(
@@ -38,7 +38,7 @@ pub(super) fn actions(
             ),
         );
     }
-    desired.push(rules(facts, templates, rights)?);
+    desired.push(rules(config, facts, templates, render_gid)?);
     if let Some(path) = place(facts.module_load) {
         let text = rendered(templates, render::MODULE_LOAD, context! {}, check::modules_load)?;
         let text = module_load::headed(&text);
@@ -59,14 +59,19 @@ fn place(load: ModuleLoad) -> Option<&'static str> {
     }
 }
 
-fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action, Error> {
-    let mode = rights.mode();
+fn rules(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    render_gid: Option<u32>,
+) -> Result<Action, Error> {
+    let (permissions, mode) = (config.permissions.name(), config.permissions.mode());
     // Where there is no such group the name would be an error; once there is, the rules change and are triggered.
-    let assigned = match rights.render_gid {
+    let assigned = match render_gid {
         Some(_) => format!("GROUP=\"{GROUP}\", MODE=\"{mode:04o}\""),
         None => format!("MODE=\"{mode:04o}\""),
     };
-    let context = context! { permissions => rights.name(), rights => assigned };
+    let context = context! { permissions, rights => assigned };
     let text = rendered(templates, render::UDEV, context, check::rules)?;
     Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
         .with(Effect::Udev { devices: devices(facts) })

@@ -40,12 +40,11 @@ pub fn actions(
     if is_off(config) || facts.amd().next().is_none() {
         return Ok(Desired::default());
     }
-    let rights = Rights { permissions: config.permissions, render_gid };
     let part = match &facts.virtualization {
         Some(Around::Container(name)) => {
-            nodes::actions(config, facts, templates, rights, name, has_boot_unit)?
+            nodes::actions(config, facts, templates, render_gid, name, has_boot_unit)?
         }
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, render_gid)?,
     };
     Ok(part.of(Component::Host))
 }
@@ -62,32 +61,7 @@ fn rendered(
     Ok(text)
 }
 
-/// Group and mode that the nodes should have.
-#[derive(Debug, Clone, Copy)]
-struct Rights {
-    permissions: Permissions,
-    /// `None` where the machine has no such group: a name that nobody knows is an error to whoever reads it.
-    render_gid: Option<u32>,
-}
-
-impl Rights {
-    fn mode(self) -> u32 {
-        match self.permissions {
-            Permissions::Render => 0o660,
-            Permissions::Open => 0o666,
-        }
-    }
-
-    /// As the configuration spells it.
-    fn name(self) -> &'static str {
-        match self.permissions {
-            Permissions::Render => "render",
-            Permissions::Open => "open",
-        }
-    }
-
-    /// Whether the group that may open the nodes is not there to be given them.
-    fn lacks_group(self) -> bool {
-        self.permissions == Permissions::Render && self.render_gid.is_none()
-    }
+/// Whether the group that is to open the nodes is not there: a name that nothing resolves is an error to its reader.
+fn lacks_group(config: &Config, render_gid: Option<u32>) -> bool {
+    config.permissions == Permissions::Render && render_gid.is_none()
 }

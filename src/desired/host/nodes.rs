@@ -7,7 +7,7 @@ use minijinja::context;
 use reconcile::{Action, Desired, Kind, Stage};
 use root::Meta;
 
-use super::{ABOUT, GROUP, Rights, check, rendered};
+use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::host::UNMAPPED_ID;
@@ -21,7 +21,7 @@ pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    rights: Rights,
+    render_gid: Option<u32>,
     around: &str,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
@@ -38,7 +38,7 @@ pub(super) fn actions(
     if nodes.is_empty() {
         return Ok(desired);
     }
-    if rights.lacks_group() {
+    if lacks_group(config, render_gid) {
         desired.problem(
             ABOUT,
             format!(
@@ -50,7 +50,7 @@ pub(super) fn actions(
     }
     if facts.systemd {
         if !has_boot_unit {
-            desired.push(at_boot(templates, rights, &nodes)?);
+            desired.push(at_boot(config, templates, render_gid, &nodes)?);
         }
     } else {
         desired.note(
@@ -63,7 +63,7 @@ pub(super) fn actions(
     }
     for (path, meta) in nodes {
         // Also where a node is right already: what is no longer wanted would be taken back.
-        let kind = Kind::Node { mode: rights.mode(), gid: rights.render_gid.unwrap_or(meta.gid) };
+        let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(meta.gid) };
         let reason = "who may open it: it was passed in with the group and mode of the container's manager";
         desired.push(Action::new(Stage::Shape, path, kind, reason));
     }
@@ -100,12 +100,17 @@ fn is_foreign(meta: &Meta) -> bool {
     meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID
 }
 
-fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
+fn at_boot(
+    config: &Config,
+    templates: &Templates,
+    render_gid: Option<u32>,
+    nodes: &[(&Path, Meta)],
+) -> Result<Action, Error> {
     let nodes: Vec<String> = nodes.iter().map(|(path, _)| path.display().to_string()).collect();
     // A dash leaves the group as it is.
-    let group = rights.render_gid.map_or("-", |_| GROUP);
-    let mode = format!("{:04o}", rights.mode());
-    let context = context! { permissions => rights.name(), nodes, mode, group };
+    let group = render_gid.map_or("-", |_| GROUP);
+    let mode = format!("{:04o}", config.permissions.mode());
+    let context = context! { permissions => config.permissions.name(), nodes, mode, group };
     let text = rendered(templates, render::TMPFILES, context, check::tmpfiles)?;
     Ok(Action::file(
         Stage::Shape,

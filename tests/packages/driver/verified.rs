@@ -22,7 +22,7 @@ fn dkms(kernel: &str, is_installed: bool) -> Dkms {
 
 fn file(path: &str, srcversion: Option<&str>) -> ModuleFile {
     let srcversion = srcversion.map(str::to_owned);
-    ModuleFile { path: path.into(), srcversion, version: None, signer: None }
+    ModuleFile { path: path.into(), srcversion }
 }
 
 fn attempt(version: &str, kernel: &str, boot_id: &str) -> Attempt {

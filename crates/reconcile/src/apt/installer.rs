@@ -45,10 +45,8 @@ impl Installer {
         if bytes.len() as u64 > LIMIT {
             return Err(refused(format!("it has more than {} MiB", LIMIT >> 20)));
         }
-        let found = Digest::of(&bytes);
-        if let Some(wanted) = self.sha256.as_ref().filter(|wanted| **wanted != found) {
-            let (found, wanted) = (found.as_str(), wanted.as_str());
-            return Err(refused(format!("its SHA-256 is {found}, and {wanted} is configured")));
+        if let Some(wanted) = &self.sha256 {
+            wanted.check(&Digest::of(&bytes)).map_err(refused)?;
         }
         // apt tells a file from a package's name by the end of it, and reads it as a user of its own.
         let path = Path::new(FOLDER).join("package.deb");

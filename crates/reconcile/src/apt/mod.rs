@@ -73,18 +73,13 @@ pub struct PackageManager {
 }
 
 impl PackageManager {
-    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
+    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for. `proxy`: through which everything
+    /// is fetched, whatever apt and the environment say.
     #[must_use]
-    pub fn of(programs: &Programs, lock: Duration) -> Self {
-        Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy: Vec::new() }
-    }
-
-    /// The same, and what is fetched comes through this proxy, whatever apt and the environment say.
-    #[must_use]
-    pub fn through(self, proxy: Option<&str>) -> Self {
+    pub fn new(programs: &Programs, lock: Duration, proxy: Option<&str>) -> Self {
         let option = |scheme, proxy| ["-o".to_owned(), format!("Acquire::{scheme}::Proxy={proxy}")];
         let proxy = proxy.iter().flat_map(|proxy| [option("http", proxy), option("https", proxy)]);
-        Self { proxy: proxy.flatten().collect(), ..self }
+        Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy: proxy.flatten().collect() }
     }
 
     /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.

@@ -1,16 +1,19 @@
 //! dpkg's own database, read as it stands: which packages are there, in which version and state. No child process: a
 //! plan in which nothing is to be done starts none.
 
-mod conffiles;
 mod needed;
 mod stanza;
 mod version;
 
 use std::fmt;
+use std::path::PathBuf;
 
+use md5::{Digest as _, Md5};
 use root::{Root, if_there};
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
+
+use crate::digest::hexadecimal;
 
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
@@ -24,6 +27,9 @@ const ARCHITECTURES: &str = "/var/lib/dpkg/arch";
 
 /// Debian with everything in it: 90,000 packages of a kilobyte each.
 const LIMIT: usize = 128 << 20;
+
+/// No file of a package's configuration is as large.
+const CONFFILE_LIMIT: usize = 64 << 20;
 
 /// How far dpkg has come with a package (dpkg(1), "Package states"). Not installed is none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +125,24 @@ impl Database {
             selection: word(selection).map_err(wrong)?,
             must_be_anew: *flag == "reinstreq",
         }))
+    }
+
+    /// The conffiles of a package that are not as dpkg installed them: those are not purged. One that is gone is none, as
+    /// there is nothing to lose. One that cannot be read counts as changed.
+    pub(crate) fn changed_conffiles(&self, root: &Root, package: &str) -> Vec<PathBuf> {
+        let Some(stanza) = self.stanza(package) else { return Vec::new() };
+        let lines = stanza.field("Conffiles").unwrap_or_default().lines();
+        let changed = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (path, shipped) = (words.next()?, words.next()?);
+            // `obsolete`: by an older version of the package, which counts all the same. `newconffile`: none is there.
+            match root.read(path, CONFFILE_LIMIT) {
+                Ok(bytes) if hexadecimal(&Md5::digest(&bytes)) == shipped => None,
+                Err(error) if error.is_not_found() => None,
+                _ => Some(PathBuf::from(path)),
+            }
+        };
+        lines.filter_map(changed).collect()
     }
 
     /// What is known of a package, the newest.

@@ -55,13 +55,7 @@ impl Check {
                     None => Ok(()),
                 }
             }
-            Self::Sha256(wanted) => {
-                let found = Digest::of(file);
-                if found == *wanted {
-                    return Ok(());
-                }
-                Err(format!("its SHA-256 is {}, and {} is configured", found.as_str(), wanted.as_str()))
-            }
+            Self::Sha256(wanted) => wanted.check(&Digest::of(file)),
         }
     }
 

@@ -9,6 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
+use crate::digest::hexadecimal;
+
 /// A packet that begins a certificate, and one that belongs to it.
 const PUBLIC_KEY: u8 = 6;
 const SECRET_KEY: u8 = 5;
@@ -70,18 +72,14 @@ fn fingerprint(body: &[u8]) -> Result<String, String> {
     match version {
         4 => {
             let length = u16::try_from(body.len()).map_err(|_| CUT)?.to_be_bytes();
-            Ok(hex(&Sha1::digest(hashed(&[0x99, length[0], length[1]]))))
+            Ok(hexadecimal(&Sha1::digest(hashed(&[0x99, length[0], length[1]]))).to_ascii_uppercase())
         }
         6 => {
             let length = u32::try_from(body.len()).map_err(|_| CUT)?.to_be_bytes();
-            Ok(hex(&Sha256::digest(hashed(&[&[0x9b][..], &length].concat()))))
+            Ok(hexadecimal(&Sha256::digest(hashed(&[&[0x9b][..], &length].concat()))).to_ascii_uppercase())
         }
         other => Err(format!("it holds a key of version {other}, which no apt of today trusts")),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The first packet: its tag, its body, and what follows. Lengths in parts are for data, which no keyring holds.
