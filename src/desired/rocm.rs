@@ -26,12 +26,11 @@ pub(super) fn by_installer(config: &Config, suite: &str, is_container: bool, des
     } else {
         None
     };
-    let is_left_out = |usecase: &&String| why_without.is_some() && *usecase == DKMS;
-    if let Some(why) = why_without.filter(|_| config.rocm.usecases.iter().any(|it| is_left_out(&it))) {
+    let mut usecases: Vec<&str> = config.rocm.usecases.iter().map(String::as_str).collect();
+    if let Some(why) = why_without.filter(|_| usecases.contains(&DKMS)) {
+        usecases.retain(|usecase| *usecase != DKMS);
         desired.note(ROCM, format!("amdgpu-install is not asked for {DKMS}: {why}"));
     }
-    let kept = config.rocm.usecases.iter().filter(|usecase| !is_left_out(usecase));
-    let usecases: Vec<&str> = kept.map(String::as_str).collect();
     if usecases.is_empty() {
         desired.note(ROCM, "amdgpu-install is asked for nothing, and does not come");
         return;

@@ -70,17 +70,10 @@ impl Dkms {
     /// The furthest of the versions: at most one is installed for a kernel.
     #[must_use]
     pub fn state(&self, kernel: &str) -> State<'_> {
-        let of_kernel = || {
-            let all = self
-                .versions
-                .iter()
-                .flat_map(|version| version.builds.iter().map(move |build| (version, build)));
-            all.filter(|(_, build)| build.kernel == kernel)
-        };
-        if let Some((version, build)) = of_kernel().find(|(_, build)| build.is_installed) {
-            return State::Installed(version, build);
-        }
-        match of_kernel().next_back() {
+        let all = self.versions.iter().flat_map(|it| it.builds.iter().map(move |build| (it, build)));
+        // Of those that are built alike, the last.
+        match all.filter(|(_, build)| build.kernel == kernel).max_by_key(|(_, build)| build.is_installed) {
+            Some((version, build)) if build.is_installed => State::Installed(version, build),
             Some((version, build)) => State::Built(version, build),
             None => self.versions.last().map_or(State::Unknown, State::Added),
         }

@@ -62,14 +62,14 @@ impl Hindrances {
 }
 
 fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
+    let remedy = "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu";
     let lines = joined(text).into_iter().filter(|(_, line)| keeps_out(line));
-    lines
-        .map(|(number, line)| Hindrance {
-            place: format!("{path}:{number}"),
-            says: line.trim().to_owned(),
-            remedy: "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu",
-        })
-        .collect()
+    let hindrance = |(number, line): (usize, String)| Hindrance {
+        place: format!("{path}:{number}"),
+        says: line.trim().to_owned(),
+        remedy,
+    };
+    lines.map(hindrance).collect()
 }
 
 /// Lines with the number of each; one that ends in a backslash goes on in the next (modprobe.d(5)).

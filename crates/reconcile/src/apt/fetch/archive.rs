@@ -3,7 +3,6 @@
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 pub(crate) const RESERVE: u64 = 256 << 20;
 
 /// Between two looks at how much has come.
-const GLANCE: Duration = Duration::from_secs(1);
+const GLANCE: Duration = Duration::from_millis(100);
 
 impl PackageManager {
     /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
@@ -53,17 +52,10 @@ impl PackageManager {
             return own(root).map_err(|error| format!("{} cannot be read: {error}", file.display()));
         }
         let fetched = thread::scope(|scope| {
-            let (tell, ended) = channel();
-            let coming = root.shown(COMING);
-            let fetching = scope.spawn(move || {
-                let fetched = self.download(url, &coming, most, PATIENCE);
-                // It is waited for below.
-                tell.send(()).ok();
-                fetched
-            });
+            let fetching = scope.spawn(|| self.download(url, &root.shown(COMING), most, PATIENCE));
             let mut told = None;
-            while ended.recv_timeout(GLANCE).is_err_and(|it| it == std::sync::mpsc::RecvTimeoutError::Timeout)
-            {
+            while !fetching.is_finished() {
+                thread::sleep(GLANCE);
                 let come = root.lstat(COMING).ok().map(|meta| meta.len / MIB);
                 if come != told {
                     told = come;
