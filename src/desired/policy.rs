@@ -9,6 +9,7 @@ use reconcile::{Action, Stage};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::component::Component;
 use crate::config::{Config, DefaultGrant, Memlock, Requests, Sharing};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
@@ -157,5 +158,6 @@ pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Er
 /// The policy's file.
 #[must_use]
 pub fn action(text: String) -> Action {
-    Action::file(Stage::Expose, PATH, text, "the wrapper is told what containers may have")
+    let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
+    Action { component: Component::Policy.as_ref().to_owned(), ..action }
 }

@@ -1,4 +1,5 @@
-//! What dkms knows of amdgpu, read from its tree as it lays it out itself: no child process.
+//! What dkms knows of amdgpu, read from its tree as it lays it out itself, and builds of amdgpu that it does not know: no
+//! child process.
 //!
 //! `/var/lib/dkms/amdgpu/VERSION/source` links to the source: registered ("added"). `VERSION/KERNEL/ARCH/module/amdgpu.ko`
 //! is what was built of it, compressed or not. `kernel-KERNEL-ARCH` links to that of the builds that is installed for a
@@ -106,7 +107,7 @@ fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, E
 }
 
 /// `amdgpu.ko`, `amdgpu.ko.xz`, `amdgpu.ko.zst`, `amdgpu.ko.gz`.
-pub(super) fn is_module(name: &OsString) -> bool {
+fn is_module(name: &OsString) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix("amdgpu.ko"));
     rest.is_some_and(|rest| matches!(rest, "" | ".xz" | ".zst" | ".gz"))
 }
@@ -117,4 +118,71 @@ pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
         Some(meta) if meta.kind == Kind::Directory => root.list(folder),
         _ => Ok(Vec::new()),
     }
+}
+
+/// Where depmod looks before the kernel's own folder (depmod.d(5): `search updates built-in`), and where vendors'
+/// installers put modules besides. It looks through all that is in them: the kernel's own build installs a module of
+/// several folders with these (`make M=… modules_install`).
+const FOLDERS: [&str; 2] = ["updates", "extra"];
+
+/// Folders in each other. A kernel's own are six deep.
+const DEEPEST: usize = 12;
+
+const INFO: &str = "/var/lib/dpkg/info";
+
+/// Larger than the list of any package.
+const LIMIT: usize = 64 << 20;
+
+/// Files of amdgpu's for this kernel that modprobe prefers, and that neither dkms nor a package answers for. `is_of_dkms`:
+/// dkms has installed one for it in `updates/dkms`.
+///
+/// # Errors
+/// When a folder or dpkg's records cannot be read.
+pub(super) fn strays(root: &Root, kernel: &str, is_of_dkms: bool) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    let modules = Path::new("/lib/modules").join(kernel);
+    let of_dkms = is_of_dkms.then(|| modules.join("updates/dkms"));
+    for folder in FOLDERS {
+        look_through(root, &modules.join(folder), of_dkms.as_deref(), DEEPEST, &mut files)?;
+    }
+    // dpkg's lists are thousands of files: they are read only where there is something to look for.
+    if !files.is_empty() {
+        drop_owned(root, &mut files)?;
+    }
+    Ok(files)
+}
+
+/// `but`: a folder that is passed over. Links to folders are not followed.
+fn look_through(
+    root: &Root,
+    folder: &Path,
+    but: Option<&Path>,
+    deepest: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
+    for name in list(root, folder)? {
+        let place = folder.join(&name);
+        if is_module(&name) {
+            files.push(place);
+        } else if but != Some(&place) && deepest > 0 && root.lstat(&place)?.kind == Kind::Directory {
+            look_through(root, &place, but, deepest - 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn drop_owned(root: &Root, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for name in list(root, Path::new(INFO))? {
+        if Path::new(&name).extension() != Some("list".as_ref()) {
+            continue;
+        }
+        let text = root.read_text(Path::new(INFO).join(&name), LIMIT)?;
+        // A package may name it in /lib or, where both are one folder, in /usr/lib.
+        let is_listed = |file: &Path| {
+            let file = file.to_string_lossy();
+            text.lines().any(|line| line == file || line.strip_prefix("/usr") == Some(&file))
+        };
+        files.retain(|file| !is_listed(file));
+    }
+    Ok(())
 }

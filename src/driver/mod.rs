@@ -10,11 +10,9 @@ mod hindrance;
 mod kernel;
 pub mod module;
 pub mod offered;
-pub mod pairing;
 mod preflight;
 mod release;
 mod signing;
-mod stray;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -31,9 +29,8 @@ pub(crate) use hindrance::FOLDERS as MODPROBE_FOLDERS;
 pub use hindrance::{Hindrance, Hindrances};
 pub use kernel::Kernel;
 pub use offered::Offered;
-pub use pairing::pairing;
 pub use preflight::{Bring, Ground, PACKAGE, preflight, questions};
-pub use release::Release;
+pub use release::{Release, pairing};
 pub use signing::{Enrolled, Signing};
 pub use verify::{Attempt, Seen, Verdict, asked_for, installed, look, verify};
 
@@ -152,5 +149,5 @@ fn strays(
 ) -> Result<Vec<PathBuf>, String> {
     let (kernel, dkms) = (kernel.map_err(Clone::clone)?, dkms.map_err(Clone::clone)?);
     let is_installed = matches!(dkms.state(&kernel.release), dkms::State::Installed(..));
-    stray::find(root, &kernel.release, is_installed).map_err(|error| error.to_string())
+    dkms::strays(root, &kernel.release, is_installed).map_err(|error| error.to_string())
 }

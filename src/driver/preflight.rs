@@ -7,7 +7,7 @@ use reconcile::dpkg::There;
 use root::Root;
 
 use super::dkms::State;
-use super::pairing::{known, rocm_of};
+use super::release::{known, rocm_of};
 use super::{Distribution, Driver, Enrolled, Kernel, Offered, Release, Signing, Stop, offered};
 use crate::host::Around;
 

@@ -57,7 +57,7 @@ fn what_cannot_be_looked_at_is_not_taken_back() {
     // The machine's devices.
     fs::rename(laid.path("sys"), laid.path("sys.aside")).unwrap();
     let (code, said) = laid.fails(&["apply"]);
-    assert!(code == 0 && said.contains("nobody knows which GPUs this machine has"), "{said}");
+    assert!(code == 0 && said.contains("rocworker cannot tell which GPUs this machine has"), "{said}");
     assert_eq!(laid.tree(), applied);
     fs::rename(laid.path("sys.aside"), laid.path("sys")).unwrap();
     laid.run(&["undo"]).success();

@@ -1,18 +1,14 @@
 //! What apt is asked for, each first in its own simulation (`apt-get -s`, apt-get(8)), and a program that runs apt by
 //! itself.
 
-use super::{AS_IT_STANDS, PackageManager, Step};
+use std::collections::BTreeSet;
+
+use root::{Root, if_there};
+
+use super::{AS_IT_IS, PackageManager, Step, dpkg};
 
 /// With what apt is asked what it would do: its log of what it was given to order would be written then too.
 pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
-
-/// For every run: no package goes, apt and dpkg ask nothing, and what dpkg prints is no terminal's.
-const CONFIGURATION: &str = "APT::Get::Remove \"false\";\nAPT::Get::AutomaticRemove \"false\";\n\
-    APT::Keep-Downloaded-Packages \"false\";\nDpkg::Use-Pty \"false\";\n\
-    Dpkg::Options { \"--force-confdef\"; \"--force-confold\"; };\nDir::Cache::pkgcache \"\";\n";
-
-/// Beside these for a run that only tells what it would do.
-const SIMULATION: &str = "APT::Get::Simulate \"true\";\nDir::Log::Planner \"/dev/null\";\n";
 
 /// What a run would change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,19 +89,18 @@ impl PackageManager {
         if names.is_empty() {
             return Ok(());
         }
-        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &[mark], names].concat(), &mut |_| {}).map(drop)
+        self.run(&[&["apt-mark", "-o", AS_IT_IS, mark], names].concat(), &mut |_| {}).map(drop)
     }
 
     /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
-        let mut text = format!("{CONFIGURATION}DPkg::Lock::Timeout \"{}\";\n", self.lock.as_secs());
-        for (key, value) in self.proxy.iter().filter_map(|option| option.split_once('=')) {
-            text.push_str(&format!("{key} \"{value}\";\n"));
-        }
+        let mut options = self.options();
+        options.push("APT::Get::Remove=0".to_owned());
         if simulated {
-            text.push_str(SIMULATION);
+            options.extend(["APT::Get::Simulate=1", "Dir::Log::Planner=/dev/null"].map(str::to_owned));
         }
-        text
+        let options = options.iter().filter_map(|option| option.split_once('='));
+        options.map(|(key, value)| format!("{key} \"{value}\";\n")).collect()
     }
 
     /// Runs a program that runs apt; with a configuration that simulates, it changes nothing.
@@ -124,8 +119,24 @@ impl PackageManager {
     }
 }
 
+/// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
+const STATES: &str = "/var/lib/apt/extended_states";
+const LIMIT: usize = 64 << 20;
+
+/// The names of packages that came for the sake of others, as apt prints them; nothing where apt has noted none.
+/// `apt-mark manual` takes a package out of these, and so does `apt-get install` of it by name.
+pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
+    let Some(text) = if_there(root.read_text(STATES, LIMIT))? else { return Ok(BTreeSet::new()) };
+    let native = dpkg::native(root)?;
+    let is_automatic = |stanza: &dpkg::Stanza<'_>| stanza.field("Auto-Installed") == Some("1");
+    let stanzas = dpkg::stanzas(&text).filter(is_automatic);
+    Ok(stanzas.filter_map(|stanza| stanza.name(native.as_deref())).collect())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -144,5 +155,22 @@ mod tests {
                 goes: vec!["old".to_owned()],
             }
         );
+    }
+
+    #[test]
+    fn one_of_another_architecture_is_told_from_the_machines_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let how = root::Attributes { mode: 0o644, owner: None };
+        let put = |path: &str, text: &str| root.write(Path::new(path), text.as_bytes(), how).unwrap();
+        assert!(automatic(&root).unwrap().is_empty());
+        put(
+            STATES,
+            "Package: lib\nArchitecture: i386\nAuto-Installed: 1\n\nPackage: lib\nArchitecture: amd64\nAuto-Installed: \
+             0\n\nPackage: data\nArchitecture: amd64\nAuto-Installed: 1\n",
+        );
+        put("/var/lib/dpkg/arch", "amd64\ni386\n");
+        let names: Vec<String> = automatic(&root).unwrap().into_iter().collect();
+        assert_eq!(names, ["data", "lib:i386"]);
     }
 }

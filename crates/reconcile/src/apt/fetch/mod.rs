@@ -14,11 +14,11 @@ use root::Root;
 
 pub(crate) use archive::{FOLDER, RESERVE, sweep};
 
-use crate::apt::PackageManager;
+use crate::apt::{PackageManager, argv};
 use crate::digest::Digest;
 
 /// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
-pub(crate) const HELPER: &str = "/usr/lib/apt/apt-helper";
+const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// As whom apt fetches.
 const SANDBOX: &str = "_apt";
@@ -112,7 +112,7 @@ impl PackageManager {
         let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
         let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
         let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];
-        let argv = [&start[..], &timeouts, &what].concat();
+        let argv = [&start[..], &argv(&self.proxy), &timeouts, &what].concat();
         self.run_for(&argv, patience, &mut |_| {}).map(drop).map_err(|error| {
             // The kernel ends who writes more (setrlimit(2)), of which apt says only that it has died.
             if size_of(file).is_some_and(|size| size >= most) {

@@ -30,10 +30,7 @@ impl Job<'_, '_> {
                     self.journal.save()?;
                     (Outcome::Done, text)
                 }
-                Err(text) => {
-                    unread = Some(text.clone());
-                    (Outcome::Failed, text)
-                }
+                Err(text) => (Outcome::Failed, unread.insert(text).clone()),
             };
             self.journal.settled.push(Settled { effect: pending.effect, outcome, text });
         }

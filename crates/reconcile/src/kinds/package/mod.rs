@@ -5,7 +5,6 @@ mod install;
 mod job;
 mod remove;
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -36,7 +35,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     }
     if wanted.installer.is_some() && held.is_none() && is_there(&from) {
         return Err(Unchanged::Blocked(format!(
-            "{from} is there, which somebody else has installed, and so is whatever it has installed: apt-get purge {} and \
+            "{from} is there, which rocworker did not install, nor what it has installed: apt-get purge {} and \
              apply again, or rocm.install: keep in the configuration",
             wanted.name
         )));
@@ -50,42 +49,40 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
             _ => Ok(()),
         }
     };
-    let begun = held.filter(|entry| entry.ours.is_begun());
-    let version = match &wanted.want {
-        Want::Absent if !is_there(&from) => return Err(Unchanged::InSync),
-        Want::Absent => {
-            unless_held()?;
-            let entry = entry(case, case.repairs()?);
-            let names = vec![wanted.name.clone()];
-            let target = Target::Package(Doing::Remove { names, purge: Vec::new(), force: false });
-            return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
+    let Want::Present { version } = &wanted.want else {
+        if !is_there(&from) {
+            return Err(Unchanged::InSync);
         }
-        Want::Present { version } => version.as_ref(),
+        unless_held()?;
+        let entry = entry(case, case.repairs()?);
+        let names = vec![wanted.name.clone()];
+        let target = Target::Package(Doing::Remove { names, purge: Vec::new(), force: false });
+        return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
     };
+    let version = version.as_ref();
+    let begun = held.filter(|entry| entry.ours.is_begun());
     let repairs = held.map_or_else(Repairs::default, |entry| entry.repairs);
     match (&from, version) {
-        (State::Package { version: there, status: Status::Installed }, version)
-            if version.is_none_or(|version| version == there) =>
-        {
-            // What a killed run has begun is noted as ended by the next.
-            begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
-        }
-        (State::Package { version: there, status: Status::Installed }, Some(version)) => {
-            if compare(there, version) == Ordering::Greater {
+        (State::Package { version: there, status: Status::Installed }, Some(version)) if there != version => {
+            if compare(there, version).is_gt() {
                 return Err(Unchanged::Blocked(format!(
-                    "{there} is there, which is newer than {version}, and nothing is ever put back to an older one: name \
+                    "{there} is there, which is newer than {version}, and rocworker never installs an older one: name \
                      {there} in the configuration, or name no version"
                 )));
             }
             if held.is_none() {
                 return Err(Unchanged::Blocked(format!(
-                    "{there} is there, which somebody else has installed, and {version} is asked for: apt-get install \
+                    "{there} is there, which rocworker did not install, and {version} is asked for: apt-get install \
                      {}={version}, or name no version in the configuration",
                     wanted.name
                 )));
             }
             unless_held()?;
             Ok(install(case, wanted, Some(version), Verb::Replace, repairs))
+        }
+        // What a killed run has begun is noted as ended by the next.
+        (State::Package { status: Status::Installed, .. }, version) => {
+            begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
         }
         (from, version) if is_there(from) => Ok(install(case, wanted, version, Verb::Repair, repairs)),
         (_, version) => {
@@ -292,7 +289,7 @@ mod tests {
             ("install ok installed", present(), "in sync"),
             ("install ok installed", exactly("2"), "in sync"),
             ("install ok installed", exactly("1"), "2 is there, which is newer than 1"),
-            ("install ok installed", exactly("3"), "2 is there, which somebody else has installed"),
+            ("install ok installed", exactly("3"), "2 is there, which rocworker did not install"),
             ("install ok half-configured", present(), "Repair 2, half-configured → 2"),
             ("deinstall ok config-files", present(), "Create 2, config-files → the one that is to be had"),
             ("deinstall ok config-files", absent(), "in sync"),
