@@ -131,8 +131,7 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
     let Wanted::Spec(spec) = wanted(config, selection, &observations.facts.machine) else {
         desired.note(
             "gpu",
-            "a container can be given none of this machine's GPUs, and rocworker doctor says why: engines are told of \
-             none",
+            "no container can get a GPU of this machine, and rocworker doctor says why: engines find no GPU",
         );
         return Ok(desired);
     };
@@ -173,15 +172,14 @@ fn runtime(
     if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
-            "its policy honours no request and gives nothing by itself, as it does unless it is told: containers get GPUs \
-             by CDI, or through the wrapper once wrapper.requests says which requests count",
+            "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
         );
     }
     desired.extend(of_engines(&wish));
     Ok(desired)
 }
 
-/// The CDI spec as a file of ours.
+/// The CDI spec as a managed file.
 #[must_use]
 pub fn spec_file(config: &Config, text: String) -> Action {
     Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")

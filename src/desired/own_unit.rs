@@ -46,7 +46,7 @@ pub static BOOT: OwnUnit = OwnUnit {
     stage: Stage::Shape,
     template: render::BOOT,
     command: "boot",
-    reason: "before engines start, they are told of the GPUs of this start",
+    reason: "engines find the GPUs of this start when they start",
     is_service: false,
 };
 

@@ -93,7 +93,7 @@ pub fn actions(
             desired.note(PACKAGES, text);
             continue;
         }
-        // What apt is told of must be there: the key, the pin and the repository, in this order.
+        // What a file of apt names must be there: the key, the pin and the repository, in this order.
         let [pin, repository] = source.files(config, distribution, templates)?;
         if managed.is_empty() {
             desired.push(key(config));

@@ -70,7 +70,7 @@ impl Policy {
     }
 }
 
-/// What the wrapper should be told. `concourse`: whether this machine is a Concourse worker, whose containers are all
+/// What the wrapper should allow. `concourse`: whether this machine is a Concourse worker, whose containers are all
 /// given GPUs unless the configuration says otherwise.
 #[must_use]
 pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Policy {
@@ -101,7 +101,7 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
 }
 
 /// `None` of a GPU without a card's address: what its node is of could not be held against anything, so that the
-/// wrapper gives it to nobody.
+/// wrapper provides it to no container.
 fn entry(gpu: &Gpu) -> Option<Entry> {
     let card = gpu.pci?.to_string();
     Some(Entry {

@@ -18,7 +18,7 @@ pub struct Dkms {
     pub versions: Vec<Version>,
 }
 
-/// A version of amdgpu's source, as dkms is told of it: without the release of AMD's package.
+/// A version of amdgpu's source, as dkms has it registered: without the release of AMD's package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub name: String,
@@ -84,7 +84,7 @@ impl Dkms {
 fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, Error> {
     let mut builds = Vec::new();
     for kernel in list(root, place)? {
-        // Beside the kernels stand `source`, a link, and while it builds, `build`.
+        // Beside the kernels are `source`, a link, and while it builds, `build`.
         if root.lstat(place.join(&kernel))?.kind != Kind::Directory || kernel == "build" {
             continue;
         }
@@ -94,11 +94,11 @@ fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, E
                 continue;
             };
             let (kernel, arch) = (kernel.to_string_lossy(), arch.to_string_lossy());
-            let ours = Path::new(version).join(&*kernel).join(&*arch);
+            let build = Path::new(version).join(&*kernel).join(&*arch);
             let installed =
                 if_there(root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}"))))?;
             let is_installed =
-                installed.is_some_and(|target| target == ours || target == Path::new(TREE).join(&ours));
+                installed.is_some_and(|target| target == build || target == Path::new(TREE).join(&build));
             let (kernel, arch) = (kernel.into_owned(), arch.into_owned());
             builds.push(Build { kernel, arch, file: folder.join(module), is_installed });
         }
@@ -152,7 +152,7 @@ pub(super) fn strays(root: &Root, kernel: &str, is_of_dkms: bool) -> Result<Vec<
     Ok(files)
 }
 
-/// `but`: a folder that is passed over. Links to folders are not followed.
+/// `but`: a folder to skip. Links to folders are not followed.
 fn look_through(
     root: &Root,
     folder: &Path,

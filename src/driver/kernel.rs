@@ -24,7 +24,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// # Errors
-    /// When it cannot be told which kernel runs, or whether its headers are there.
+    /// When the files that say which kernel runs, and whether its headers are there, cannot be read.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let release = root.read_text("/proc/sys/kernel/osrelease", 256)?.trim().to_owned();
         let headers = if_there(root.stat(format!("/lib/modules/{release}/build/include")))?;

@@ -39,7 +39,7 @@ use preflight::SETUPTOOLS;
 /// What ROCm's packages and tarballs leave of their version.
 const ROCM: &str = "/opt/rocm/.info/version";
 
-/// Everything about the driver that can be read. What cannot be told is the reason why.
+/// Everything about the driver that can be read; of what cannot, the reason why.
 #[derive(Debug)]
 pub struct Driver {
     pub kernel: Result<Kernel, String>,
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// A package that is there, whole or not; `None` also where it cannot be told.
+    /// A package that is there, whole or not; `None` also where dpkg does not say.
     #[must_use]
     pub fn package(&self, name: &str) -> Option<&There> {
         self.packages.as_ref().ok()?.get(name)

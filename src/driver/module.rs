@@ -17,7 +17,7 @@ pub struct ModuleFile {
     /// `(builtin)` where the kernel has the module in itself.
     pub path: PathBuf,
     /// A digest of its sources, which the kernel shows of a loaded module too (`/sys/module/amdgpu/srcversion`): the
-    /// one by which two builds are told apart. Not every kernel's build has one.
+    /// one that distinguishes two builds. Not every kernel's build has one.
     pub srcversion: Option<String>,
 }
 

@@ -124,7 +124,7 @@ pub fn preflight(
             return Err(stop);
         }
     }
-    // What an earlier apply has brought for a kernel goes with that kernel, not with a start into a newer one.
+    // What an earlier apply installed for a kernel goes with that kernel, not with a start into a newer one.
     let of_others = kernel.packages_of_others().into_iter().filter(|name| there.contains_key(name));
     bring.extend(of_others.map(|package| {
         let why = "another kernel that is installed has the driver by it";
@@ -205,7 +205,7 @@ fn version(
         let dkms = driver.dkms.as_ref().map_err(Stop::unreadable)?;
         if let Some(other) = dkms.versions.last() {
             let name = &other.name;
-            return Err(unknown(format!("dkms has amdgpu {name}, which no package {PACKAGE} has brought")));
+            return Err(unknown(format!("dkms has amdgpu {name}, which no package {PACKAGE} has installed")));
         }
         if is_not_to_be_had {
             return Err(Stop::new(

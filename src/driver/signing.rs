@@ -2,7 +2,7 @@
 
 use root::{Error, Root, if_there};
 
-/// `EFI_GLOBAL_VARIABLE` of the UEFI specification. Four bytes of attributes stand in front of the value, one byte.
+/// `EFI_GLOBAL_VARIABLE` of the UEFI specification. Four bytes of attributes precede the value, one byte.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 /// `Y` or `N`; not there where the kernel checks no signatures at all.
 const ENFORCED: &str = "/sys/module/module/parameters/sig_enforce";
@@ -36,7 +36,7 @@ pub enum Signing {
         certificate: String,
         enrolled: Enrolled,
     },
-    /// Why it cannot be told.
+    /// Why rocworker does not know it.
     Unknown(String),
 }
 

@@ -60,7 +60,7 @@ pub enum Verdict {
 /// for.
 ///
 /// # Errors
-/// What cannot be told, and why.
+/// What cannot be read, and why.
 pub fn look(
     root: &Root,
     programs: &Programs,
@@ -144,7 +144,7 @@ fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
         (_, Some(_)) => reboot(seen, version),
         (_, None) => Err(Stop::new(
             format!(
-                "{} has no srcversion, so that it cannot be told whether it is loaded",
+                "{} has no srcversion, so rocworker cannot tell whether it is the module that runs",
                 ours.path.display()
             ),
             "reboot, and compare modinfo amdgpu with /sys/module/amdgpu",

@@ -15,11 +15,11 @@ use crate::render::{self, Error, Templates};
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 const RIVALS: &str = "ClusterBloom, or AMD's package amdgpu-insecure-instinct-udev-rules";
 
-/// Where somebody else's file stands at the path that documents use.
+/// Where an unmanaged file is at the path that documents use.
 const LOAD_BESIDE: &str = "/etc/modules-load.d/rocworker-amdgpu.conf";
 
-/// modprobe.d(5). A name of our own: /etc/modprobe.d/amdgpu.conf is where people write options themselves, which count
-/// beside ours; of a parameter that both name the later file's value, so ours, is taken.
+/// modprobe.d(5). People write options themselves in /etc/modprobe.d/amdgpu.conf. Both files count; of a parameter
+/// that both name, modprobe takes the value of the later file, which is this one.
 const OPTIONS: &str = "/etc/modprobe.d/rocworker-amdgpu.conf";
 
 pub(super) fn actions(
@@ -50,7 +50,7 @@ pub(super) fn actions(
     Ok(desired)
 }
 
-/// Where the driver's name goes, if it has to: a file of somebody else's may load more than amdgpu, and stays.
+/// Where the driver's name goes, if it has to: an unmanaged file may load more than amdgpu, and stays.
 fn place(load: ModuleLoad) -> Option<&'static str> {
     match load {
         ModuleLoad::Free => Some(module_load::PATH),

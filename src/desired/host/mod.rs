@@ -26,7 +26,7 @@ const ABOUT: &str = "host";
 
 /// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
 /// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
-/// `has_boot_unit`: whether a unit of ours sets a container's nodes at each start.
+/// `has_boot_unit`: whether rocworker's boot unit sets a container's nodes at each start.
 ///
 /// # Errors
 /// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.

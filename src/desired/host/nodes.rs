@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::host::UNMAPPED_ID;
 use crate::render::{self, Error, Templates};
 
-/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
+/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what it says of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).
 const TMPFILES: &str = "/etc/tmpfiles.d/rocworker.conf";
 
@@ -62,7 +62,7 @@ pub(super) fn actions(
         );
     }
     for (path, meta) in nodes {
-        // Also where a node is right already: what is no longer wanted would be taken back.
+        // Also where a node is right already: apply reverts what is no longer wanted.
         let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(meta.gid) };
         let reason = "who may open it: it was passed in with the group and mode of the container's manager";
         desired.push(Action::new(Stage::Shape, path, kind, reason));
@@ -81,8 +81,8 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
             Ok(meta) if is_foreign(meta) => desired.problem(
                 ABOUT,
                 format!(
-                    "{} has an owner or group that this container does not map, so that nobody in it can change the \
-                     node: pass it in with a uid, gid and mode (lxc config device set)",
+                    "{} has an owner or group that this container does not map, so that no user of the container can \
+                     change the node: pass it in with a uid, gid and mode (lxc config device set)",
                     path.display()
                 ),
             ),

@@ -162,7 +162,7 @@ fn stops() -> Vec<(Machine, Offered, Expected)> {
             dkms(ubuntu(), "6.3.6-1", KERNEL, Come::Installed),
             all(),
             (
-                "dkms has amdgpu 6.3.6-1, which no package amdgpu-dkms has brought",
+                "dkms has amdgpu 6.3.6-1, which no package amdgpu-dkms has installed",
                 "by the means by which it came",
             ),
         ),

@@ -43,7 +43,7 @@ impl Simulated {
                         None => simulated.comes.push((name, new)),
                     }
                 }
-                // What is purged is told twice by some versions of apt: as removed, and as purged.
+                // Some versions of apt print what is purged twice: as removed, and as purged.
                 "Remv" | "Purg" if !simulated.goes.contains(&name) => simulated.goes.push(name),
                 _ => {}
             }

@@ -13,7 +13,7 @@ use crate::digest::Digest;
 /// An installer has some kibibytes, and what it installs comes from repositories.
 const LIMIT: u64 = 64 << 20;
 
-/// Where dpkg lists what a package brought (dpkg-query(1), `--listfiles`).
+/// Where dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
 const INFO: &str = "/var/lib/dpkg/info";
 
 /// Where a package comes from that no repository has, and what is run once it is there.
@@ -23,7 +23,7 @@ pub struct Installer {
     pub url: String,
     /// `None`: the file is trusted for its server alone.
     pub sha256: Option<Digest>,
-    /// The program that it brings, and its arguments. It runs apt, which is told how by `APT_CONFIG`.
+    /// The program that it brings, and its arguments. It runs apt, which reads `APT_CONFIG`.
     pub argv: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Installer {
         Ok(path)
     }
 
-    /// The folder's file in which apt is told how the program may use it.
+    /// Writes the configuration by which apt runs for the program into the folder; its path.
     pub(crate) fn configure(&self, root: &Root, text: &str, name: &str) -> Result<String, String> {
         let path = Path::new(FOLDER).join(name);
         let how = Attributes { mode: 0o644, owner: None };
@@ -74,7 +74,7 @@ impl Installer {
     }
 }
 
-/// The repositories that a package brought.
+/// The repositories that a package has installed.
 pub(crate) fn repositories(root: &Root, package: &str) -> Vec<Known> {
     let list = root.read_text(format!("{INFO}/{package}.list"), 1 << 20).unwrap_or_default();
     let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(PARTS)));

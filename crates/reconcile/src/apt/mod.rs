@@ -26,7 +26,7 @@ pub const DPKG_LOCK: Duration = Duration::from_secs(300);
 /// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)). What apt and
+/// apt asks nothing, and needrestart(1) restarts nothing. What apt and
 /// dpkg say is read: LANGUAGE, which Ubuntu sets for everybody, would win over LC_ALL (gettext's manual, "The LANGUAGE
 /// variable").
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -60,7 +60,7 @@ const AS_IT_IS: &str = "Dir::Cache::pkgcache=";
 pub struct Step {
     /// "Unpacking rocm-core (amd64)".
     pub text: String,
-    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: nobody knows.
+    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: apt does not say.
     pub percent: Option<f32>,
 }
 
@@ -85,7 +85,7 @@ impl PackageManager {
         Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy }
     }
 
-    /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
+    /// Runs a command of apt's or dpkg's. `hear` gets its steps as they come.
     pub(crate) fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
         self.run_for(argv, PATIENCE, hear)
     }
@@ -106,8 +106,8 @@ impl PackageManager {
         match ran {
             Ok(_) => Ok(stdout),
             Err(Error::Failed { argv, status, .. }) => {
-                let told = telling(&stderr).map(|it| format!("apt: {it}"));
-                Err(told.unwrap_or_else(|| format!("{argv} ended with {status}")))
+                let why = telling(&stderr).map(|it| format!("apt: {it}"));
+                Err(why.unwrap_or_else(|| format!("{argv} ended with {status}")))
             }
             Err(error) => Err(error.to_string()),
         }
@@ -126,7 +126,7 @@ impl PackageManager {
         self.run(&[&["apt-get", "-q", "-y"], &argv(&options)[..], &own, rest].concat(), hear)
     }
 
-    /// What every run of apt is told.
+    /// The options of every run of apt.
     fn options(&self) -> Vec<String> {
         let mut options: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
         options.push(format!("DPkg::Lock::Timeout={}", self.lock.as_secs()));

@@ -1,4 +1,4 @@
-//! dpkg's own database, read as it stands: which packages are there, in which version and state. No child process: a
+//! dpkg's own database, read as it is: which packages are there, in which version and state. No child process: a
 //! plan in which nothing is to be done starts none.
 
 mod needed;
@@ -58,7 +58,7 @@ pub enum Selection {
     Purge,
 }
 
-/// Why it cannot be told which packages are there.
+/// Why rocworker does not know which packages are there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -269,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands there: a package is what its own stanza says, and no other text is taken for one.
+        /// Whatever the text is: a package is what its own stanza says, and no other text is taken for one.
         #[test]
         fn each_package_is_what_its_own_stanza_says(
             names in prop::collection::btree_set("[a-c][a-c+.0-1-]{1,3}", 1..8),

@@ -5,7 +5,7 @@
 pub(crate) struct Stanza<'a>(&'a str);
 
 impl<'a> Stanza<'a> {
-    /// What a field says: its first line without the blanks around it, and the further ones as they stand.
+    /// What a field says: its first line without the blanks around it, and the further ones as they are.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let mut at = 0;
         for line in self.0.split_inclusive('\n') {

@@ -53,12 +53,12 @@ impl PackageManager {
         }
         let fetched = thread::scope(|scope| {
             let fetching = scope.spawn(|| self.download(url, &root.shown(COMING), most, PATIENCE));
-            let mut told = None;
+            let mut last = None;
             while !fetching.is_finished() {
                 thread::sleep(GLANCE);
                 let come = root.lstat(COMING).ok().map(|meta| meta.len / MIB);
-                if come != told {
-                    told = come;
+                if come != last {
+                    last = come;
                     let text = format!("Fetching {url}: {} MiB have come", come.unwrap_or(0));
                     hear(Step { text, percent: None });
                 }
@@ -111,7 +111,7 @@ fn prepare(root: &Root) -> Result<(), String> {
     prepared().map_err(|error| format!("no folder for what is fetched: {error}"))
 }
 
-/// The file, which nobody else can change from now on: it is out of the folder of apt's own user.
+/// The file, which only root can change from now on: it is out of the folder of apt's own user.
 fn own(root: &Root) -> Result<File, Box<dyn std::error::Error>> {
     let file = root.open_to_read(Path::new(ARCHIVE))?;
     if !file.metadata()?.is_file() {

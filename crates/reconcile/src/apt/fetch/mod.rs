@@ -17,7 +17,7 @@ pub(crate) use archive::{FOLDER, RESERVE, sweep};
 use crate::apt::{PackageManager, argv};
 use crate::digest::Digest;
 
-/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
+/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is in no folder of PATH.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// As whom apt fetches.
@@ -29,7 +29,7 @@ const LIMIT: usize = 1 << 20;
 /// How long a small file may take, with apt's own tries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How what was fetched is told from what was not meant.
+/// How rocworker recognizes what it meant to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// A keyring: the fingerprints of all primary keys that it may hold, in upper case without blanks.
@@ -48,8 +48,8 @@ impl Check {
                 let found = openpgp::fingerprints(file)?;
                 match found.iter().find(|it| !wanted.contains(it)) {
                     Some(other) => Err(format!(
-                        "it holds the key {other}, which is not the one that is configured ({}): do not trust it before its \
-                         owner says that it is theirs",
+                        "it holds the key {other}, which is not the one that is configured ({}): do not trust it before the \
+                         owner of the repository confirms it",
                         wanted.join(", ")
                     )),
                     None => Ok(()),
@@ -108,7 +108,7 @@ impl PackageManager {
     ) -> Result<(), String> {
         let target = file.display().to_string();
         let size = format!("--fsize={most}");
-        // It ends with whoever waits for it: what comes for nobody would fill the disk.
+        // It ends with the process that waits for it; else it would go on and fill the disk.
         let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
         let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
         let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];

@@ -44,8 +44,7 @@ pub fn binary(file: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-/// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in the order in which they stand
-/// there.
+/// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in their order.
 ///
 /// # Errors
 /// When it is none, is cut, or holds what no repository's keyring should.

@@ -43,7 +43,7 @@ impl Job<'_, '_> {
         if is_right(&before, name, version) {
             // Whoever was at it has come to the end meanwhile.
             if self.change.entry.is_some() && self.journal.receipt.entry(&self.change.path).is_none() {
-                return Err("somebody else has installed it meanwhile: run it again".into());
+                return Err("another process has installed it meanwhile: run this again".into());
             }
             self.journal.end(self.change, self.now);
             return Ok(());
@@ -58,7 +58,7 @@ impl Job<'_, '_> {
         self.begin(all_of(&before, &simulated))?;
         let ran = self.manager.carry_out(&command, self.hear);
         let after = Database::read(self.journal.root)?;
-        // Somebody may have changed what is to be had in between, so that other packages came than were simulated.
+        // The repositories may have changed in between, so that other packages came than were simulated.
         if ran.is_err() && self.is_untouched(&before, &after) {
             self.journal.roll_back(until_now, self.change);
             return Ok(ran?);
@@ -174,15 +174,14 @@ pub(super) fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<
     if !goes.is_empty() {
         let goes = goes.join(", ");
         return Some(format!(
-            "apt would remove {goes} for it, which nobody asked for: remove {goes} yourself if that may be, then apply \
-             again"
+            "apt would remove {goes} for it, which is not configured: remove {goes} yourself if you agree, then apply again"
         ));
     }
     let replaced = simulated.replaced.iter().filter(|(name, ..)| foreign(&name));
     let replaced: Vec<String> = replaced.map(|(name, old, new)| format!("{name} ({old} to {new})")).collect();
     (!replaced.is_empty()).then(|| {
         format!(
-            "apt would replace {} for it, which nobody asked for: upgrade that yourself if it may be, then apply again",
+            "apt would replace {} for it, which is not configured: upgrade that yourself if you agree, then apply again",
             replaced.join(", ")
         )
     })

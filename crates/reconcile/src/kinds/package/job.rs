@@ -55,7 +55,7 @@ impl Job<'_, '_> {
         if let Ours::Package { came, .. } = self.ours_mut()? { Some(came) } else { None }
     }
 
-    /// Names that may be replaced by other versions: they are ours.
+    /// Names that apt may replace by other versions: rocworker installed them.
     pub(super) fn ours(&self) -> BTreeSet<String> {
         let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.ours.came());
         let mut ours: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
@@ -66,8 +66,8 @@ impl Job<'_, '_> {
         ours
     }
 
-    /// Keeps what came since `before`. What was to come and is not there, though apt has come to its end, is not ours if
-    /// it comes one day.
+    /// Keeps what came since `before`. What was to come and is not there, though apt has come to its end, is not
+    /// managed if it comes one day.
     pub(super) fn note_came(&mut self, before: &Database, after: &Database) {
         let version = |name: &str| after.there(name).ok().flatten().map(|it| it.version).unwrap_or_default();
         let (known, there) = (before.names(), after.names());
@@ -80,8 +80,8 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Of what came with a package and was to go again in a run that was killed: dpkg is told that it stays, and apt for
-    /// whose sake it came. apt tells both of them otherwise before it removes anything.
+    /// Of what came with a package and was to go again in a run that was killed: marks it for dpkg as staying, and for apt
+    /// as automatic. apt marks both otherwise before it removes anything.
     pub(super) fn keep(&mut self) -> Result<(), String> {
         let came = self.came().iter().map(|it| it.name.as_str());
         let names: BTreeSet<&str> = came.chain([self.name]).collect();
@@ -98,7 +98,7 @@ impl Job<'_, '_> {
         self.manager.mark("auto", &names.iter().copied().filter(is_open).collect::<Vec<_>>())
     }
 
-    /// Tells dpkg that these stay, as far as they are there and it has been told otherwise.
+    /// Marks these for dpkg as staying, as far as they are there and are marked as going.
     fn select(&self, names: &[&str]) -> Result<(), String> {
         let database = Database::read(self.journal.root).map_err(|error| error.to_string())?;
         let is_to_go = |name: &&str| {
@@ -110,7 +110,7 @@ impl Job<'_, '_> {
     }
 
     /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
-    /// `known`: what was there before, and what somebody may have marked otherwise since. What has been noted once
+    /// `known`: what was there before, and what a person may have marked otherwise since. What has been noted once
     /// is never marked again.
     pub(super) fn mark(&mut self, known: &BTreeSet<String>) {
         let automatic = self.automatic();
@@ -130,7 +130,7 @@ impl Job<'_, '_> {
     }
 
     /// What the program of an installer asked for by name is in apt's notes as if a person had installed it by hand, and
-    /// is ours all the same.
+    /// is managed all the same.
     pub(super) fn note_asked(&mut self) {
         let automatic = self.automatic();
         for it in self.came_mut().into_iter().flatten().filter(|it| !it.noted) {

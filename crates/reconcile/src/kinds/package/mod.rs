@@ -25,7 +25,7 @@ pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Er
 pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     let Case { seen, action, held, .. } = *case;
     let from = case.found.state();
-    // What we took away should be there again, or what we installed should go: that is the way back.
+    // What rocworker removed should be there again, or what it installed should go: that is a revert.
     let is_back = |entry: &&Entry| is_there(&entry.before) == matches!(wanted.want, Want::Present { .. });
     if let Some(entry) = held.filter(is_back) {
         return revert(seen, entry, &from, &BTreeSet::new(), false).map_err(|unchanged| match unchanged {
@@ -138,7 +138,7 @@ pub(super) fn apply(
     let manager = journal.manager("packages come and go")?;
     let mut job = Job { journal, manager, change, name, now, hear };
     let was_begun = job.is_begun();
-    // What it could not put right is told if what follows fails for it.
+    // What it could not put right is part of the error if what follows fails for it.
     let half = job.manager.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
     // What was planned was planned before that, and before what this run has installed until now, which may need what
     // was to go.
@@ -161,7 +161,7 @@ pub(super) fn apply(
     })
 }
 
-/// `going`: packages that entries before this one take away already.
+/// `going`: packages that entries before this one remove already.
 pub(super) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,
@@ -178,7 +178,7 @@ pub(super) fn revert(
         let version = match from {
             // A run that was killed has left it, in whole or in part.
             State::Package { version, .. } if is_there(from) && *begun => version,
-            // By our hand it went. Who has installed it again, in whatever version, has it.
+            // rocworker removed it. A person has installed it again, in whatever version, and keeps it.
             _ if is_there(from) => return Err(Unchanged::Gone),
             _ => version,
         };
@@ -204,9 +204,9 @@ pub(super) fn revert(
                 is_kept |= it == name;
                 left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
-            _ if is_somebodys => left.push(format!(
-                "{it} stays, which somebody has marked as installed by hand (apt-mark auto {it})"
-            )),
+            _ if is_somebodys => {
+                left.push(format!("{it} stays, which is marked as installed by hand (apt-mark auto {it})"))
+            }
             _ => drop(ours.insert(it.clone())),
         }
     }
@@ -227,7 +227,7 @@ pub(super) fn revert(
         return Err(Unchanged::Left(format!("{}: that first, then run this again", left.join("; "))));
     }
     if has_gone {
-        // It has gone itself, and what came with it is somebody else's by now.
+        // It has gone itself, and what came with it is no longer managed.
         return Err(Unchanged::GoneBut(format!("{name} has gone; {}", left.join("; "))));
     }
     let had_configuration = |it: &String| came.iter().any(|came| came.had_configuration && came.name == *it);
@@ -235,7 +235,7 @@ pub(super) fn revert(
     for it in &ours {
         let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
         if let Some(path) = changed.first() {
-            left.push(format!("{} stays, which somebody has changed", path.display()));
+            left.push(format!("{} stays, which was changed", path.display()));
         } else if !had_configuration(it) {
             purge.push(it.clone());
         }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::model::{Action, Found, Kind};
 
-    /// What becomes of a package of which dpkg says this, in version 2, and of which nothing is ours.
+    /// What becomes of a package of which dpkg says this, in version 2, and which is not managed.
     fn planned(status: &str, wanted: Package) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();

@@ -7,10 +7,10 @@ use super::{observe, revert};
 use crate::apt::Simulated;
 use crate::apt::dpkg::Database;
 use crate::kinds::case::{Observed, Unchanged};
-use crate::model::{Came, Doing, Ours, Target};
+use crate::model::{Came, Change, Doing, Ours, Target};
 use crate::receipt::Failure;
 
-/// What apt would do beside taking these away: where somebody's package is half done, it would change that too.
+/// What apt would do beside removing these: where another package is half done, it would change that too.
 fn more(simulated: &Simulated, names: &[&str]) -> Result<(), String> {
     let comes = simulated.comes.iter().map(|(name, _)| name.as_str());
     let others: Vec<&str> = simulated.others(names).into_iter().chain(comes).collect();
@@ -18,7 +18,7 @@ fn more(simulated: &Simulated, names: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "apt would change {} with it, which nobody asked for: see what apt-get remove {} says",
+        "apt would change {} with it, which is not configured: see what apt-get remove {} says",
         others.join(", "),
         names.join(" ")
     ))
@@ -50,7 +50,7 @@ impl Job<'_, '_> {
         let mut ran = Ok(());
         for (verb, names) in steps {
             // Where apt does nothing before something else is put right, or would do more, or not with a package that was
-            // unpacked in part, dpkg does this, which takes no more than it is told.
+            // unpacked in part, dpkg does this, which removes no other package.
             ran = simulated
                 .clone()
                 .and_then(|()| self.manager.apt_get(&[&[verb], &names[..]].concat(), self.hear).map(drop));
@@ -83,7 +83,7 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// What stays because something else of ours needs it goes with that from now on. What goes is kept apart from what
+    /// What stays because another managed package needs it goes with that from now on. What goes is kept apart from what
     /// stays: apt forgets what came for the sake of others before dpkg has removed it.
     fn hand_over(&mut self, database: &Database, names: &[&str]) {
         if self.change.entry.is_some() {
@@ -111,7 +111,7 @@ impl Job<'_, '_> {
         }
     }
 
-    /// What is to be taken away, as it stands now.
+    /// What is to be removed, as it is now.
     pub(super) fn revert_again(&self) -> Result<Option<Doing>, Failure> {
         let (Some(entry), None, Target::Package(Doing::Remove { force, .. })) =
             (self.journal.receipt.entry(&self.change.path), &self.change.entry, &self.change.target)
@@ -121,10 +121,8 @@ impl Job<'_, '_> {
         let seen = Observed::new(self.journal.root);
         let state = observe(seen.database()?, self.name)?;
         match revert(&seen, entry, &state, &BTreeSet::new(), *force) {
-            Ok(change) => match change.target {
-                Target::Package(doing) => Ok(Some(doing)),
-                _ => Ok(None),
-            },
+            Ok(Change { target: Target::Package(doing), .. }) => Ok(Some(doing)),
+            Ok(_) => Ok(None),
             Err(Unchanged::Left(text)) => Err(text.into()),
             Err(_) => Ok(Some(Doing::Remove { names: Vec::new(), purge: Vec::new(), force: *force })),
         }
