@@ -51,7 +51,7 @@ fn what_cannot_be_looked_at_is_not_taken_back() {
     fs::write(&program, "").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o777)).unwrap();
     let (code, said) = laid.fails(&["apply"]);
-    assert!(code == 1 && said.contains("stays as it is until then"), "{said}");
+    assert!(code == 1 && said.contains("until then the configuration of engines stays as it is"), "{said}");
     fs::rename(laid.path("aside"), &program).unwrap();
     assert_eq!(laid.tree(), applied);
     // The machine's devices.

@@ -65,11 +65,7 @@ impl Installer {
     pub(crate) fn configure(&self, root: &Root, text: &str, name: &str) -> Result<String, String> {
         let path = Path::new(FOLDER).join(name);
         let how = Attributes { mode: 0o644, owner: None };
-        let made = match root.exists(FOLDER) {
-            true => Ok(()),
-            false => root.make_folder(FOLDER, Attributes { mode: 0o755, owner: None }),
-        };
-        made.and_then(|()| root.write(&path, text.as_bytes(), how)).map_err(|error| error.to_string())?;
+        root.write(&path, text.as_bytes(), how).map_err(|error| error.to_string())?;
         Ok(root.shown(path).display().to_string())
     }
 }

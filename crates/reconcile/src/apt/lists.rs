@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use root::{Root, if_there};
 
-use super::{PackageManager, sources};
+use super::PackageManager;
+use super::sources::{Known, in_file, known};
 
 /// Where apt keeps what repositories offer.
 pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
@@ -39,9 +40,6 @@ fn file_name_prefix(uri: &str, suite: &str) -> String {
     name
 }
 
-/// More than a list of sources has.
-const LIMIT: usize = 1 << 20;
-
 /// Between two tries while another reads its lists.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -56,29 +54,23 @@ pub(crate) fn update(
 ) -> Result<String, String> {
     let shown = root.shown(source);
     let shown = shown.display();
-    let names = |text: String| text.contains(uri.trim_end_matches('/')) && text.contains(suite);
-    if !root.read_text(source, LIMIT).is_ok_and(names) {
+    let names = |known: &Known| known.url == uri.trim_end_matches('/') && known.suite == suite;
+    if !in_file(root, source).iter().any(names) {
         return match remove(root, uri, suite) {
             Ok(()) => Ok(format!("what apt had fetched of {uri} went")),
             Err(error) => Err(format!("what apt had fetched of {uri} stays: {error}")),
         };
     }
-    match fetch(manager, source) {
-        Ok(()) => Ok(format!("apt has read what {shown} offers")),
-        Err(error) => Err(format!(
-            "what {shown} offers could not be read: {error}; {}, then apply again",
-            remedy(&error, uri)
-        )),
-    }
-}
-
-fn remedy(error: &str, uri: &str) -> String {
-    if error.contains("EXPKEYSIG") {
-        // Its owner gives out the same key with a later date: by its fingerprint the one that is here is right.
-        return "the key that is here has expired: take the file away that Signed-By names in that source"
-            .to_owned();
-    }
-    format!("see that {uri} can be reached and that its key is the right one")
+    fetch(manager, source).map_err(|error| {
+        let remedy = if error.contains("EXPKEYSIG") {
+            // Its owner publishes the same key with a later date: by its fingerprint the one that is here is right.
+            "the key that is here has expired: remove the file that Signed-By names in that source".to_owned()
+        } else {
+            format!("see that {uri} can be reached and that its key is the right one")
+        };
+        format!("what {shown} offers could not be read: {error}; {remedy}, then apply again")
+    })?;
+    Ok(format!("apt has read what {shown} offers"))
 }
 
 fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
@@ -98,7 +90,7 @@ fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
     let uri = uri.trim_end_matches('/');
     let prefix = file_name_prefix(uri, suite);
     // An address that names nothing would be every list.
-    if prefix.is_empty() || sources::known(root).iter().any(|known| known.url == uri) {
+    if prefix.is_empty() || known(root).iter().any(|known| known.url == uri) {
         return Ok(());
     }
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {

@@ -3,6 +3,7 @@
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 pub(crate) const RESERVE: u64 = 256 << 20;
 
 /// Between two looks at how much has come.
-const GLANCE: Duration = Duration::from_millis(100);
+const GLANCE: Duration = Duration::from_secs(1);
 
 impl PackageManager {
     /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
@@ -52,10 +53,14 @@ impl PackageManager {
             return own(root).map_err(|error| format!("{} cannot be read: {error}", file.display()));
         }
         let fetched = thread::scope(|scope| {
-            let fetching = scope.spawn(|| self.download(url, &root.shown(COMING), most, PATIENCE));
+            let (running, ended) = channel::<()>();
+            let fetching = scope.spawn(|| {
+                let fetched = self.download(url, &root.shown(COMING), most, PATIENCE);
+                drop(running);
+                fetched
+            });
             let mut last = None;
-            while !fetching.is_finished() {
-                thread::sleep(GLANCE);
+            while ended.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
                 let come = root.lstat(COMING).ok().map(|meta| meta.len / MIB);
                 if come != last {
                     last = come;
