@@ -1,6 +1,6 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
-use reconcile::{Action, Desired, Package};
+use reconcile::{Action, Desired, Package, Want};
 
 use super::packages::knows_driver;
 use crate::component::Component;
@@ -68,7 +68,7 @@ pub fn part(
     let (Ok(pair) | Err(pair)) = pairing(wanted, ground.driver.rocm.as_ref());
     said.note(ABOUT, pair);
     if let Some(release) = ground.driver.release().filter(|release| release != wanted)
-        && bring.iter().all(|bring| bring.version.is_none())
+        && bring.iter().all(|bring| bring.package.want == Want::Present { version: None })
     {
         let text = format!(
             "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: apply has it read that, \

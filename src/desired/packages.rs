@@ -41,6 +41,10 @@ pub fn actions(
     is_container: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
+    let of_driver = |bring: &Bring| {
+        let source = (bring.package.name == PACKAGE).then_some(Source::Amdgpu);
+        (source, bring.package.clone(), bring.why)
+    };
     // `None`: the distribution's own.
     let mut wanted: Vec<(Option<Source>, Package, &str)> = driver.iter().map(of_driver).collect();
     let tools = &config.packages;
@@ -113,8 +117,8 @@ pub fn actions(
         let is_driver = package.name == PACKAGE;
         let mut action = Action::package(package, reason);
         // Without its headers dkms builds nothing, and the package comes all the same.
-        for bring in driver.iter().filter(|it| is_driver && it.package.starts_with("linux-headers-")) {
-            action = action.after(Package::present(&bring.package).resource());
+        for bring in driver.iter().filter(|it| is_driver && it.package.name.starts_with("linux-headers-")) {
+            action = action.after(bring.package.resource());
         }
         if let Some(source) = source.filter(|source| managed.contains(source)) {
             action = action.after(source.file());
@@ -122,15 +126,6 @@ pub fn actions(
         desired.push(action);
     }
     Ok(desired.of(Component::Packages))
-}
-
-fn of_driver(bring: &Bring) -> (Option<Source>, Package, &'static str) {
-    let source = (bring.package == PACKAGE).then_some(Source::Amdgpu);
-    let package = match &bring.version {
-        Some(version) => Package::exactly(&bring.package, version),
-        None => Package::present(&bring.package),
-    };
-    (source, package, bring.why)
 }
 
 /// Whether the driver's repository is one of apt's sources already: what apt does not have of it then, it does not get.

@@ -52,7 +52,11 @@ impl Hindrances {
         }
         let line = hindrances.or_unread(COMMAND_LINE, root.read_text(COMMAND_LINE, 64 << 10));
         let words = line.iter().flat_map(|line| line.split_whitespace());
-        hindrances.found.extend(words.filter(|word| hinders(word)).map(on_command_line));
+        hindrances.found.extend(words.filter(|word| hinders(word)).map(|word| Hindrance {
+            place: COMMAND_LINE.to_owned(),
+            says: word.to_owned(),
+            remedy: "remove it from the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
+        }));
         hindrances
     }
 
@@ -85,14 +89,6 @@ fn joined(text: &str) -> Vec<(usize, String)> {
         goes_on = next;
     }
     lines
-}
-
-fn on_command_line(word: &str) -> Hindrance {
-    Hindrance {
-        place: COMMAND_LINE.to_owned(),
-        says: word.to_owned(),
-        remedy: "take it out of the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
-    }
 }
 
 /// `blacklist amdgpu`, or `install amdgpu /bin/false` and its like (modprobe.d(5)).

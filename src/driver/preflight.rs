@@ -1,9 +1,9 @@
 //! What to bring for AMD's driver to be built and loaded, or the first reason why that cannot end well. Pure: nothing is
 //! touched, nothing asked.
 
-use reconcile::Status;
 use reconcile::command::Programs;
 use reconcile::dpkg::There;
+use reconcile::{Package, Status, Want};
 use root::Root;
 
 use super::dkms::State;
@@ -20,9 +20,7 @@ pub(super) const SETUPTOOLS: &str = "python3-setuptools";
 /// A package that the driver takes. It stays named once it is installed: apply removes what is named no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bring {
-    pub package: String,
-    /// `None`: any.
-    pub version: Option<String>,
+    pub package: Package,
     pub why: &'static str,
     /// Whether only its repository comes now: until apt has read it, apt would take another release from another source.
     pub waits: bool,
@@ -119,7 +117,7 @@ pub fn preflight(
         let is_missing = !is_done && is_wanted;
         let is_to_be_had = offered.is_none_or(|offered| offered.contains_key(&package));
         if there.contains_key(&package) || is_missing && is_to_be_had {
-            bring.push(Bring { package, version: None, why, waits: false });
+            bring.push(Bring { package: Package::present(package), why, waits: false });
         } else if let (true, Some(stop)) = (is_missing, else_stop) {
             return Err(stop);
         }
@@ -128,7 +126,7 @@ pub fn preflight(
     let of_others = kernel.packages_of_others().into_iter().filter(|name| there.contains_key(name));
     bring.extend(of_others.map(|package| {
         let why = "another kernel that is installed has the driver by it";
-        Bring { package, version: None, why, waits: false }
+        Bring { package: Package::present(package), why, waits: false }
     }));
     let headers = kernel.headers_package();
     if !is_done && !kernel.has_headers && there.contains_key(&headers) {
@@ -139,7 +137,8 @@ pub fn preflight(
         ));
     }
     let why = "AMD's driver, which dkms builds for the running kernel";
-    bring.push(Bring { package: PACKAGE.to_owned(), version, why, waits });
+    let package = Package { want: Want::Present { version }, ..Package::present(PACKAGE) };
+    bring.push(Bring { package, why, waits });
     Ok(bring)
 }
 

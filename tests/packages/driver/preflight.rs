@@ -1,6 +1,7 @@
 //! What would be brought for a driver, and what stops it before anything is touched.
 
 use layout::{Entry, Machine};
+use reconcile::Want;
 use rocworker::driver::{Driver, Ground, Offered, Release, Stop, preflight, questions};
 use rocworker::host::Around;
 
@@ -41,9 +42,12 @@ fn answer_of(
     let around = Around::read(&root);
     let ground = Ground { driver: Driver::read(&root), offered: Ok(offered.cloned()) };
     let bring = preflight(&Release::parse(wanted).unwrap(), around.as_ref(), &ground, has_repository)?;
-    let named = |version: Option<String>| version.map_or_else(String::new, |version| format!("={version}"));
+    let named = |want: &Want| match want {
+        Want::Present { version: Some(version) } => format!("={version}"),
+        _ => String::new(),
+    };
     let waits = |waits: bool| if waits { " waits" } else { "" };
-    Ok(bring.into_iter().map(|it| it.package + &named(it.version) + waits(it.waits)).collect())
+    Ok(bring.into_iter().map(|it| it.package.name + &named(&it.package.want) + waits(it.waits)).collect())
 }
 
 fn asked(machine: &Machine, wanted: &str) -> Vec<String> {

@@ -1,17 +1,16 @@
 //! A package that comes as a file and brings a program, which installs the rest: AMD's `amdgpu-install`.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
 
-use super::fetch::FOLDER;
+use super::fetch::{ARCHIVE, FOLDER};
 use super::sources::{Known, PARTS, in_file};
 use super::{PackageManager, Step};
 use crate::digest::Digest;
 
 /// An installer has some kibibytes, and what it installs comes from repositories.
-const LIMIT: u64 = 64 << 20;
+const LIMIT: usize = 64 << 20;
 
 /// Where dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
 const INFO: &str = "/var/lib/dpkg/info";
@@ -37,14 +36,9 @@ impl Installer {
         hear: &mut dyn FnMut(Step),
     ) -> Result<PathBuf, String> {
         let url = &self.url;
-        let file = manager.fetch_archive(root, url, hear)?;
-        let mut bytes = Vec::new();
-        let read = file.take(LIMIT + 1).read_to_end(&mut bytes);
-        read.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
+        manager.fetch_archive(root, url, hear)?;
         let refused = |problem: String| format!("what came from {url} is not used: {problem}");
-        if bytes.len() as u64 > LIMIT {
-            return Err(refused(format!("it has more than {} MiB", LIMIT >> 20)));
-        }
+        let bytes = root.read(ARCHIVE, LIMIT).map_err(|error| refused(error.to_string()))?;
         if let Some(wanted) = &self.sha256 {
             wanted.check(&Digest::of(&bytes)).map_err(refused)?;
         }

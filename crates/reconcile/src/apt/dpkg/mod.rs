@@ -47,7 +47,7 @@ pub enum Status {
 
 /// What is to become of a package (dpkg(1), "Package selection states"). It says nothing of what is there: a removal
 /// that was killed leaves an installed package behind that is to go, and `apt-get dselect-upgrade` would end that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
     Unknown,
@@ -160,13 +160,6 @@ impl Database {
 
 /// As dpkg names it.
 impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-/// As dpkg names it.
-impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }

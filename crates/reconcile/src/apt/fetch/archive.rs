@@ -18,7 +18,8 @@ pub(crate) const FOLDER: &str = "/var/cache/rocworker";
 /// Where apt's own user may write.
 const PARTIAL: &str = "/var/cache/rocworker/partial";
 const COMING: &str = "/var/cache/rocworker/partial/archive";
-const ARCHIVE: &str = "/var/cache/rocworker/archive";
+/// One that is there whole.
+pub(crate) const ARCHIVE: &str = "/var/cache/rocworker/archive";
 
 /// How long some gigabytes may take.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);

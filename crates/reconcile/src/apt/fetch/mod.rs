@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::unistd::{User, chown};
 use root::Root;
 
-pub(crate) use archive::{FOLDER, RESERVE, sweep};
+pub(crate) use archive::{ARCHIVE, FOLDER, RESERVE, sweep};
 
 use crate::apt::{PackageManager, argv};
 use crate::digest::Digest;
