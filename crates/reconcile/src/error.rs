@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+pub(crate) use root::if_there;
+
 /// Why nothing could be planned, applied or reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,12 +31,4 @@ pub enum Error {
     History { path: PathBuf, problem: String },
     #[error("the receipt cannot be written as JSON: {0}")]
     Json(serde_json::Error),
-}
-
-/// What was read; `None` where there is nothing to read.
-pub(crate) fn if_there<T>(read: Result<T, root::Error>) -> Result<Option<T>, root::Error> {
-    match read {
-        Err(error) if error.is_not_found() => Ok(None),
-        read => read.map(Some),
-    }
 }

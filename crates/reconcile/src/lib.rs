@@ -17,7 +17,7 @@ mod receipt;
 mod transaction;
 
 pub use apt::dpkg::{self, Status};
-pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp};
+pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp, sources};
 pub use digest::Digest;
 pub use effects::{DRAIN, Services};
 pub use error::Error;

@@ -45,9 +45,11 @@ fn child() {
         "unheard-of" => desired.push(Action::module("no-such-module", "for the test")),
         _ => {}
     }
-    let mut work = Transaction::begin(&root, &mut |_| {})
-        .unwrap()
-        .by(Some(PackageManager::of(&programs, Duration::ZERO)));
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap().by(Some(PackageManager::new(
+        &programs,
+        Duration::ZERO,
+        None,
+    )));
     let plan = Plan::make(&root, &desired, work.receipt(), None, false, NOW);
     let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let texts = |findings: &[Finding]| findings.iter().map(|it| it.text.clone()).collect::<Vec<_>>();

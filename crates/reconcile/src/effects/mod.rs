@@ -34,7 +34,7 @@ pub struct Services<'a> {
     /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
     /// that its last argument names. That argument is not in it.
     pub waiter: Option<&'a [String]>,
-    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::through`].
+    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::new`].
     pub proxy: Option<&'a str>,
 }
 
@@ -47,7 +47,7 @@ impl Services<'_> {
         let booted = is_booted(root);
         match &owed.effect {
             Effect::AptUpdate { source, uri, suite } => {
-                let manager = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                let manager = PackageManager::new(programs, apt::DPKG_LOCK, self.proxy);
                 done(apt::update(root, &manager, source, uri, suite)?)
             }
             Effect::Reboot { reason, .. } => reboot::reboot(root, reason, owed),

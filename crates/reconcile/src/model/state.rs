@@ -97,7 +97,7 @@ impl fmt::Display for State {
             }
             Self::Loaded => f.write_str("loaded"),
             Self::Package { version, status: Status::Installed } => f.write_str(version),
-            Self::Package { version, status } => write!(f, "{version}, {}", status.word()),
+            Self::Package { version, status } => write!(f, "{version}, {status}"),
             Self::Other { what } => f.write_str(what),
         }
     }

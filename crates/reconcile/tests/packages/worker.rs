@@ -178,7 +178,7 @@ fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
     let root = Root::open("/".as_ref()).unwrap();
     let programs = Programs::of(&root).unwrap();
     let desired = desired(told);
-    let hands = PackageManager::of(&programs, Duration::from_secs(told.lock)).through(told.proxy.as_deref());
+    let hands = PackageManager::new(&programs, Duration::from_secs(told.lock), told.proxy.as_deref());
     let texts = |findings: &[Finding]| {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };

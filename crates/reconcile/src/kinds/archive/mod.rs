@@ -103,13 +103,7 @@ fn unpack(
     let archive = Archive { file: &file, programs: manager.programs() };
     let refused = |problem: String| format!("what came from {url} is not used: {problem}");
     let found = archive.digest(hear).map_err(|fault| refused(fault.to_string()))?;
-    if found != *sha256 {
-        return Err(refused(format!(
-            "its SHA-256 is {}, and {} is configured",
-            found.as_str(),
-            sha256.as_str()
-        )));
-    }
+    sha256.check(&found).map_err(refused)?;
     let contents = archive.look_through(hear).map_err(|fault| refused(fault.to_string()))?;
     if let Some(missing) = holds.iter().find(|it| !contents.holds(it)) {
         return Err(refused(format!("{} is not in it", missing.display())));
