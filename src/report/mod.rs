@@ -57,7 +57,7 @@ pub fn take(
     programs: Option<&Programs>,
     moment: Timestamp,
 ) -> io::Result<Report> {
-    let redactor = Redactor::new(hostname(root).as_deref()).beneath(root);
+    let redactor = Redactor::new(root);
     let facts = Facts::read(root);
     let mut collector = Collector::new(root);
     sysfs::collect(&mut collector, &facts);
