@@ -14,7 +14,6 @@ use crate::lxd::advice::{self, Advice, Question};
 use crate::lxd::command::{self, Client, Container, PLACEHOLDER, is_name};
 use crate::lxd::{ask, resources};
 use crate::printable::printable;
-use crate::task_check::nodes;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -99,7 +98,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 fn is_partition(session: &Session, of_this_machine: bool, render: &str) -> Option<bool> {
     let device = Path::new("/sys/class/drm").join(render).join("device");
     let is_known = (of_this_machine || !session.root.is_host()) && session.root.lstat(&device).is_ok();
-    is_known.then(|| nodes::is_partition(&session.root, &device))
+    is_known.then(|| amdgpu::is_partition(&session.root, &device))
 }
 
 fn read(file: &str) -> anyhow::Result<Vec<u8>> {
