@@ -226,7 +226,7 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("dev/dri")).unwrap();
         std::fs::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
         let renders = look(&root, "renderD").unwrap_err();
-        assert_eq!(renders, "/dev/dri/renderD128 is a regular file, not a device node");
+        assert_eq!(renders, "/dev/dri/renderD128 is a plain file, not a device node");
         assert!(look(&root, "card").unwrap_err().starts_with("/dev/dri has none; the task needs tags"));
     }
 
@@ -239,8 +239,8 @@ mod tests {
             (Errno::ENXIO, "has no driver behind it: see rocworker doctor on the worker (ENXIO, "),
             (Errno::EMFILE, "does not open (EMFILE, "),
         ] {
-            let told = why_not(errno, || "root:gid 992 0660".to_owned());
-            assert!(told.starts_with(said), "{told}");
+            let why = why_not(errno, || "root:gid 992 0660".to_owned());
+            assert!(why.starts_with(said), "{why}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     Ok(if verdict.ok { Outcome::Done } else { Outcome::Findings })
 }
 
-/// Without colours, also on a terminal: a task has one, and what reads these lines is a log and whoever searches it.
+/// Without colours, also on a terminal: a task has one, but these lines go to a log in which people search.
 fn text(verdict: &Verdict) -> String {
     let line = |line: &task_check::Line| {
         let sign = if line.ok { "✓" } else { "✗" };

@@ -97,7 +97,7 @@ pub fn advise(
     let mut considered = Vec::new();
     let mut commands =
         Commands { add: vec![container.add_node(Path::new(KFD))], remove: vec![container.remove("kfd")] };
-    let (mut passed, mut by_node, mut others, mut divided) = (0, 0, Vec::new(), Vec::new());
+    let (mut passed, mut others, mut divided) = (0, Vec::new(), Vec::new());
     for card in cards {
         let mut one = Considered::new(card);
         let device = if is_bare(card) {
@@ -119,7 +119,7 @@ pub fn advise(
                         one.called()
                     ));
                 }
-                *(if is_bare(card) { &mut by_node } else { &mut passed }) += 1;
+                passed += usize::from(!is_bare(card));
                 commands.add.push(command);
                 commands.remove.insert(0, container.remove(&device));
                 one.device = Some(device);
@@ -145,6 +145,8 @@ pub fn advise(
         notes
             .push(format!("`gpu` without pci= would pass the cards of every vendor, and with them {others}"));
     }
+    // Beside /dev/kfd and the cards.
+    let by_node = commands.add.len() - 1 - passed;
     if by_node > 0 {
         notes.push(format!(
             "{by_node} of the devices are named by their render nodes, since a further partition of a card has no PCI \

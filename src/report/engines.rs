@@ -28,13 +28,13 @@ pub(super) fn collect(collector: &mut Collector<'_>, redactor: &Redactor) -> BTr
         engines::ALL.iter().flat_map(|it| it.about().reported).chain(&FILES)
     {
         let path = Path::new(path);
-        let found = extension.map_or_else(|| vec![path.to_owned()], |it| collector.configs(path, &[it]));
+        let found = extension.map_or_else(|| vec![path.to_owned()], |it| collector.configs(path, it));
         files.extend(found.into_iter().map(|path| (path, *format)));
     }
     for name in engines::ALL.iter().filter_map(|engine| engine.about().unit) {
         // Drop-ins can outlive their unit.
         let drop_ins = Path::new("/etc/systemd/system").join(format!("{name}.d"));
-        files.extend(collector.configs(&drop_ins, &["conf"]).into_iter().map(|path| (path, Format::Unit)));
+        files.extend(collector.configs(&drop_ins, "conf").into_iter().map(|path| (path, Format::Unit)));
         unit(collector, name, &mut files);
     }
     let mut removed = BTreeMap::new();

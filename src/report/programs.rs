@@ -1,4 +1,4 @@
-//! What only commands tell: the versions of what is installed, and what the kernel and the wrapper logged.
+//! What only commands show: the versions of what is installed, and what the kernel and the wrapper logged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -26,7 +26,7 @@ const KERNEL: [&str; 9] =
     ["journalctl", "-k", "-o", "short-iso", "-n", "2000", "--no-pager", "--no-hostname", "-q"];
 /// Where there is no journal: the kernel's own buffer.
 const BUFFER: [&str; 1] = ["dmesg"];
-/// The engines hand on what their runtime logs: before this stand their units.
+/// The engines log what their runtime writes: their units come in front of this.
 const WRAPPER: [&str; 7] = ["-o", "short-iso", "-n", "5000", "--no-pager", "--no-hostname", "-q"];
 
 /// The last lines that fit.
