@@ -223,8 +223,8 @@ mod tests {
         );
         assert!(!card.0 && card.1.contains("there is no /dev/dri; the task needs tags"), "{card:?}");
         assert_eq!(access, (false, "AMD GPU devices are not accessible in container: there is none to open"));
-        std::fs::create_dir_all(dir.path().join("dev/dri")).unwrap();
-        std::fs::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
+        let machine = layout::Machine::new().put("/dev/dri/renderD128", "");
+        machine.lay_out(dir.path(), layout::Nodes::Recorded).unwrap();
         let renders = look(&root, "renderD").unwrap_err();
         assert_eq!(renders, "/dev/dri/renderD128 is a plain file, not a device node");
         assert!(look(&root, "card").unwrap_err().starts_with("/dev/dri has none; the task needs tags"));

@@ -10,7 +10,9 @@ const HOOK: &[&str] = &["hookName", "path", "timeout"];
 
 pub(crate) const CDI: Keys<'_> = &[
     ("", &["cdiVersion", "kind"]),
+    ("annotations", &[]),
     ("devices", &["name"]),
+    ("devices.annotations", &[]),
     ("containerEdits", &["additionalGids"]),
     ("containerEdits.deviceNodes", NODE),
     ("containerEdits.mounts", MOUNT),
