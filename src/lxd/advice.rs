@@ -93,7 +93,7 @@ pub fn advise(
     question: &Question<'_>,
     is_partition: &dyn Fn(&str) -> Option<bool>,
 ) -> anyhow::Result<Advice> {
-    let Question { container, gid_from, .. } = question;
+    let container = question.container;
     let mut considered = Vec::new();
     let mut commands =
         Commands { add: vec![container.add_node(Path::new(KFD))], remove: vec![container.remove("kfd")] };
@@ -129,12 +129,25 @@ pub fn advise(
         considered.push(one);
     }
     anyhow::ensure!(passed > 0, nothing(&considered, container.client));
+    // Beside /dev/kfd and the cards.
+    let by_node = commands.add.len() - 1 - passed;
+    let notes =
+        notes(question, &others, by_node).into_iter().chain(divided).chain(about_cdi(question)).collect();
+    let cdi = (question.takes_cdi == Some(true)).then(|| Commands {
+        add: vec![container.add_by_cdi(CDI_DEVICE)],
+        remove: vec![container.remove(CDI_DEVICE)],
+    });
+    Ok(Advice { cards: considered, commands, cdi, notes })
+}
+
+/// `others`: cards of other vendors; `by_node`: how many devices are named by render nodes.
+fn notes(question: &Question<'_>, others: &[String], by_node: usize) -> Vec<String> {
     let mut notes = vec![
         format!(
-            "gid is the number of the group render inside {}: {gid_from}. Without it a node is root:root 0660, which \
+            "gid is the number of the group render inside {}: {}. Without it a node is root:root 0660, which \
              members of render cannot open. Nor can the root of a Concourse task: outside of its user namespace it is \
              another user, and only the node's group lets it in",
-            container.name
+            question.container.name, question.gid_from
         ),
         "computing goes through /dev/kfd, and no `gpu` device passes it. It exists once the host has loaded amdgpu. A \
          container to which you passed it does not start without it"
@@ -145,21 +158,13 @@ pub fn advise(
         notes
             .push(format!("`gpu` without pci= would pass the cards of every vendor, and with them {others}"));
     }
-    // Beside /dev/kfd and the cards.
-    let by_node = commands.add.len() - 1 - passed;
     if by_node > 0 {
         notes.push(format!(
             "{by_node} of the devices are named by their render nodes, since a further partition of a card has no PCI \
              address. After the host numbers its cards anew or partitions one anew, remove these devices and ask again"
         ));
     }
-    notes.extend(divided);
-    notes.extend(about_cdi(question));
-    let cdi = (question.takes_cdi == Some(true)).then(|| Commands {
-        add: vec![container.add_by_cdi(CDI_DEVICE)],
-        remove: vec![container.remove(CDI_DEVICE)],
-    });
-    Ok(Advice { cards: considered, commands, cdi, notes })
+    notes
 }
 
 /// Why there is nothing to advise.
