@@ -121,12 +121,16 @@ impl Redactor {
 /// A text in which each longest run of characters that belong together is what `instead` makes of it.
 fn replaced(text: &str, belongs: impl Fn(char) -> bool, instead: impl Fn(&str) -> Option<String>) -> String {
     let mut replaced = String::with_capacity(text.len());
-    for piece in text.split_inclusive(|c| !belongs(c)) {
-        let run = piece.strip_suffix(|c| !belongs(c)).unwrap_or(piece);
+    let mut rest = text;
+    while let Some(begin) = rest.find(&belongs) {
+        let (before, run) = rest.split_at_checked(begin).unwrap_or((rest, ""));
+        let (run, after) =
+            run.find(|c| !belongs(c)).and_then(|end| run.split_at_checked(end)).unwrap_or((run, ""));
+        replaced += before;
         replaced += instead(run).as_deref().unwrap_or(run);
-        replaced += piece.strip_prefix(run).unwrap_or_default();
+        rest = after;
     }
-    replaced
+    replaced + rest
 }
 
 fn is_of_a_sentence(word: &str) -> bool {
