@@ -20,6 +20,7 @@ mod problem;
 
 pub use address::{Address, AddressError};
 pub use attribute::{Reading, Unknown};
+pub use drm::is_partition;
 pub use gpu::{Gfx, Gpu, Uuid};
 pub use kfd::registered_major;
 pub use machine::{Kfd, Machine};
