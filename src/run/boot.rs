@@ -60,7 +60,7 @@ impl Run<'_> {
         if is_known {
             let request = Request::Configuration { saved: None };
             if let Ok(target) = self.target(&BOOT, &request, State::read(self.root)?)? {
-                let rest = self.plan_for(&target, &request, &target.state.receipt, None)?;
+                let rest = self.plan_for(&target, &request, &target.state.receipt, None);
                 let differs = rest.changes.into_iter().map(|it| Differs { path: it.path, why: Why::Apply });
                 outcome.differs.extend(differs);
             }

@@ -6,12 +6,10 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
-use crate::config;
-use crate::desired::driver::{ABOUT, Ground};
+use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
-use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, asked_for, look, questions};
+use crate::driver::{Attempt, Driver, Ground, PACKAGE, Release, Verdict, asked_for, look};
 use crate::facts::Facts;
-use crate::host::Around;
 use crate::memory::Memory;
 use crate::selection::is_off;
 
@@ -57,24 +55,16 @@ impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let wanted = self.config.driver.as_ref()?;
         if is_off(self.config) || facts.amd().next().is_none() {
             return None;
         }
-        let driver = Driver::read(self.root);
-        let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-        let questions = if is_container { Vec::new() } else { questions(wanted, &driver) };
-        let offered = match self.programs {
-            Some(programs) if !questions.is_empty() => Offered::ask(programs, &questions).map(Some),
-            _ => Ok(None),
-        };
-        Some(Ground { driver, offered })
+        Some(Ground::read(self.root, self.programs, Some(wanted), facts.virtualization.as_ref()))
     }
 
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
-        matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
-            && plan.changes.iter().any(|change| change.path.is_package())
+        self.config.driver.is_some() && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -83,7 +73,7 @@ impl Run<'_> {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
-            && matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
+            && self.config.driver.is_some()
             && (state.memory.unverified || asked_for(&state.receipt).is_some_and(is_restarted))
     }
 
@@ -128,12 +118,12 @@ impl Execution<'_> {
         let state = State { receipt: self.work.receipt().clone(), memory: self.target.memory.clone() };
         let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
         match &self.run.config.driver {
-            config::Driver::AmdgpuDkms(wanted) if has_changed || self.run.has_to_verify(&state) => {
+            Some(wanted) if has_changed || self.run.has_to_verify(&state) => {
                 let note = self.verify_release(wanted, asked_for(&state.receipt))?;
                 self.outcome.notes.extend(note);
             }
-            config::Driver::AmdgpuDkms(_) => {}
-            config::Driver::Keep => self.forget_reboot()?,
+            Some(_) => {}
+            None => self.forget_reboot()?,
         }
         self.target.memory.write(self.run.root)?;
         Ok(())

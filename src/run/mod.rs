@@ -111,8 +111,8 @@ impl Run<'_> {
 
     /// Installs packages, where a run may.
     fn hands(&self) -> Option<PackageManager> {
-        let hands = self.programs.map(|programs| PackageManager::of(programs, DPKG_LOCK))?;
-        Some(hands.through(self.config.packages.proxy.as_deref()))
+        let proxy = self.config.packages.proxy.as_deref();
+        self.programs.map(|programs| PackageManager::new(programs, DPKG_LOCK, proxy))
     }
 
     fn services(&self) -> Services<'_> {
