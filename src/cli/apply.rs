@@ -2,9 +2,10 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::changes::{self, counted};
+use super::changes;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
+use crate::printable::counted;
 use crate::run::{self, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.

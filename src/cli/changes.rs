@@ -125,8 +125,3 @@ pub(crate) fn settled(effects: &[Settled]) -> String {
     };
     effects.iter().map(line).collect()
 }
-
-/// `1 change`, `2 changes`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}

@@ -5,11 +5,12 @@ use clap::Subcommand;
 use reconcile::{Finding, Store};
 
 use super::Outcome;
-use super::changes::{self, counted};
+use super::changes;
 use super::output::print_text;
 use super::session::Session;
 use crate::memory::Memory;
 use crate::package;
+use crate::printable::counted;
 use crate::run::State;
 
 #[derive(Debug, Subcommand)]

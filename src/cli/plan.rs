@@ -4,10 +4,10 @@ use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, found, notes};
+use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, styled};
 use super::session::{Session, caller, callers_file};
-use crate::printable::printable;
+use crate::printable::{counted, printable};
 use crate::run::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {

@@ -3,13 +3,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use reconcile::{Finding, Pending};
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, found, notes};
+use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::ask::Answer;
 use crate::daemon::report::Said;
-use crate::printable::printable;
+use crate::printable::{counted, printable};
 use crate::status::{ChosenNow, Status};
 use crate::timestamp::Timestamp;
 

@@ -1,6 +1,7 @@
 use super::Outcome;
-use super::changes::{self, counted};
+use super::changes;
 use super::session::Session;
+use crate::printable::counted;
 use crate::run;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
