@@ -5,8 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use reconcile::Status;
 use reconcile::command::{Error, Programs};
-use root::Root;
+use reconcile::dpkg::Database;
+use root::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
@@ -17,9 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a program that did not tell it in time is left alone, in seconds: waiting for it again would keep every plan,
 /// status and hook as long.
 const LEFT_ALONE_S: u64 = 60 * 60;
-
-/// More than a machine with every package of Debian has.
-const STATUS_LIMIT: usize = 256 << 20;
 
 /// A release: what stands behind these three numbers is the distributor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,7 +66,7 @@ pub struct Versions<'a> {
 /// What came of asking, and of which file: another build at the same path is asked anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    pub identity: root::Identity,
+    pub identity: Identity,
     #[serde(flatten)]
     pub told: Told,
 }
@@ -126,9 +125,8 @@ impl<'a> Versions<'a> {
         let argv = [&*path.to_string_lossy(), "--version"];
         let output = programs.run(&argv, self.patience).map_err(|error| {
             let problem = error.to_string();
-            if let (Error::TimedOut { .. } | Error::Held { .. }, Some(now)) = (error, self.now) {
-                let told = Told::Late { at: now.seconds(), problem: problem.clone() };
-                self.known.insert(path.to_owned(), Known { identity, told });
+            if matches!(error, Error::TimedOut { .. } | Error::Held { .. }) {
+                self.remember_late(path, identity, &problem);
             }
             problem
         })?;
@@ -160,11 +158,15 @@ impl<'a> Versions<'a> {
         if !problem.contains(own) {
             return Err(problem);
         }
+        self.remember_late(path, identity, &problem);
+        Ok(())
+    }
+
+    fn remember_late(&mut self, path: &Path, identity: Identity, problem: &str) {
         if let Some(now) = self.now {
-            let told = Told::Late { at: now.seconds(), problem };
+            let told = Told::Late { at: now.seconds(), problem: problem.to_owned() };
             self.known.insert(path.to_owned(), Known { identity, told });
         }
-        Ok(())
     }
 
     /// A time that is still to come was told by a clock that was wrong.
@@ -174,21 +176,14 @@ impl<'a> Versions<'a> {
     }
 
     fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        let status = self.root.read("/var/lib/dpkg/status", STATUS_LIMIT).map_err(|_| {
+        let database = Database::read(self.root).map_err(|_| {
             format!("{} is not run beneath another root, and no dpkg tells its version", path.display())
         })?;
-        let status = String::from_utf8_lossy(&status);
-        let installed = status.split("\n\n").filter(|entry| entry.contains("\nStatus: install ok installed"));
-        let of = |entry: &str, key: &str| {
-            entry.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
-        };
+        let installed = packages.iter().filter_map(|name| database.there(name).ok()?);
         installed
-            .filter(|entry| of(entry, "Package:").is_some_and(|name| packages.contains(&name.as_str())))
-            .find_map(|entry| {
-                let version = of(entry, "Version:")?;
-                // An epoch stands in front of a colon (deb-version(7)).
-                Version::find(version.split_once(':').map_or(version.as_str(), |(_, rest)| rest))
-            })
+            .filter(|package| package.status == Status::Installed)
+            // An epoch precedes a colon (deb-version(7)).
+            .find_map(|it| Version::find(it.version.split_once(':').map_or(&*it.version, |(_, rest)| rest)))
             .ok_or_else(|| format!("{}: no package that is installed tells its version", path.display()))
     }
 }

@@ -15,11 +15,11 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_run(&config, |run| Ok(run.rehearse(saved.as_ref())?))?;
+        let planned = session.pipeline(&config)?.rehearse(saved.as_ref())?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let applied = session.run(&config, |run, on_progress| Ok(run.apply(saved.as_ref(), on_progress)?))?;
+    let applied = session.run(&config, |run, on_progress| run.apply(saved.as_ref(), on_progress))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }

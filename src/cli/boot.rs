@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         Err(_) => session.config().or_else(|_| anyhow::Ok(without_restarts(&session.root)?))?,
     };
     let wait_s = config.boot.wait_s;
-    let booted = session.run(&config, |run, on_progress| Ok(run.boot(active.is_ok(), on_progress)?))?;
+    let booted = session.run(&config, |run, on_progress| run.boot(active.is_ok(), on_progress))?;
     // The program ends as with every wrong configuration.
     active?;
     session.format.print(&booted, || shown(session, &booted))?;

@@ -55,7 +55,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     }
     let applied = session
         .config_in_force()
-        .and_then(|config| session.run(&config, |run, on_progress| Ok(run.upgrade(on_progress)?)));
+        .and_then(|config| session.run(&config, |run, on_progress| run.upgrade(on_progress)));
     match applied {
         Ok(applied) => {
             let mut text = changes::outcome(&session.root, &applied);
@@ -83,7 +83,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
             bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
         }
         let undone = run.remove(on_progress)?;
-        Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
+        anyhow::Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
     let mut text = changes::outcome(&session.root, &undone);
     if !undone.changes.is_empty() {

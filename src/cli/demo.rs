@@ -17,8 +17,13 @@ use crate::demo::{TASK, wrapped};
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
     Machine::demo().lay_out(dir.path(), Nodes::Recorded)?;
-    let session =
-        Session { root: Root::open(dir.path())?, config: None, format: Format::Table, verbose: false };
+    let session = Session {
+        root: Root::open(dir.path())?,
+        config: None,
+        format: Format::Table,
+        verbose: false,
+        programs: None,
+    };
     print_text(&format!(
         "A synthetic machine is laid out in {}: an NVIDIA card, an AMD card, and an AMD card in eight partitions.\n\
          Nothing of this machine is read or changed, and the folder goes at the end.\n",

@@ -16,14 +16,12 @@ use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
 use crate::{engines, lease};
 use reconcile::Step;
-use reconcile::command::Programs;
 
 /// `canary`: how long an engine may take, when each is to start a container.
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    let programs = Programs::of(&session.root);
-    let mut diagnosis = examine(&session.root, &config, &facts, programs.as_ref());
+    let mut diagnosis = examine(&session.root, &config, &facts, session.programs.as_ref());
     if let Some(run) = canary {
         let limits = Limits { run, ..Limits::default() };
         let mut shown = Shown::new(session);
@@ -33,7 +31,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
             root: &session.root,
             config: &config,
             facts: &facts,
-            programs: programs.as_ref(),
+            programs: session.programs.as_ref(),
             limits,
             leased: lease::taken,
             interrupt: &interrupt()?,

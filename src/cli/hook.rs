@@ -20,7 +20,7 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
     let proxies: Vec<(&str, &str)> = proxies.collect();
     let machine = Machine {
         root: &session.root,
-        programs: Programs::of(&session.root).map(|programs| programs.with_environment(&proxies)),
+        programs: session.programs.as_ref().map(|programs| programs.with_environment(&proxies)),
         tools: Tools::new(tools, is_guest),
         environment: &environment,
         running: crate::run::running().context("this program does not know where it is")?,

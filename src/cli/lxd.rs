@@ -72,15 +72,15 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
         Whose::Lxc => Client::Lxc,
         Whose::Incus => Client::Incus,
     });
-    let programs = Programs::of(&session.root);
+    let programs = session.programs.as_ref();
     let heard = match json {
-        Some(file) => from_file(file, programs.as_ref(), wanted)?,
-        None => from_daemon(programs.as_ref(), wanted)?,
+        Some(file) => from_file(file, programs, wanted)?,
+        None => from_daemon(programs, wanted)?,
     };
     let client = heard.client;
     let cards = resources::cards(&heard.bytes).with_context(|| format!("cannot use {}", heard.source))?;
     // Of a file's host nobody is asked what a container there has.
-    let host = programs.as_ref().filter(|_| json.is_none());
+    let host = programs.filter(|_| json.is_none());
     let (gid, gid_from) = gid_of(host, client, container.as_deref(), *gid);
     let name = container.as_deref().unwrap_or(PLACEHOLDER);
     let is_partition = |render: &str| is_partition(session, json.is_none(), render);

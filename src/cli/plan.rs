@@ -12,7 +12,7 @@ use crate::run::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let planned = session.with_run(&config, |run| Ok(run.plan(None)?))?;
+    let planned = session.pipeline(&config)?.plan(None)?;
     if let Some(path) = out {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');

@@ -50,7 +50,7 @@ impl<'a> Shown<'a> {
         Self { session, way, last: String::new(), failed: Ok(()) }
     }
 
-    pub(crate) fn hear(&mut self, progress: Progress<'_>) {
+    pub(crate) fn on_progress(&mut self, progress: Progress<'_>) {
         match progress {
             Progress::Begins(made) => {
                 self.clear();

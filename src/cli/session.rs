@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     /// Whether everything is to be shown.
     pub(crate) verbose: bool,
+    /// `None` beneath another Root than `/`.
+    pub(crate) programs: Option<Programs>,
 }
 
 /// The command line names something that cannot be worked with.
@@ -35,7 +37,9 @@ pub(crate) struct Misuse(pub(crate) String);
 impl Session {
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(format!("--root: {error}")))?;
-        Ok(Self { root, config: args.config.clone(), format: args.output, verbose: args.verbose > 0 })
+        let programs = Programs::of(&root);
+        let verbose = args.verbose > 0;
+        Ok(Self { root, config: args.config.clone(), format: args.output, verbose, programs })
     }
 
     /// The configuration that somebody asks for now: `--config`'s, or the machine's own.
@@ -62,26 +66,22 @@ impl Session {
         Ok(ConfigFile { named, environment: environment()? })
     }
 
-    /// Does something with the machine set up as the configuration says.
-    pub(crate) fn with_run<T>(
-        &self,
-        config: &Config,
-        act: impl FnOnce(&Run<'_>) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let programs = Programs::of(&self.root);
-        let caller = crate::run::caller(&caller()?);
+    /// The pipeline by this configuration.
+    pub(crate) fn pipeline<'s>(&'s self, config: &'s Config) -> anyhow::Result<Run<'s>> {
         let now = Timestamp::of(SystemTime::now());
-        act(&Run { root: &self.root, config, programs: programs.as_ref(), own: Own::find(), now, caller })
+        let caller = crate::run::caller(&caller()?);
+        Ok(Run { root: &self.root, config, programs: self.programs.as_ref(), own: Own::find(), now, caller })
     }
 
-    /// The same, with its progress shown.
-    pub(crate) fn run<T>(
+    /// Runs the pipeline with its progress shown.
+    pub(crate) fn run<T, E: Into<anyhow::Error>>(
         &self,
         config: &Config,
-        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
+        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> Result<T, E>,
     ) -> anyhow::Result<T> {
         let mut shown = Shown::new(self);
-        let done = self.with_run(config, |run| act(run, &mut |progress| shown.hear(progress)))?;
+        let done = act(&self.pipeline(config)?, &mut |progress| shown.on_progress(progress));
+        let done = done.map_err(Into::into)?;
         shown.end()?;
         Ok(done)
     }

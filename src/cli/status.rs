@@ -18,7 +18,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         Ok(config) => config,
         Err(wrong) => return without_configuration(session, wrong),
     };
-    let status = session.with_run(&config, |run| Ok(Status::read(run)?))?;
+    let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
 }

@@ -6,7 +6,7 @@ use crate::run;
 
 pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
-    let undone = session.run(&config, |run, on_progress| Ok(run.undo(None, force, on_progress)?))?;
+    let undone = session.run(&config, |run, on_progress| run.undo(None, force, on_progress))?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

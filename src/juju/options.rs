@@ -23,9 +23,8 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Options(pub Map<String, Value>);
 
-/// A line of the configuration, unless nothing is to be said: JSON is YAML, and quotes what YAML would take for something
-/// else than text.
-type Line = (&'static str, Option<Value>);
+/// An option, the key of the configuration that it becomes, and its value unless nothing is to be said.
+type Line = (&'static str, &'static str, Option<Value>);
 
 /// The first lines of a configuration that a charm wrote.
 const HEADER: &str = "# Made of the charm's options at each change of them: juju config changes them.\n\
@@ -49,30 +48,25 @@ impl Options {
 
     /// The text of /etc/rocworker/config.yaml for a unit of this role, checked by the parser of that file. Pure.
     pub fn configuration(&self, role: Role) -> Result<String, WrongConfig> {
-        let lines = match role {
-            Role::Web => vec![("compute-runtime", Some(json!("none")))],
-            Role::Worker | Role::Machine => self.lines()?,
-        };
-        let version = [("schema_version", json!(1))].into_iter();
-        let lines = version.chain(lines.into_iter().filter_map(|(key, value)| Some((key, value?))));
-        let lines: Vec<(&'static str, Value)> = lines.collect();
-        let checked = |lines: &[(&'static str, Value)]| {
-            let lines = lines.iter().map(|(key, value)| format!("{key}: {value}\n"));
-            let text = format!("{HEADER}{}", lines.collect::<String>());
-            Config::parse(Path::new("options"), &text).map(|_| text)
-        };
-        checked(&lines).map_err(|error| {
-            // The option that is wrong by itself: the parser's line is the header's where a value hides its key. Two that
-            // contradict each other are each right alone, and there the key that the line begins with is the one.
-            let alone =
-                lines.iter().find_map(|line| Some((line.0, checked(std::slice::from_ref(line)).err()?)));
-            let (key, error) = alone.map_or((None, error), |(key, error)| (Some(key), error));
-            by_option(&lines, key, error)
+        let mut lines = vec![("options", "schema_version", Some(json!(1)))];
+        match role {
+            Role::Web => lines.push(("mode", "compute-runtime", Some(json!("none")))),
+            Role::Worker | Role::Machine => lines.extend(self.lines()?),
+        }
+        lines.retain(|(_, _, value)| value.is_some());
+        // The option that is wrong by itself, for the parser's line is the header's where a value hides its key.
+        for line in &lines {
+            parsed(std::slice::from_ref(line)).map_err(|error| refused(line.0, error))?;
+        }
+        // Two that contradict each other are each right alone: the parser names one of them.
+        parsed(&lines).map_err(|error| match error {
+            Error::Wrong { problem, .. } => WrongConfig(problem),
+            other => WrongConfig(other.to_string()),
         })
     }
 
     fn lines(&self) -> Result<Vec<Line>, WrongConfig> {
-        let same = |option| Ok((option, self.text(option)?.map(Value::from)));
+        let same = |option| Ok((option, option, self.text(option)?.map(Value::from)));
         let enable = self.truth("enable-gpu")?;
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
         let runtime = self.text("compute-runtime")?.filter(|word| enable.is_none() || word != "auto");
@@ -82,16 +76,24 @@ impl Options {
         let (packages, rocm) = self.packages()?;
         let driver = self.text("driver")?.filter(|word| word != "keep");
         Ok(vec![
-            ("compute-runtime", runtime.map(Value::from)),
-            ("enable-gpu", enable.map(Value::from)),
-            ("gpu-device-ids", devices.map(Value::from)),
+            ("compute-runtime", "compute-runtime", runtime.map(Value::from)),
+            ("enable-gpu", "enable-gpu", enable.map(Value::from)),
+            ("gpu-device-ids", "gpu-device-ids", devices.map(Value::from)),
             same("tag")?,
-            ("wrapper", self.text("sharing")?.map(|word| json!({ "sharing": word }))),
+            ("sharing", "wrapper", self.text("sharing")?.map(|word| json!({ "sharing": word }))),
             same("restart")?,
-            ("packages", Some(packages).filter(|it| !it.is_empty()).map(Value::from)),
-            ("rocm", rocm),
-            ("driver", driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release }))),
-            ("repositories", self.text("repository")?.map(|url| repositories(&url)).transpose()?),
+            ("packages", "packages", Some(packages).filter(|it| !it.is_empty()).map(Value::from)),
+            ("packages", "rocm", rocm),
+            (
+                "driver",
+                "driver",
+                driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release })),
+            ),
+            (
+                "repository",
+                "repositories",
+                self.text("repository")?.map(|url| repositories(&url)).transpose()?,
+            ),
         ])
     }
 
@@ -152,17 +154,17 @@ fn repositories(url: &str) -> Result<Value, WrongConfig> {
     }))
 }
 
-/// What is wrong, by the option that made `key`; where no key is wrong alone, by the option of the error's line.
-fn by_option(lines: &[(&'static str, Value)], key: Option<&'static str>, error: Error) -> WrongConfig {
-    let Error::Wrong { line, problem, .. } = error else { return wrong("options", error.to_string()) };
-    let of_line = || Some(lines.get(line.checked_sub(HEADER.lines().count() + 1)?)?.0);
-    let option = match key.or_else(of_line) {
-        Some("wrapper") => "sharing",
-        Some("rocm") => "packages",
-        Some("repositories") => "repository",
-        None => "options",
-        Some(key) => key,
-    };
+/// The text of these lines, if the parser takes it. JSON is YAML, and quotes what YAML would take for something else than
+/// text.
+fn parsed(lines: &[Line]) -> Result<String, Error> {
+    let lines = lines.iter().filter_map(|(_, key, value)| Some(format!("{key}: {}\n", value.as_ref()?)));
+    let text = format!("{HEADER}{}", lines.collect::<String>());
+    Config::parse(Path::new("options"), &text).map(|_| text)
+}
+
+/// By what the parser says, where it begins with the option's name without that.
+fn refused(option: &str, error: Error) -> WrongConfig {
+    let Error::Wrong { problem, .. } = error else { return wrong(option, error.to_string()) };
     let said = problem.strip_prefix(&format!("{option}: ")).unwrap_or(&problem);
     wrong(option, said.to_owned())
 }
