@@ -21,7 +21,7 @@ pub(crate) fn change(root: &Root, change: &Change, lines: bool, all: bool) -> St
     let what = format!("{} {}", styled(style, sign), styled(HEADING, path));
     let mut text = format!("{what}  {}: {}\n", word(change.change), change.reason);
     if let Some(diff) = change.diff.as_deref().filter(|_| lines) {
-        text.push_str(&shortened(diff, all));
+        text.push_str(&diff_lines(diff, all));
     } else if lines {
         let states = format!("{} → {}", change.from, change.to);
         text.push_str(&format!("    {}\n", styled(DIM, printable(&states))));
@@ -41,7 +41,8 @@ fn word(verb: Verb) -> &'static str {
     }
 }
 
-fn shortened(diff: &str, all: bool) -> String {
+/// The lines of a diff, the first ones unless all are asked for.
+pub(crate) fn diff_lines(diff: &str, all: bool) -> String {
     let lines: Vec<&str> = diff.lines().collect();
     let shown = if all || lines.len() <= LINES + 1 { lines.len() } else { LINES };
     let mut text = String::new();

@@ -3,10 +3,11 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use layout::{Machine, Nodes};
 use root::{Attributes, Root};
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use super::args::Format;
-use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
+use super::changes::diff_lines;
+use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::config;
@@ -109,29 +110,11 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
          open them, as they are called in its user namespace. Nothing else in its config.json changes.",
     )?;
     // For the eye only: the wrapper puts what it adds on the line where it belongs.
-    print_text(&difference(TASK, &after.replace("},{", "},\n        {")))?;
+    let after_by_lines = after.replace("},{", "},\n        {");
+    let diff = TextDiff::from_lines(TASK, &after_by_lines);
+    print_text(&diff_lines(&diff.unified_diff().context_radius(2).to_string(), true))?;
     ensure!(wrapped(root, &spec, &after)?.is_none(), "a second pass changed the bundle again");
     print_text("A second pass changes nothing.\n")
-}
-
-/// Changed lines with two lines around them, as in `diff -u`.
-fn difference(before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    let mut text = String::new();
-    for hunk in diff.unified_diff().context_radius(2).iter_hunks() {
-        text.push_str(&styled(DIM, hunk.header()));
-        text.push('\n');
-        for change in hunk.iter_changes() {
-            let line = change.value().trim_end();
-            text.push_str(&match change.tag() {
-                ChangeTag::Insert => styled(GOOD, format_args!("+{line}")),
-                ChangeTag::Delete => styled(BAD, format_args!("-{line}")),
-                ChangeTag::Equal => format!(" {line}"),
-            });
-            text.push('\n');
-        }
-    }
-    text
 }
 
 fn step(command: &str, says: &str) -> anyhow::Result<()> {

@@ -5,13 +5,13 @@ use reconcile::command::Programs;
 
 use super::Outcome;
 use super::output::print_text;
-use super::session::{Misuse, Session, caller};
+use super::session::{Misuse, Session, caller, variable};
 use crate::juju::{Ended, Environment, Event, Machine, Tools};
 use crate::timestamp::Timestamp;
 
 /// `name`: the hook that is run from another charm's own. `is_guest`: that charm sets its unit's status itself.
 pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyhow::Result<Outcome> {
-    let environment = environment();
+    let environment = Environment::of(variable);
     let event = Event::of(name, &environment).map_err(Misuse)?;
     let here = caller()?;
     // Juju is where this program runs, whatever --root says.
@@ -32,13 +32,4 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
         print_text(&format!("{}: {}\n", status.state.word(), status.text))?;
     }
     Ok(if is_failed { Outcome::FellShort } else { Outcome::Done })
-}
-
-/// What Juju says of this hook.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a hook's environment is read, and handed in as data"
-)]
-fn environment() -> Environment {
-    Environment::of(|name| std::env::var(name).ok())
 }

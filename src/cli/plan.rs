@@ -33,9 +33,9 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
         text.extend(planned.announced.iter().map(|effect| format!("> {effect}\n")));
     }
     text.extend(planned.rehearsal.iter().map(rehearsed));
-    text.push_str(&findings(root, "blocked", &planned.plan.blocked));
-    text.push_str(&findings(root, "contested", &planned.plan.contested));
-    text.push_str(&findings(root, "left", &planned.plan.left));
+    let plan = &planned.plan;
+    let open = [("blocked", &plan.blocked), ("contested", &plan.contested), ("left", &plan.left)];
+    text.extend(open.map(|(what, of)| findings(root, what, of)));
     if session.verbose {
         text.push_str(&found(root, &planned.plan.found));
     }

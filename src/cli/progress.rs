@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reconcile::{Effect, Progress, Step};
+use reconcile::{Progress, Step};
 
 use super::args::Format;
 use super::changes::change;
@@ -61,7 +61,11 @@ impl<'a> Shown<'a> {
             }
             Progress::Comes(_, step) => self.step(&step),
             Progress::Waits(text) => self.step(&Step { text, percent: None }),
-            Progress::Settles(effect) => self.settles(effect),
+            // What is printed when it is done needs no line before.
+            Progress::Settles(effect) if matches!(self.way, Way::Terminal(_)) || self.session.verbose => {
+                self.step(&Step { text: effect.to_string(), percent: None });
+            }
+            Progress::Settles(_) => {}
         }
     }
 
@@ -75,13 +79,6 @@ impl<'a> Shown<'a> {
                 writeln!(io::stderr(), "{}", self.last).ok();
             }
             Way::Lines | Way::Quiet => {}
-        }
-    }
-
-    /// What is told when it is done needs no line before.
-    fn settles(&mut self, effect: &Effect) {
-        if matches!(self.way, Way::Terminal(_)) || self.session.verbose {
-            self.step(&Step { text: effect.to_string(), percent: None });
         }
     }
 
@@ -109,24 +106,18 @@ impl Drop for Shown<'_> {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-    set_template(&bar, WITHOUT_BAR);
     bar.enable_steady_tick(TICK);
     bar
 }
 
 fn draw(bar: &ProgressBar, text: &str, percent: Option<f32>) {
-    set_template(bar, if percent.is_some() { WITH_BAR } else { WITHOUT_BAR });
-    if let Some(percent) = percent {
-        bar.set_position(whole(percent));
-    }
-    bar.set_message(text.to_owned());
-}
-
-fn set_template(bar: &ProgressBar, template: &str) {
-    // They are the two above; what were none would leave the bar as it is.
+    let template = if percent.is_some() { WITH_BAR } else { WITHOUT_BAR };
+    // A template with a mistake would leave the bar as it is.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+    bar.set_position(percent.map_or(0, whole));
+    bar.set_message(text.to_owned());
 }
 
 /// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever somebody's program says.

@@ -63,7 +63,7 @@ impl Session {
     pub(crate) fn config_file(&self) -> anyhow::Result<ConfigFile> {
         let named =
             self.config.as_deref().map(|path| anyhow::Ok((caller()?, absolute(path)?))).transpose()?;
-        Ok(ConfigFile { named, environment: environment()? })
+        Ok(ConfigFile { named, environment: ClusterBloom::of(variable).map_err(Misuse)? })
     }
 
     /// The pipeline by this configuration.
@@ -106,13 +106,13 @@ impl Session {
     }
 }
 
-/// What those who come from ClusterBloom say of ROCm.
+/// A variable of the environment, if it is text.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where the environment is read, and handed in as data"
 )]
-fn environment() -> Result<ClusterBloom, Misuse> {
-    ClusterBloom::of(|name| std::env::var(name).ok()).map_err(Misuse)
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The machine that the program runs on. A path on the command line is meant there, as with every program;

@@ -16,34 +16,29 @@ use crate::timestamp::Timestamp;
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {
         Ok(config) => config,
-        Err(wrong) => return without_configuration(session, wrong),
+        // The end of the program is that of a wrong configuration, as with every command.
+        Err(wrong) => {
+            if let Ok(status) = Status::without_configuration(&session.root, format!("{wrong:#}")) {
+                session.format.print(&status, || shown(session, &status))?;
+            }
+            return Err(wrong);
+        }
     };
     let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
 }
 
-/// The end of the program is that of a wrong configuration, as with every command.
-fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
-    if let Ok(status) = Status::without_configuration(&session.root, format!("{wrong:#}")) {
-        session.format.print(&status, || shown(session, &status))?;
-    }
-    Err(wrong)
-}
-
 fn shown(session: &Session, status: &Status) -> String {
     let root = &session.root;
     let mut text = String::new();
+    let open = [("contested", &status.contested), ("blocked", &status.blocked), ("left", &status.left)];
     if !status.ours.is_empty() {
         let mut columns = Columns::new(&["OURS", "KIND", "STATE", "WHY"]);
         for held in &status.ours {
-            let among = |findings: &[Finding]| findings.iter().any(|it| it.path == held.path);
-            let state = if among(&status.contested) {
-                Cell::styled("contested", BAD)
-            } else if among(&status.blocked) {
-                Cell::styled("blocked", BAD)
-            } else if among(&status.left) {
-                Cell::styled("left", WARN)
+            let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
+            let state = if let Some((what, _)) = open.iter().find(|(_, of)| among(of)) {
+                Cell::styled(*what, if *what == "left" { WARN } else { BAD })
             } else if status.drift.iter().any(|it| it.path == held.path) {
                 Cell::styled("differs", WARN)
             } else if status.problem.is_some() {
@@ -63,9 +58,7 @@ fn shown(session: &Session, status: &Status) -> String {
         text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));
         text.push_str(&changes(root, &status.drift, session.verbose));
     }
-    text.push_str(&findings(root, "contested", &status.contested));
-    text.push_str(&findings(root, "blocked", &status.blocked));
-    text.push_str(&findings(root, "left", &status.left));
+    text.extend(open.map(|(what, of)| findings(root, what, of)));
     text.extend(status.pending.iter().map(pending));
     if session.verbose {
         text.push_str(&found(root, &status.found));
