@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use clap::Subcommand;
-use reconcile::{Finding, Store};
+use reconcile::Store;
 
 use super::Outcome;
 use super::changes;
@@ -80,7 +80,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
             let what = if purge { "purge" } else { "remove" };
-            bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
+            bail!("the package stays: {}; then {what} it again", kept_by.join("; "));
         }
         let undone = run.remove(on_progress)?;
         anyhow::Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
@@ -108,9 +108,4 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         );
     }
     Ok(Outcome::Done)
-}
-
-fn sentence(session: &Session, findings: &[Finding]) -> String {
-    let one = |finding: &Finding| format!("{}: {}", finding.path.shown(&session.root), finding.text);
-    findings.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -36,6 +36,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::printable::printable;
+use crate::run::{self, Unreadable};
+use crate::{config, desired};
 use args::{Args, Command};
 use session::Session;
 
@@ -88,15 +90,12 @@ pub fn main() -> ExitCode {
 
 /// Whether the arguments or the configuration are wrong, rather than the machine.
 fn is_misuse(error: &anyhow::Error) -> bool {
-    error.is::<session::Misuse>()
-        || error.chain().any(|cause| {
-            cause.is::<crate::config::Error>()
-                || matches!(cause.downcast_ref(), Some(unreadable) if !matches!(unreadable, crate::run::Unreadable::Memory(_)))
-                || matches!(
-                    cause.downcast_ref(),
-                    Some(crate::run::Error::Desired(crate::desired::Error::Config(_)))
-                )
-        })
+    let is_of_configuration = |cause: &(dyn std::error::Error + 'static)| {
+        let unreadable = cause.downcast_ref().is_some_and(|it| !matches!(it, Unreadable::Memory(_)));
+        let desired = matches!(cause.downcast_ref(), Some(run::Error::Desired(desired::Error::Config(_))));
+        unreadable || desired || cause.is::<config::Error>()
+    };
+    error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {

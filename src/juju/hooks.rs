@@ -197,17 +197,13 @@ impl Machine<'_> {
     fn role(&self, options: &Options) -> Result<Role, WrongConfig> {
         Ok(match options.role()? {
             Some(role) => role,
-            None if self.has_worker() => Role::Worker,
+            None if self.has_unit(UNIT) => Role::Worker,
             None if self.has_unit(WEB_UNIT) => Role::Web,
             None => Role::Machine,
         })
     }
 
-    pub(super) fn has_worker(&self) -> bool {
-        self.has_unit(UNIT)
-    }
-
-    fn has_unit(&self, name: &str) -> bool {
+    pub(super) fn has_unit(&self, name: &str) -> bool {
         FOLDERS.iter().any(|folder| self.root.exists(format!("{folder}/{name}")))
     }
 

@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use reconcile::{Effect, Outcome as EffectOutcome, Progress, Step, Verb};
+use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Step, Verb};
 
 use super::hooks::Machine;
 use super::options::Role;
 use super::tools;
 use crate::config::{self, ComputeRuntime, Config};
 use crate::doctor::{self, Check, Status};
+use crate::engines::concourse::UNIT;
 use crate::lxd::on_host::OnHost;
 use crate::printable::{printable, shortened};
 use crate::run::Outcome;
@@ -88,16 +89,31 @@ impl UnitStatus {
             ComputeRuntime::Cuda => "cuda",
             _ => "none",
         });
-        let why_no_gpu = (gpus == 0 && off.is_none()).then(|| {
+        let line = |it: &Finding| format!("{}: {}", it.path, it.text);
+        let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
+        let mut pending = effects(EffectOutcome::Pending);
+        let mut why_no_gpu = None;
+        if gpus == 0 && off.is_none() {
+            let reboot = pending.clone().find(|it| matches!(it.effect, Effect::Reboot { .. }));
             let examine = || doctor::examine(machine.root, config, &facts, machine.programs.as_ref()).checks;
-            pending_reboot(applied).or_else(|| first_remedy(&examine()))
-        });
-        let why_no_gpu = why_no_gpu.flatten();
+            why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
+        }
+        let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());
+        let mut failed = applied.failed.iter().map(line).chain(failed);
         // Why no GPU can be used says more than what follows from it.
-        let problem = first_failed(applied).or_else(|| first_open(applied).filter(|_| why_no_gpu.is_none()));
-        let lacks_worker = role == Role::Worker && !machine.has_worker();
-        let remark = remark(applied);
-        Ok(Self::of(&Found { role, gpus, off, lacks_worker, why_no_gpu, problem, remark }))
+        let notes = applied.notes.iter().filter(|note| note.problem);
+        let notes = notes.map(|note| format!("{}: {}", note.about, note.text));
+        let mut open = applied.blocked.iter().map(line).chain(notes).filter(|_| why_no_gpu.is_none());
+        let contested = || applied.contested.first().map(|it| format!("contested: {}", line(it)));
+        Ok(Self::of(&Found {
+            role,
+            gpus,
+            off,
+            lacks_worker: role == Role::Worker && !machine.has_unit(UNIT),
+            problem: failed.next().or_else(|| open.next()),
+            remark: pending.next().map(|it| format!("pending: {}", it.effect)).or_else(contested),
+            why_no_gpu,
+        }))
     }
 
     /// What is to be done first comes first: a problem hides everything else.
@@ -234,31 +250,6 @@ impl Steps {
         self.last = Some((now, status.clone()));
         Some(status)
     }
-}
-
-fn pending_reboot(applied: &Outcome) -> Option<String> {
-    let mut pending = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Pending);
-    pending.find(|it| matches!(it.effect, Effect::Reboot { .. })).map(|it| it.effect.to_string())
-}
-
-fn first_failed(applied: &Outcome) -> Option<String> {
-    let change = applied.failed.first().map(|it| format!("{}: {}", it.path, it.text));
-    let effect = || applied.effects.iter().find(|it| it.outcome == EffectOutcome::Failed);
-    change.or_else(|| effect().map(|it| it.text.clone()))
-}
-
-fn first_open(applied: &Outcome) -> Option<String> {
-    let change = applied.blocked.first().map(|it| format!("{}: {}", it.path, it.text));
-    let note = || applied.notes.iter().find(|note| note.problem);
-    change.or_else(|| note().map(|note| format!("{}: {}", note.about, note.text)))
-}
-
-fn remark(applied: &Outcome) -> Option<String> {
-    let pending = applied.effects.iter().find(|it| it.outcome == EffectOutcome::Pending);
-    let contested = || applied.contested.first();
-    pending
-        .map(|it| format!("pending: {}", it.effect))
-        .or_else(|| contested().map(|it| format!("contested: {}: {}", it.path, it.text)))
 }
 
 /// The first thing that doctor finds wrong, with what to do; `None` where it finds nothing wrong. In a container to which
