@@ -22,12 +22,13 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
         root: &session.root,
         programs: session.programs.as_ref().map(|programs| programs.with_environment(&proxies)),
         tools: Tools::new(tools, is_guest),
-        environment: &environment,
+        event,
+        unit: environment.unit,
         running: crate::run::running().context("this program does not know where it is")?,
         now: Timestamp::of(SystemTime::now()),
         caller: crate::run::caller(&here),
     };
-    let Ended { status, is_failed } = machine.run(event)?;
+    let Ended { status, is_failed } = machine.run()?;
     if let Some(status) = status.filter(|_| is_guest) {
         print_text(&format!("{}: {}\n", status.state.word(), status.text))?;
     }

@@ -7,9 +7,9 @@ use root::Attributes;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::hooks::Machine;
+use super::hooks::{Ended, Machine};
+use super::tools;
 use super::unit_status::WrongConfig;
-use super::{Action, Event, tools};
 use crate::config::Config;
 use crate::detection::{Detection, Entry};
 use crate::doctor::{self, Check, Status};
@@ -26,17 +26,7 @@ const KEPT: usize = 4;
 
 impl Machine<'_> {
     /// An error fails the action, and the unit goes on.
-    pub(super) fn action(&self, event: Event, action: Action) -> anyhow::Result<()> {
-        let answered = match action {
-            Action::Detect => Ok(self.detect()),
-            Action::Doctor => self.doctor(),
-            Action::Status => self.status(event),
-            Action::Plan => self.plan(event),
-            Action::Apply => self.apply_again(event),
-            Action::Undo => self.action_undo(event),
-            Action::Report => self.report(),
-            Action::LeaseList => self.lease_list(),
-        };
+    pub(super) fn answer(&self, answered: anyhow::Result<Answer>) -> anyhow::Result<Ended> {
         let failure = match answered {
             Ok(Answer { pairs, failure, .. }) => {
                 self.tools.set(&pairs)?;
@@ -45,14 +35,15 @@ impl Machine<'_> {
             Err(error) if error.is::<tools::Error>() => return Err(error),
             Err(error) => Some(error.to_string()),
         };
-        Ok(failure.map_or(Ok(()), |why| self.tools.fail(&why))?)
+        failure.map_or(Ok(()), |why| self.tools.fail(&why))?;
+        Ok(Ended::default())
     }
 
     fn config(&self) -> Result<Config, Unreadable> {
         ActiveConfig::of_file(&ConfigFile::default(), self.root).asked_for()
     }
 
-    fn detect(&self) -> Answer {
+    pub(super) fn detect(&self) -> Answer {
         let detection = Detection::new(&Facts::read(self.root));
         let amd = || detection.gpus.iter().filter(|gpu| gpu.vendor == "amd");
         Answer::new("rocworker detect")
@@ -62,7 +53,7 @@ impl Machine<'_> {
             .with_json(&detection)
     }
 
-    fn doctor(&self) -> anyhow::Result<Answer> {
+    pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
         let facts = self.facts()?;
         let diagnosis = doctor::examine(self.root, &self.config()?, &facts, self.programs.as_ref());
         let of = |status: Status| diagnosis.checks.iter().filter(move |check| check.status == status);
@@ -74,9 +65,9 @@ impl Machine<'_> {
             .with_json(&diagnosis))
     }
 
-    fn status(&self, event: Event) -> anyhow::Result<Answer> {
+    pub(super) fn status(&self) -> anyhow::Result<Answer> {
         let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
-            Ok(config) => MachineStatus::read(&self.pipeline(event, &config)),
+            Ok(config) => MachineStatus::read(&self.pipeline(&config)),
             Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         }?;
         let answer = Answer::new("rocworker status")
@@ -96,8 +87,8 @@ impl Machine<'_> {
         Ok(answer.with_json(&status))
     }
 
-    fn plan(&self, event: Event) -> anyhow::Result<Answer> {
-        let planned = self.pipeline(event, &self.config()?).plan(None)?;
+    pub(super) fn plan(&self) -> anyhow::Result<Answer> {
+        let planned = self.pipeline(&self.config()?).plan(None)?;
         Ok(Answer::new("rocworker plan")
             .with("changes", planned.plan.changes.len())
             .with_each("change", changes(&planned.plan.changes))
@@ -107,14 +98,14 @@ impl Machine<'_> {
     }
 
     /// What the hook config-changed does, and from now on does again after an undo.
-    fn apply_again(&self, event: Event) -> anyhow::Result<Answer> {
+    pub(super) fn apply_again(&self) -> anyhow::Result<Answer> {
         let (_lock, mut state) = self.begin()?;
         if state.is_taken_back {
             state.is_taken_back = false;
             state.write(self.root)?;
         }
-        let (status, applied) = self.follow_options(event, &mut state)?;
-        self.set_status(event, &status)?;
+        let (status, applied) = self.follow_options(&mut state)?;
+        self.set_status(&status)?;
         let applied = applied.unwrap_or_default();
         let answer = Answer::new("rocworker status")
             .with("status", &status.text)
@@ -128,7 +119,7 @@ impl Machine<'_> {
     }
 
     /// Reverts what is managed, and leaves it so until the action apply.
-    fn action_undo(&self, event: Event) -> anyhow::Result<Answer> {
+    pub(super) fn action_undo(&self) -> anyhow::Result<Answer> {
         let force = match self.tools.parameters()?.get("force") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(force)) => *force,
@@ -139,7 +130,7 @@ impl Machine<'_> {
         let (_lock, mut state) = self.begin()?;
         (state.is_taken_back, state.undo_ended) = (true, false);
         state.write(self.root)?;
-        let undone = self.undo(event, force)?;
+        let undone = self.undo(force)?;
         self.tools.status(&self.status_after_undo(&undone, &mut state)?)?;
         let answer = Answer::new("rocworker status")
             .with("changes", undone.changes.len())
@@ -151,7 +142,7 @@ impl Machine<'_> {
     }
 
     /// The archive stays on the machine: an answer is kept by the controller, and is no place for it.
-    fn report(&self) -> anyhow::Result<Answer> {
+    pub(super) fn report(&self) -> anyhow::Result<Answer> {
         let config = self.config().map_err(|error| error.to_string());
         let report =
             take(self.root, config.as_ref().map_err(Clone::clone), self.programs.as_ref(), self.now)?;
@@ -171,7 +162,7 @@ impl Machine<'_> {
             .with("path", &path)
             .with("bytes", report.bytes.len())
             .with("entries", report.entries)
-            .with("fetch", format!("juju ssh {} sudo cat {path} > report.tar.gz", self.unit()))
+            .with("fetch", format!("juju ssh {} sudo cat {path} > report.tar.gz", self.unit_name()))
             .with_json(&json!({
                 "schema_version": 1,
                 "path": path,
@@ -181,7 +172,7 @@ impl Machine<'_> {
             })))
     }
 
-    fn lease_list(&self) -> anyhow::Result<Answer> {
+    pub(super) fn lease_list(&self) -> anyhow::Result<Answer> {
         let (leases, waiting) = lease::list(self.root)?;
         let of = |it: &lease::Held| {
             if let Some(process) = &it.process {

@@ -46,12 +46,7 @@ pub enum Event {
     Remove,
     /// A hook that asks for nothing here: a relation's, storage's, leadership's.
     Other,
-    Action(Action),
-}
-
-/// What an operator can run on a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+    /// The actions, which an operator runs on a unit.
     Detect,
     Doctor,
     Status,
@@ -72,14 +67,14 @@ impl Event {
         ("hook start", Self::Start),
         ("hook stop", Self::Stop),
         ("hook remove", Self::Remove),
-        ("action detect", Self::Action(Action::Detect)),
-        ("action doctor", Self::Action(Action::Doctor)),
-        ("action status", Self::Action(Action::Status)),
-        ("action plan", Self::Action(Action::Plan)),
-        ("action apply", Self::Action(Action::Apply)),
-        ("action undo", Self::Action(Action::Undo)),
-        ("action report", Self::Action(Action::Report)),
-        ("action lease-list", Self::Action(Action::LeaseList)),
+        ("action detect", Self::Detect),
+        ("action doctor", Self::Doctor),
+        ("action status", Self::Status),
+        ("action plan", Self::Plan),
+        ("action apply", Self::Apply),
+        ("action undo", Self::Undo),
+        ("action report", Self::Report),
+        ("action lease-list", Self::LeaseList),
     ];
 
     /// The event that was named (from another charm's own hook), else Juju's. `actions/NAME` is an action. An unknown
@@ -124,11 +119,11 @@ mod tests {
         for (given, [dispatch, hook, action], expected) in [
             (None, ["hooks/install", "", ""], Ok(Event::Install)),
             (None, ["hooks/juju-info-relation-joined", "", ""], Ok(Event::Other)),
-            (None, ["actions/lease-list", "", "lease-list"], Ok(Event::Action(Action::LeaseList))),
-            (None, ["", "", "doctor"], Ok(Event::Action(Action::Doctor))),
+            (None, ["actions/lease-list", "", "lease-list"], Ok(Event::LeaseList)),
+            (None, ["", "", "doctor"], Ok(Event::Doctor)),
             (None, ["", "upgrade-charm", ""], Ok(Event::UpgradeCharm)),
             (Some("config-changed"), ["hooks/start", "start", ""], Ok(Event::ConfigChanged)),
-            (Some("actions/plan"), ["hooks/start", "start", ""], Ok(Event::Action(Action::Plan))),
+            (Some("actions/plan"), ["hooks/start", "start", ""], Ok(Event::Plan)),
             (None, ["", "", ""], Err("neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME says")),
             (Some("reinstall"), ["", "", ""], Err(unknown_hook)),
             (None, ["hooks/of-a-later-juju", "", ""], Ok(Event::Other)),

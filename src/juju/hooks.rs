@@ -11,7 +11,7 @@ use super::options::{Options, Role};
 use super::state::{self, State};
 use super::tools::{self, Level, Tools};
 use super::unit_status::{State as Workload, Steps, UnitStatus, WrongConfig};
-use super::{Action, Environment, Event, own_files};
+use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
 use crate::desired::{self, daemon};
@@ -32,7 +32,10 @@ pub struct Machine<'a> {
     /// With the model's proxies in their environment. `None` beneath another Root than `/`.
     pub programs: Option<Programs>,
     pub tools: Tools,
-    pub environment: &'a Environment,
+    /// The hook or action that Juju runs.
+    pub event: Event,
+    /// `rocworker/0`, where Juju says so.
+    pub unit: Option<String>,
     /// The program that runs, on the machine that it runs on.
     pub running: PathBuf,
     pub now: Timestamp,
@@ -63,71 +66,74 @@ impl Machine<'_> {
     ///
     /// # Errors
     /// Where Juju's tools do not answer.
-    pub fn run(&self, event: Event) -> anyhow::Result<Ended> {
-        let ran = match event {
+    pub fn run(&self) -> anyhow::Result<Ended> {
+        let ran = match self.event {
             Event::Other | Event::Stop => Ok(Ended::default()),
-            Event::Remove => self.remove(event),
-            Event::Action(action) => self.action(event, action).map(|()| Ended::default()),
+            Event::Remove => self.remove(),
             Event::Install
             | Event::ConfigChanged
             | Event::UpdateStatus
             | Event::UpgradeCharm
-            | Event::Start => self.hook(event),
+            | Event::Start => self.hook(),
+            Event::Detect => self.answer(Ok(self.detect())),
+            Event::Doctor => self.answer(self.doctor()),
+            Event::Status => self.answer(self.status()),
+            Event::Plan => self.answer(self.plan()),
+            Event::Apply => self.answer(self.apply_again()),
+            Event::Undo => self.answer(self.action_undo()),
+            Event::Report => self.answer(self.report()),
+            Event::LeaseList => self.answer(self.lease_list()),
         };
         if let Err(error) = &ran {
             // One tool that fails does not say that all do.
-            self.tools.log(Level::Error, &format!("{}: {error}", event.described())).ok();
+            self.tools.log(Level::Error, &format!("{}: {error}", self.event.described())).ok();
         }
         ran
     }
 
-    fn hook(&self, event: Event) -> anyhow::Result<Ended> {
-        let followed = self.begin().and_then(|(_lock, mut state)| self.follow_options(event, &mut state));
+    fn hook(&self) -> anyhow::Result<Ended> {
+        let followed = self.begin().and_then(|(_lock, mut state)| self.follow_options(&mut state));
         let status = followed.map_or_else(UnitStatus::failed, |(status, _)| Ok(status))?;
-        self.set_status(event, &status)?;
+        self.set_status(&status)?;
         Ok(Ended { status: Some(status), is_failed: false })
     }
 
     /// Writes the configuration that the options mean, and applies it: the unit's status, and what was applied, if
     /// anything was.
-    pub(super) fn follow_options(
-        &self,
-        event: Event,
-        state: &mut State,
-    ) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
+    pub(super) fn follow_options(&self, state: &mut State) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
         let options = Options(self.tools.options()?);
         let role = self.role(&options)?;
         let text = options.configuration(role)?;
         let config = Config::parse(&self.root.shown(config::PATH), &text)?;
-        if let Some(unit) = &self.environment.unit
+        if let Some(unit) = &self.unit
             && !state.units.contains(unit)
         {
             state.units.push(unit.clone());
             state.write(self.root)?;
         }
-        if event != Event::Action(Action::Apply)
+        if self.event != Event::Apply
             && let Some(command) = self.set_up_by(state, &config)?
         {
-            return Ok((UnitStatus::set_up_by(&command, self.unit()), None));
+            return Ok((UnitStatus::set_up_by(&command, self.unit_name()), None));
         }
         // No operator has asked for anything, and the daemon keeps the tags while a GPU resets.
-        if event == Event::UpdateStatus
+        if self.event == Event::UpdateStatus
             && matches!(ask(self.root), Some(Answer::Report(it)) if it.tags_held_until.is_some())
         {
             return Ok((UnitStatus::tags_held(), None));
         }
         own_files::put_configuration(self.root, state, &text)?;
         if own_files::put_program(self.root, state, &self.running)? {
-            self.restart_daemon(event, state)?;
+            self.restart_daemon(state)?;
         }
-        if matches!(event, Event::Install | Event::UpgradeCharm) {
+        if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok((self.after_action_undo(event, state)?, None));
+            return Ok((self.after_action_undo(state)?, None));
         }
-        let applied = self.apply(event, &config, state)?;
-        self.log_applied(event, &applied)?;
+        let applied = self.apply(&config, state)?;
+        self.log_applied(&applied)?;
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, state)?;
         }
@@ -135,13 +141,13 @@ impl Machine<'_> {
     }
 
     /// Applies, and remembers before the first change that the charm did: after a kill, the hook remove reverts it.
-    fn apply(&self, event: Event, config: &Config, state: &mut State) -> anyhow::Result<Outcome> {
+    fn apply(&self, config: &Config, state: &mut State) -> anyhow::Result<Outcome> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
             state.write(self.root)?;
         }
-        let applied = self.pipeline(event, config).apply(None, &mut self.progress());
+        let applied = self.pipeline(config).apply(None, &mut self.progress());
         // Refused before its first change: what is set up here is still another's.
         if is_first && applied.as_ref().is_err_and(|error| !matches!(error, run::Error::Midway { .. })) {
             state.has_applied = false;
@@ -163,12 +169,12 @@ impl Machine<'_> {
     }
 
     /// The pipeline that a person's commands run too.
-    pub(super) fn pipeline<'r>(&'r self, event: Event, config: &'r Config) -> Run<'r> {
+    pub(super) fn pipeline<'r>(&'r self, config: &'r Config) -> Run<'r> {
         // The charm's folder goes with the charm: what runs later is what stays.
         let stays = [PACKAGED, own_files::PROGRAM].map(Path::new);
         let program = stays.into_iter().find(|path| self.root.exists(path)).unwrap_or(&self.running);
         let own = Own::at(&self.running, program.to_owned());
-        let caller = format!("{}, for {}'s {}", self.caller, self.unit(), event.described());
+        let caller = format!("{}, for {}'s {}", self.caller, self.unit_name(), self.event.described());
         Run { root: self.root, config, programs: self.programs.as_ref(), own, now: self.now, caller }
     }
 
@@ -186,9 +192,9 @@ impl Machine<'_> {
     }
 
     /// Sets the unit's status, and logs what blocks it.
-    pub(super) fn set_status(&self, event: Event, status: &UnitStatus) -> Result<(), tools::Error> {
+    pub(super) fn set_status(&self, status: &UnitStatus) -> Result<(), tools::Error> {
         if status.state == Workload::Blocked {
-            self.tools.log(Level::Error, &format!("{}: {}", event.described(), status.text))?;
+            self.tools.log(Level::Error, &format!("{}: {}", self.event.described(), status.text))?;
         }
         self.tools.status(status)
     }
@@ -208,8 +214,8 @@ impl Machine<'_> {
     }
 
     /// The unit's name; what another charm's hook without one is called.
-    pub(super) fn unit(&self) -> &str {
-        self.environment.unit.as_deref().unwrap_or("UNIT")
+    pub(super) fn unit_name(&self) -> &str {
+        self.unit.as_deref().unwrap_or("UNIT")
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.
@@ -234,22 +240,22 @@ impl Machine<'_> {
     }
 
     /// Has the daemon go on by the program that has come: the earlier one would revert what this build writes.
-    fn restart_daemon(&self, event: Event, state: &mut State) -> anyhow::Result<()> {
+    fn restart_daemon(&self, state: &mut State) -> anyhow::Result<()> {
         if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
             let argv = ["systemctl", "try-restart", daemon::UNIT];
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
-                    format!("{}: the program before this one may run still: {error}", event.described());
+                    format!("{}: the program before this one may run still: {error}", self.event.described());
                 return Ok(self.tools.log(Level::Warning, &text)?);
             }
         }
         Ok(own_files::taken_over(self.root, state)?)
     }
 
-    fn log_applied(&self, event: Event, applied: &Outcome) -> Result<(), tools::Error> {
+    fn log_applied(&self, applied: &Outcome) -> Result<(), tools::Error> {
         let count = applied.changes.len();
         let changes = (count > 0).then(|| {
-            let (of, count) = (event.described(), counted(count, "change"));
+            let (of, count) = (self.event.described(), counted(count, "change"));
             (Level::Info, format!("{of}: {count} made on the machine, which rocworker history lists"))
         });
         let findings =

@@ -15,7 +15,7 @@ mod state;
 mod tools;
 mod unit_status;
 
-pub use event::{Action, Environment, Event};
+pub use event::{Environment, Event};
 pub use hooks::{Ended, Machine};
 pub use options::{Options, Role};
 pub use tools::Tools;

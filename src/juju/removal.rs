@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::bail;
 use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package, Receipt, Store};
 
-use super::Event;
 use super::actions::REPORTS;
 use super::hooks::{Ended, Machine, level_of};
 use super::options::Options;
@@ -23,22 +22,22 @@ use crate::run::{ActiveConfig, ConfigFile, Outcome, without_restarts};
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
 impl Machine<'_> {
-    pub(super) fn remove(&self, event: Event) -> anyhow::Result<Ended> {
-        let status = match self.take_away(event) {
+    pub(super) fn remove(&self) -> anyhow::Result<Ended> {
+        let status = match self.take_away() {
             Ok(()) => return Ok(Ended::default()),
             Err(error) if error.is::<tools::Error>() => return Err(error),
             Err(error) => UnitStatus::removal_failed(&error.to_string()),
         };
         // With a good end the unit would go, and its status, but not what is left on the machine.
-        self.set_status(event, &status)?;
+        self.set_status(&status)?;
         Ok(Ended { status: Some(status), is_failed: true })
     }
 
     /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has set
     /// up, before the charm could, stays as it is.
-    fn take_away(&self, event: Event) -> anyhow::Result<()> {
+    fn take_away(&self) -> anyhow::Result<()> {
         let (_lock, mut state) = self.begin()?;
-        state.units.retain(|unit| *unit != self.unit() && self.has_agent(unit));
+        state.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
         if !state.units.is_empty() {
             state.write(self.root)?;
             let text =
@@ -53,7 +52,7 @@ impl Machine<'_> {
             |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
         if is_ours || !receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
-            let is_needed = is_ours && self.revert_all(event)?;
+            let is_needed = is_ours && self.revert_all()?;
             own_files::remove(self.root, &state, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
@@ -73,11 +72,11 @@ impl Machine<'_> {
 
     /// Whether an effect is pending, which comes to its end by itself. Anything that stays otherwise is an error: only the
     /// program and charm.json, which are to go next, could revert it.
-    fn revert_all(&self, event: Event) -> anyhow::Result<bool> {
-        let undone = self.undo(event, false)?;
+    fn revert_all(&self) -> anyhow::Result<bool> {
+        let undone = self.undo(false)?;
         self.log_undone(&undone)?;
         if let Some(why) = self.first_kept(&undone)? {
-            let unit = self.unit();
+            let unit = self.unit_name();
             bail!("{why}; put that right on the machine, then juju resolved {unit} runs this hook again");
         }
         Ok(undone.effects.iter().any(|it| it.outcome == EffectOutcome::Pending))
@@ -85,21 +84,21 @@ impl Machine<'_> {
 
     /// After the action undo nothing is set up. The next hook ends an undo that was killed or could not begin, and leaves
     /// what a person has applied since.
-    pub(super) fn after_action_undo(&self, event: Event, state: &mut State) -> anyhow::Result<UnitStatus> {
+    pub(super) fn after_action_undo(&self, state: &mut State) -> anyhow::Result<UnitStatus> {
         let receipt = Store::new(self.root).receipt()?;
         let has_driver = has_driver(&receipt);
         let stays = |entry: &Entry| has_driver && entry.component == Component::Packages.as_ref();
         if receipt.entries.iter().all(stays) {
-            return Ok(UnitStatus::undone(self.unit(), None));
+            return Ok(UnitStatus::undone(self.unit_name(), None));
         }
         if self.is_applied_since_undo(state)? {
-            return Ok(UnitStatus::applied_since_undo(self.unit()));
+            return Ok(UnitStatus::applied_since_undo(self.unit_name()));
         }
         if state.undo_ended && !Memory::read(self.root)?.undone {
             // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
-            return Ok(UnitStatus::undone(self.unit(), None));
+            return Ok(UnitStatus::undone(self.unit_name(), None));
         }
-        let undone = self.undo(event, false)?;
+        let undone = self.undo(false)?;
         self.log_undone(&undone)?;
         self.status_after_undo(&undone, state)
     }
@@ -116,7 +115,7 @@ impl Machine<'_> {
         }
         state.undo_ended = true;
         state.write(self.root)?;
-        Ok(UnitStatus::undone(self.unit(), kept.as_deref()))
+        Ok(UnitStatus::undone(self.unit_name(), kept.as_deref()))
     }
 
     fn log_undone(&self, undone: &Outcome) -> Result<(), tools::Error> {
@@ -143,7 +142,7 @@ impl Machine<'_> {
 
     /// Reverts what is managed; a driver of AMD's stays with the other packages of AMD's unless the options say
     /// otherwise, and stays in the receipt.
-    pub(super) fn undo(&self, event: Event, force: bool) -> anyhow::Result<Outcome> {
+    pub(super) fn undo(&self, force: bool) -> anyhow::Result<Outcome> {
         let options = Options(self.tools.options()?);
         let receipt = Store::new(self.root).receipt()?;
         // An option that cannot be read is no wish to lose a driver.
@@ -160,7 +159,7 @@ impl Machine<'_> {
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
         })?;
-        Ok(self.pipeline(event, &config).undo(stays, force, &mut self.progress())?)
+        Ok(self.pipeline(&config).undo(stays, force, &mut self.progress())?)
     }
 
     /// Whether a unit has its agent on this machine.

@@ -77,12 +77,13 @@ impl Unit {
             root,
             programs: None,
             tools: Tools::new(Programs::in_folders(folders), false),
-            environment: &environment,
+            event: Event::of(None, &environment).unwrap(),
+            unit: environment.unit,
             running: self.program.clone(),
             now: Timestamp::of(SystemTime::now()),
             caller: "a test".to_owned(),
         };
-        let ended = machine.run(Event::of(None, &environment).unwrap()).unwrap();
+        let ended = machine.run().unwrap();
         assert!(!ended.is_failed, "{path}: {ended:?}");
     }
 }
