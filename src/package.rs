@@ -17,7 +17,7 @@ use crate::own_program;
 use crate::program::PACKAGED;
 use crate::run::{Error, Run};
 
-/// A daemon that is told to end does so within a second.
+/// A daemon ends within a second of the signal.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version

@@ -7,7 +7,7 @@ use root::{Kind, Root};
 
 use crate::version::Versions;
 
-/// Where the package puts it. It is then used as it stands there.
+/// Where the package puts it. It is then used from there.
 pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
 /// Where it is copied to from beside this program, when no package has it.
@@ -26,16 +26,16 @@ const ELF: &[u8] = b"\x7fELF";
 /// What its own messages on stderr begin with. Whatever it says then, it runs.
 const SAYS: &str = ": runc-amd-wrapper: ";
 
-/// The wrapper's program, as engines are told of it.
+/// The wrapper's program, as engines name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// Beneath the Root.
     pub path: PathBuf,
-    /// What should stand there by our hand; `None`: a package's, which is left as it is.
+    /// What rocworker puts there; `None`: a package's, which is left as it is.
     pub bytes: Option<Vec<u8>>,
 }
 
-/// Whether a path is one at which the wrapper stands or stood by our hand: a package may come after a copy.
+/// Whether rocworker has or had the wrapper at this path: a package may come after a copy.
 #[must_use]
 pub fn is_ours(path: &str) -> bool {
     [PACKAGED, INSTALLED].contains(&path)
@@ -46,7 +46,7 @@ impl Program {
     /// copied: what has become of it since is nothing that should be there, and is put right where a charm has it still.
     ///
     /// # Errors
-    /// Where there is none, or it may not be believed: engines are then not told of it.
+    /// Where there is none, or it is not trusted: no engine then names it.
     pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// The same once it has run: no engine is told of a program that is cut short or made for another machine.
+    /// The same once it has run: no engine names a program that is cut short or made for another machine.
     /// `beside`: as in [`Program::find`].
     ///
     /// # Errors

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// status and hook as long.
 const LEFT_ALONE_S: u64 = 60 * 60;
 
-/// A release: what stands behind these three numbers is the distributor's.
+/// A release: what follows these three numbers is the distributor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
     pub major: u32,
@@ -71,7 +71,7 @@ pub struct Known {
     pub told: Told,
 }
 
-/// What a program told.
+/// What a program answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Told {
@@ -86,7 +86,7 @@ pub enum Told {
 
 impl<'a> Versions<'a> {
     /// `programs`: `None` beneath another Root than `/`, where dpkg's records are read instead. `known`: what an
-    /// earlier run was told.
+    /// earlier run heard.
     #[must_use]
     pub fn new(root: &'a Root, programs: Option<&'a Programs>, known: BTreeMap<PathBuf, Known>) -> Self {
         Self { root, programs, known, patience: PATIENCE, now: None }
@@ -108,7 +108,7 @@ impl<'a> Versions<'a> {
     /// The version of the program at `path`, which may also come from one of these Debian packages.
     ///
     /// # Errors
-    /// Why it cannot be told.
+    /// Why it is unknown.
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let Some(programs) = self.programs else { return self.of_package(path, packages) };
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
@@ -169,7 +169,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// A time that is still to come was told by a clock that was wrong.
+    /// A time that is still to come is from a clock that was wrong.
     fn is_left_alone(&self, since: u64) -> bool {
         let age = self.now.and_then(|now| now.seconds().checked_sub(since));
         age.is_some_and(|age| age < LEFT_ALONE_S)

@@ -33,9 +33,9 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 fn shown(session: &Session, applied: &run::Outcome) -> String {
     let mut text = changes::outcome(&session.root, applied);
     text.push_str(&match applied.changes.len() {
-        0 if applied.falls_short() => "nothing was changed\n".to_owned(),
-        0 => "everything is as it should be: nothing was changed\n".to_owned(),
-        n => format!("{} made; rocworker undo takes back what is ours\n", counted(n, "change")),
+        0 if applied.falls_short() => "No changes.\n".to_owned(),
+        0 => "Already in sync; no changes.\n".to_owned(),
+        n => format!("{} made. To revert: rocworker undo\n", counted(n, "change")),
     });
     text
 }

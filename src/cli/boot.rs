@@ -20,7 +20,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     if !booted.missing.is_empty() {
         tracing::error!(
             "not there after {wait_s} s, and engines start without: {}; rocworker doctor says more, and rocworker apply \
-             takes in what comes later",
+             adds what comes later",
             named(&booted.missing)
         );
     }
@@ -39,7 +39,7 @@ fn shown(session: &Session, booted: &run::Outcome) -> String {
         0 if !booted.is_set_up() => {
             "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
-        0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),
+        0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),
         n => format!("{} made before engines start\n", counted(n, "change")),
     });
     text

@@ -80,7 +80,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
             print_text(&text)?;
             return Ok(Outcome::Done);
         }
-        // The caller's own file: no engine is told of it, and nothing of it is ours.
+        // The caller's own file: no engine reads it, and rocworker does not manage it.
         Some(path) => {
             let (root, path) = (caller()?, callers_file(path)?);
             cdi::may_replace(&root, &path, true)?;

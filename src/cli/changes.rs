@@ -64,8 +64,7 @@ pub(crate) fn diff_lines(diff: &str, all: bool) -> String {
 /// All changes of a plan, the first stage first.
 pub(crate) fn changes(root: &Root, changes: &[Change], all: bool) -> String {
     let mut text = String::new();
-    for (stage, title) in [(Stage::Shape, "the machine"), (Stage::Expose, "what engines and users are told")]
-    {
+    for (stage, title) in [(Stage::Shape, "the machine"), (Stage::Expose, "engines and users")] {
         let of_stage: Vec<_> = changes.iter().filter(|change| change.stage == stage).collect();
         if !of_stage.is_empty() {
             text.push_str(&format!("{}\n", styled(DIM, title)));
@@ -97,11 +96,11 @@ pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
         + &notes(&outcome.notes)
 }
 
-/// What is right by somebody else's hand.
+/// What was correct before rocworker came.
 pub(crate) fn found(root: &Root, found: &[Resource]) -> String {
     let line = |path: &Resource| {
         let path = printable(&path.shown(root));
-        format!("{} {path} is as it should be and not rocworker's: undo leaves it\n", styled(DIM, "i"))
+        format!("{} {path} is already correct and unmanaged: undo leaves it\n", styled(DIM, "i"))
     };
     found.iter().map(line).collect()
 }

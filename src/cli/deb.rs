@@ -1,4 +1,4 @@
-//! What the Debian package's maintainer scripts call (packaging/debian); nobody else does.
+//! What the Debian package's maintainer scripts call (packaging/debian); nothing else does.
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Formats,
     /// After another version has been put in place: bring the machine to what this one makes of it, if one was applied
     Renew,
-    /// Before the program goes: take back what names it
+    /// Before the program goes: revert what names it
     Leave {
         /// Nothing will remember afterwards what was changed here
         #[arg(long)]
@@ -43,7 +43,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 /// That a newer version has stored something is another matter: this one must not go on.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
     let receipt = Store::new(&session.root).receipt()?;
-    // What is remembered and cannot be read is told below.
+    // The upgrade below reports a memory that cannot be read.
     if let Ok(memory) = Memory::read(&session.root)
         && let state = (State { receipt, memory })
         && !state.is_set_up()
@@ -62,7 +62,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
             text.push_str(&match applied.changes.len() {
                 // What is wrong is said above.
                 0 if applied.falls_short() => String::new(),
-                0 => "rocworker: everything is as this version has it\n".to_owned(),
+                0 => "rocworker: already in sync with this version\n".to_owned(),
                 n => format!("rocworker: {} made for this version\n", counted(n, "change")),
             });
             print_text(&text)?;
@@ -87,7 +87,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     })?;
     let mut text = changes::outcome(&session.root, &undone);
     if !undone.changes.is_empty() {
-        text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));
+        text.push_str(&format!("rocworker: {} reverted\n", counted(undone.changes.len(), "change")));
     }
     if let Some(first) = stays.first() {
         text.push_str(&format!(

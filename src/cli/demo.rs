@@ -13,7 +13,7 @@ use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, un
 use crate::config;
 use crate::demo::{TASK, wrapped};
 
-/// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
+/// Every command on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
@@ -49,7 +49,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The machine brought to what a worker needs, kept there, and given back.
+/// The machine set up as a worker, repaired, and restored.
 fn setup(session: &Session) -> anyhow::Result<()> {
     let root = &session.root;
     put_engines(root)?;
@@ -58,14 +58,14 @@ fn setup(session: &Session) -> anyhow::Result<()> {
         "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
     )?;
     plan::run(session, false, None)?;
-    step("apply", "It is brought about, and what was there before is kept. Run again, it touches nothing.")?;
+    step("apply", "The plan is applied, and the state before is kept. Run again, it touches nothing.")?;
     apply::run(session, None, false)?;
     apply::run(session, None, false)?;
-    step("status", "Somebody edits a file of ours by hand. It is noticed, and repaired.")?;
+    step("status", "A person edits a managed file. status shows it, and apply repairs it.")?;
     root.write(SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
     apply::run(session, None, false)?;
-    step("apply", "compute-runtime: none turns the GPUs off: what told engines of them goes.")?;
+    step("apply", "compute-runtime: none turns the GPUs off: what publishes them to engines goes.")?;
     root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
     apply::run(session, None, false)?;
     root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;

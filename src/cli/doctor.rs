@@ -43,7 +43,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Becomes true when somebody wants the program to end, which then removes what it has started.
+/// Becomes true on a signal to end: the program then removes what it has started.
 fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -68,7 +68,7 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// 63 partitions in the same state are one line, where the first of them stands.
+/// 63 partitions in the same state are one line, at the place of the first.
 fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
     for check in component {

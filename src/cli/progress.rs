@@ -26,7 +26,7 @@ const WITH_BAR: &str = "{spinner} [{bar:24}] {percent:>3}% {wide_msg}";
 pub(crate) struct Shown<'a> {
     session: &'a Session,
     way: Way,
-    /// The step that was told last: a percentage alone is no new line.
+    /// The last step that was printed: a percentage alone is no new line.
     last: String,
     /// What could not be printed.
     failed: anyhow::Result<()>,
@@ -98,7 +98,7 @@ impl<'a> Shown<'a> {
 }
 
 impl Drop for Shown<'_> {
-    /// Also when what was shown has failed: the error stands on a line of its own.
+    /// Also when what was shown has failed: the error gets a line of its own.
     fn drop(&mut self) {
         self.clear();
     }
@@ -120,7 +120,7 @@ fn draw(bar: &ProgressBar, text: &str, percent: Option<f32>) {
     bar.set_message(text.to_owned());
 }
 
-/// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever somebody's program says.
+/// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever a program says.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

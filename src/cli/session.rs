@@ -42,12 +42,12 @@ impl Session {
         Ok(Self { root, config: args.config.clone(), format: args.output, verbose, programs })
     }
 
-    /// The configuration that somebody asks for now: `--config`'s, or the machine's own.
+    /// The configuration that a person asks for: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Ok(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?)
     }
 
-    /// The configuration in force, for commands that nobody watches.
+    /// The configuration in force, for commands that run unattended.
     pub(crate) fn config_in_force(&self) -> anyhow::Result<Config> {
         Ok(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?)
     }

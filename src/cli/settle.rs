@@ -6,7 +6,7 @@ use super::output::print_text;
 use super::session::{Misuse, Session};
 use crate::run::wait_and_start;
 
-/// For people, in systemd's journal: what it waited for is told there.
+/// Prints for systemd's journal what it waited for.
 pub(crate) fn run(session: &Session, unit: &str) -> anyhow::Result<Outcome> {
     let programs = session
         .programs

@@ -34,7 +34,7 @@ fn shown(session: &Session, status: &Status) -> String {
     let mut text = String::new();
     let open = [("contested", &status.contested), ("blocked", &status.blocked), ("left", &status.left)];
     if !status.ours.is_empty() {
-        let mut columns = Columns::new(&["OURS", "KIND", "STATE", "WHY"]);
+        let mut columns = Columns::new(&["MANAGED", "KIND", "STATE", "WHY"]);
         for held in &status.ours {
             let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
             let state = if let Some((what, _)) = open.iter().find(|(_, of)| among(of)) {
@@ -44,7 +44,7 @@ fn shown(session: &Session, status: &Status) -> String {
             } else if status.problem.is_some() {
                 Cell::styled("not known", WARN)
             } else {
-                Cell::styled("as it should be", GOOD)
+                Cell::styled("in sync", GOOD)
             };
             let path = held.path.shown(root);
             columns.row([path.into(), held.kind.as_str().into(), state, held.reason.clone().into()]);
@@ -67,16 +67,16 @@ fn shown(session: &Session, status: &Status) -> String {
     text.extend(status.daemon.as_ref().map(daemon));
     text.push_str(&match (status.ours.len(), status.is_off()) {
         (0, false) if !status.found.is_empty() => format!(
-            "nothing here is rocworker's; {} {} as they should be all the same (-v), and undo leaves them\n",
+            "rocworker manages nothing here; {} {} already correct (-v), and undo leaves them\n",
             counted(status.found.len(), "file"),
             if status.found.len() == 1 { "is" } else { "are" },
         ),
-        (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
-        (n, false) => format!("{} of ours, all as they should be\n", counted(n, "path")),
+        (0, false) => "rocworker manages nothing here, and has nothing to do\n".to_owned(),
+        (n, false) => format!("{}, all in sync\n", counted(n, "managed path")),
         (n, true) if status.problem.is_some() => {
-            format!("{} of ours, and what should be here cannot be told\n", counted(n, "path"))
+            format!("{}, and the desired state is unknown\n", counted(n, "managed path"))
         }
-        (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
+        (n, true) => format!("{}, and the machine is not in sync\n", counted(n, "managed path")),
     });
     text
 }
@@ -84,7 +84,7 @@ fn shown(session: &Session, status: &Status) -> String {
 fn daemon(answer: &Answer) -> String {
     let report = match answer {
         Answer::Silent { problem } => {
-            return format!("{} the daemon is not asked: {}\n", styled(WARN, "!"), printable(problem));
+            return format!("{} the daemon does not answer: {}\n", styled(WARN, "!"), printable(problem));
         }
         Answer::Report(report) => report,
     };
@@ -122,9 +122,9 @@ fn said(said: &Said) -> String {
 }
 
 fn pending(pending: &Pending) -> String {
-    let told = pending.told.as_ref().filter(|told| told.sent);
-    let told = told.map_or("", |_| ": it was told, and is still at it");
-    format!("{} pending: {}{told}\n", styled(WARN, "…"), pending.effect)
+    let asked = pending.told.as_ref().filter(|told| told.sent);
+    let asked = asked.map_or("", |_| ": asked to end, and still at work");
+    format!("{} pending: {}{asked}\n", styled(WARN, "…"), pending.effect)
 }
 
 fn chosen(chosen: &ChosenNow) -> String {

@@ -15,10 +15,10 @@ fn shown(session: &Session, undone: &run::Outcome) -> String {
     let mut text = changes::outcome(&session.root, undone);
     text.push_str(&match undone.changes.len() {
         0 if undone.failed.is_empty() && undone.left.is_empty() => {
-            "nothing here is rocworker's: nothing to undo\n".to_owned()
+            "rocworker manages nothing here: nothing to undo\n".to_owned()
         }
-        0 => "nothing was taken back\n".to_owned(),
-        n => format!("{} taken back\n", counted(n, "change")),
+        0 => "Nothing was reverted.\n".to_owned(),
+        n => format!("{} reverted\n", counted(n, "change")),
     });
     text
 }

@@ -19,7 +19,7 @@ const TEXT_LIMIT: usize = 64 << 10;
 /// More than the program has in any build.
 const PROGRAM_LIMIT: usize = 512 << 20;
 
-/// Writes the configuration, unless somebody else has.
+/// Writes the configuration, unless a person has.
 pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> anyhow::Result<()> {
     let new = text.as_bytes();
     let standing = standing(root, config::PATH, TEXT_LIMIT)?;
@@ -42,9 +42,9 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> a
     Ok(())
 }
 
-/// Copies the program that runs to where it stays, unless a package has put one on this machine, or somebody else one
+/// Copies the program that runs to where it stays, unless a package has put one on this machine, or a person one
 /// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
-/// until [`taken_over`] is told, also after a kill.
+/// until [`taken_over`] is called, also after a kill.
 pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
     if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
         return Ok(false);
@@ -62,20 +62,20 @@ pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Res
     Ok(state.program.len() > 1)
 }
 
-/// What stands there is what runs, or will at its next start.
+/// Records that the program there is the one that runs, or will at its next start.
 pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), root::Error> {
     state.program.drain(..state.program.len().saturating_sub(1));
     state.write(root)
 }
 
-/// Takes the program away once a package has brought its own and no unit names ours any more: on PATH ours would come
-/// first, and no upgrade of the package would reach it.
+/// Removes the charm's program once a package has brought its own and no unit names the charm's: on PATH the charm's would
+/// come first, and no upgrade of the package would reach it.
 pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), root::Error> {
     if !is_packaged(root) || state.program.is_empty() {
         return Ok(());
     }
     for unit in [boot::UNIT_FILE, daemon::UNIT_FILE] {
-        // Somebody else may keep writing it. Without its program such a unit would start no more, and say nothing.
+        // Another program may keep writing it. Without its program such a unit would start no more, and say nothing.
         let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
         if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {
             return Ok(());
@@ -92,7 +92,7 @@ fn is_packaged(root: &Root) -> bool {
     root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
-/// Takes away what of the two is ours still. `is_needed`: whether the program has something to end yet.
+/// Removes those of the two that are still the charm's. `is_needed`: whether the program has something to end yet.
 pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), root::Error> {
     let files = [
         (config::PATH, TEXT_LIMIT, &state.configuration, false),

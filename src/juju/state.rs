@@ -14,7 +14,7 @@ const LIMIT: usize = 1 << 20;
 const VERSION: u32 = 1;
 
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
-/// that either of the two is ours.
+/// that either of the two is the charm's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     schema_version: u32,
@@ -24,11 +24,11 @@ pub(super) struct State {
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
     pub(super) is_taken_back: bool,
-    /// Whether that has come to its end: what is set up afterwards is somebody else's.
+    /// Whether that has come to its end: what is set up afterwards is a person's.
     #[serde(default)]
     pub(super) undo_ended: bool,
-    /// Whether a hook or an action has applied here: only then is it the charm's to take back what is set up. A file without it was
-    /// written by a version that applied at once.
+    /// Whether a hook or an action has applied here: only then does the charm revert what is set up. A version that
+    /// applied at once wrote files without it.
     #[serde(default = "at_once")]
     pub(super) has_applied: bool,
     /// What the configuration was written as, the last one last.
@@ -110,7 +110,7 @@ pub(super) fn is_among(written: &[String], bytes: &[u8]) -> bool {
     written.iter().any(|known| known == digest.as_str())
 }
 
-/// What is known to be ours while one file takes another's place: what stands there, and what is about to.
+/// What is known to be the charm's while one file replaces another: the bytes that are there, and the next.
 pub(super) fn around(standing: Option<&[u8]>, next: &[u8]) -> Vec<String> {
     let digests = standing.into_iter().chain([next]).map(|bytes| Digest::of(bytes).as_str().to_owned());
     digests.collect()

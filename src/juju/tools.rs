@@ -19,7 +19,7 @@ pub struct Tools {
     is_guest: bool,
 }
 
-/// Juju does not answer, or cannot be told: the hook fails, for no status can say so.
+/// Juju's tools do not answer: the hook fails, for no status can say so.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Error(String);
