@@ -63,13 +63,12 @@ impl Program {
             return Ok(Self { path: PACKAGED.into(), bytes: None });
         }
         let here = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
-        match (beside, beside.map(|path| here.read_trusted(path, LIMIT))) {
-            (Some(path), Some(Ok(bytes))) if !bytes.starts_with(ELF) => {
-                Err(format!("{} is no program (ELF): {REINSTALL}", path.display()))
-            }
-            (_, Some(Ok(bytes))) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
-            (_, Some(Err(error))) if !error.is_not_found() => Err(error.to_string()),
-            _ => Self::installed(root),
+        let Some(path) = beside else { return Self::installed(root) };
+        match here.read_trusted(path, LIMIT) {
+            Ok(bytes) if bytes.starts_with(ELF) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
+            Ok(_) => Err(format!("{} is no program (ELF): {REINSTALL}", path.display())),
+            Err(error) if error.is_not_found() => Self::installed(root),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -94,15 +93,11 @@ impl Program {
             Some(Ours::Owned { states }) => Some(states.as_slice()),
             _ => None,
         };
-        let program = |bytes| Self { path: INSTALLED.into(), bytes: Some(bytes) };
         let read = root.read_trusted(INSTALLED, LIMIT);
-        if let Ok(bytes) = &read
-            && ours.is_none_or(|ours| is_among(ours, bytes))
-        {
-            return Ok(program(bytes.clone()));
-        }
-        if let Some(bytes) = ours.and_then(|ours| of_a_charm(root, ours)) {
-            return Ok(program(bytes));
+        let is_ours = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
+        let there = read.as_ref().ok().filter(is_ours).cloned();
+        if let Some(bytes) = there.or_else(|| of_a_charm(root, ours?)) {
+            return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
         }
         Err(match read {
             Ok(_) => format!(

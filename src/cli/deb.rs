@@ -75,11 +75,11 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
+    let what = if purge { "purge" } else { "remove" };
     let config = session.config_for_undo()?;
     let (undone, stays) = session.run(&config, |run, on_progress| {
         let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
-            let what = if purge { "purge" } else { "remove" };
             bail!("the package stays: {}; then {what} it again", kept_by.join("; "));
         }
         let undone = run.remove(on_progress)?;
@@ -98,7 +98,6 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     }
     print_text(&text)?;
     if undone.falls_short() {
-        let what = if purge { "purge" } else { "remove" };
         if undone.changes.is_empty() {
             bail!("Package kept; nothing was reverted. Correct what is listed above, then {what} it again.");
         }
