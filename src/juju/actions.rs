@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::hooks::{Ended, Machine};
+use super::options::WrongConfig;
 use super::tools;
-use super::unit_status::WrongConfig;
 use crate::config::Config;
 use crate::detection::{Detection, Entry};
 use crate::doctor::{self, Check, Status};
 use crate::facts::Facts;
 use crate::lease;
+use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
 use crate::run::{ActiveConfig, ConfigFile, Unreadable};
 use crate::status::Status as MachineStatus;
@@ -54,7 +55,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
-        let facts = self.facts()?;
+        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
         let diagnosis = doctor::examine(self.root, &self.config()?, &facts, self.programs.as_ref());
         let of = |status: Status| diagnosis.checks.iter().filter(move |check| check.status == status);
         Ok(Answer::new("rocworker doctor")

@@ -7,17 +7,15 @@ use reconcile::command::Programs;
 use reconcile::{Outcome as EffectOutcome, Progress};
 use root::{Lock, Root};
 
-use super::options::{Options, Role};
+use super::options::{Options, Role, WrongConfig, has_unit};
 use super::state::{self, State};
 use super::tools::{self, Level, Tools};
-use super::unit_status::{State as Workload, Steps, UnitStatus, WrongConfig};
+use super::unit_status::{State as Workload, Steps, UnitStatus};
 use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
 use crate::desired::{self, daemon};
 use crate::engines::concourse::UNIT;
-use crate::engines::unit::FOLDERS;
-use crate::facts::Facts;
 use crate::host::runs_systemd;
 use crate::memory::Memory;
 use crate::own_program::PACKAGED;
@@ -93,7 +91,11 @@ impl Machine<'_> {
 
     fn hook(&self) -> anyhow::Result<Ended> {
         let followed = self.begin().and_then(|(_lock, mut state)| self.follow_options(&mut state));
-        let status = followed.map_or_else(UnitStatus::failed, |(status, _)| Ok(status))?;
+        let status = match followed {
+            Ok((status, _)) => status,
+            Err(error) if error.is::<tools::Error>() => return Err(error),
+            Err(error) => UnitStatus::failed(&error),
+        };
         self.set_status(&status)?;
         Ok(Ended { status: Some(status), is_failed: false })
     }
@@ -137,7 +139,8 @@ impl Machine<'_> {
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, state)?;
         }
-        Ok((UnitStatus::after_apply(self, role, &config, &applied)?, Some(applied)))
+        let status = UnitStatus::after_apply(self.root, self.programs.as_ref(), role, &config, &applied)?;
+        Ok((status, Some(applied)))
     }
 
     /// Applies, and remembers before the first change that the charm did: after a kill, the hook remove reverts it.
@@ -203,24 +206,15 @@ impl Machine<'_> {
     fn role(&self, options: &Options) -> Result<Role, WrongConfig> {
         Ok(match options.role()? {
             Some(role) => role,
-            None if self.has_unit(UNIT) => Role::Worker,
-            None if self.has_unit(WEB_UNIT) => Role::Web,
+            None if has_unit(self.root, UNIT) => Role::Worker,
+            None if has_unit(self.root, WEB_UNIT) => Role::Web,
             None => Role::Machine,
         })
-    }
-
-    pub(super) fn has_unit(&self, name: &str) -> bool {
-        FOLDERS.iter().any(|folder| self.root.exists(format!("{folder}/{name}")))
     }
 
     /// The unit's name; what another charm's hook without one is called.
     pub(super) fn unit_name(&self) -> &str {
         self.unit.as_deref().unwrap_or("UNIT")
-    }
-
-    /// The machine, and what the configuration's words meant when they were first applied.
-    pub(super) fn facts(&self) -> anyhow::Result<Facts> {
-        Ok(Facts::read(self.root).remembering(Memory::read(self.root)?.chosen))
     }
 
     /// The command by which a person set the machine up: before the charm came, or since by a configuration of another

@@ -17,6 +17,6 @@ mod unit_status;
 
 pub use event::{Environment, Event};
 pub use hooks::{Ended, Machine};
-pub use options::{Options, Role};
+pub use options::{Options, Role, WrongConfig};
 pub use tools::Tools;
-pub use unit_status::{State, UnitStatus, WrongConfig};
+pub use unit_status::{State, UnitStatus};

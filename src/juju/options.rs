@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use root::Root;
 use serde_json::{Map, Value, json};
 
-use super::unit_status::WrongConfig;
 use crate::config::{Config, Error};
+use crate::engines::unit::FOLDERS;
 
 /// What is done with this unit, as the options and the machine say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,11 @@ pub enum Role {
     /// A machine without Concourse, whose engines are set up.
     Machine,
 }
+
+/// An option or the file of configuration cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongConfig(pub String);
 
 /// The options as `config-get --format=json` answers them. Another charm has options of its own beside rocworker's, and
 /// need not have all of these.
@@ -137,6 +143,11 @@ impl Options {
             Some(other) => Err(wrong(option, format!("{other} is neither true nor false"))),
         }
     }
+}
+
+/// Whether the machine has a unit of systemd by this name.
+pub(super) fn has_unit(root: &Root, name: &str) -> bool {
+    FOLDERS.iter().any(|folder| root.exists(format!("{folder}/{name}")))
 }
 
 /// A mirror has AMD's folders beneath one address, and is signed with AMD's key.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use root::{Attributes, Kind, Root};
 
+use super::options::WrongConfig;
 use super::state::{State, around, is_among};
-use super::unit_status::WrongConfig;
 use crate::config;
 use crate::desired::{boot, daemon};
 use crate::own_program::{LOCAL, PACKAGED};

@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
+use reconcile::command::Programs;
 use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Step, Verb};
+use root::Root;
 
-use super::hooks::Machine;
-use super::options::Role;
-use super::tools;
+use super::options::{Role, WrongConfig, has_unit};
 use crate::config::{self, ComputeRuntime, Config};
 use crate::doctor::{self, Check, Status};
 use crate::engines::concourse::UNIT;
+use crate::facts::Facts;
 use crate::lxd::on_host::OnHost;
+use crate::memory::Memory;
 use crate::printable::{printable, shortened};
 use crate::run::Outcome;
 use crate::selection::{is_off, select};
@@ -32,11 +34,6 @@ pub struct UnitStatus {
     /// One line.
     pub text: String,
 }
-
-/// An option or the file of configuration cannot be followed.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct WrongConfig(pub String);
 
 /// What decides the status after an apply.
 #[derive(Debug)]
@@ -78,12 +75,13 @@ impl UnitStatus {
 
     /// After an apply. Reads the machine again: the apply may have changed what is true.
     pub(super) fn after_apply(
-        machine: &Machine<'_>,
+        root: &Root,
+        programs: Option<&Programs>,
         role: Role,
         config: &Config,
         applied: &Outcome,
     ) -> anyhow::Result<Self> {
-        let facts = machine.facts()?;
+        let facts = Facts::read(root).remembering(Memory::read(root)?.chosen);
         let gpus = select(config, &facts)?.gpus.len();
         let off = is_off(config).then_some(match config.compute_runtime {
             ComputeRuntime::Cuda => "cuda",
@@ -95,7 +93,7 @@ impl UnitStatus {
         let mut why_no_gpu = None;
         if gpus == 0 && off.is_none() {
             let reboot = pending.clone().find(|it| matches!(it.effect, Effect::Reboot { .. }));
-            let examine = || doctor::examine(machine.root, config, &facts, machine.programs.as_ref()).checks;
+            let examine = || doctor::examine(root, config, &facts, programs).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
         }
         let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());
@@ -109,7 +107,7 @@ impl UnitStatus {
             role,
             gpus,
             off,
-            lacks_worker: role == Role::Worker && !machine.has_unit(UNIT),
+            lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
             problem: failed.next().or_else(|| open.next()),
             remark: pending.next().map(|it| format!("pending: {}", it.effect)).or_else(contested),
             why_no_gpu,
@@ -141,16 +139,13 @@ impl UnitStatus {
         Self::new(State::Active, &format!("{text}{remark}"))
     }
 
-    /// After an error. Where Juju does not answer there is no status, and the error comes back.
-    pub(super) fn failed(error: anyhow::Error) -> anyhow::Result<Self> {
-        if error.is::<tools::Error>() {
-            return Err(error);
-        }
+    /// After an error.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
         let is_wrong = error.is::<WrongConfig>() || error.is::<config::Error>();
-        Ok(match error.to_string() {
+        match error.to_string() {
             problem if is_wrong => Self::blocked(&format!("Config failed: {problem}")),
             problem => Self::installation_failed(&problem),
-        })
+        }
     }
 
     fn installation_failed(problem: &str) -> Self {
@@ -323,7 +318,7 @@ mod tests {
             let UnitStatus { state, text } = UnitStatus::of(&found);
             assert_eq!(format!("{}: {text}", state.word()), expected);
         }
-        let wrong = UnitStatus::failed(WrongConfig("tag: a blank".to_owned()).into()).unwrap();
+        let wrong = UnitStatus::failed(&WrongConfig("tag: a blank".to_owned()).into());
         assert_eq!(wrong.text, "Config failed: tag: a blank");
     }
 
