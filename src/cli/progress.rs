@@ -106,6 +106,8 @@ impl Drop for Shown<'_> {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+    // Not with indicatif's own template, which the first tick would draw.
+    draw(&bar, "", None);
     bar.enable_steady_tick(TICK);
     bar
 }
