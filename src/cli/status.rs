@@ -47,7 +47,7 @@ fn shown(session: &Session, status: &Status) -> String {
                 Cell::styled("in sync", GOOD)
             };
             let path = held.path.shown(root);
-            columns.row([path.into(), held.kind.as_str().into(), state, held.reason.clone().into()]);
+            columns.row([path.into(), held.kind.to_string().into(), state, held.reason.clone().into()]);
         }
         text.push_str(&columns.to_string());
     }

@@ -14,7 +14,8 @@ use super::unit_status::{State as Workload, Steps, UnitStatus};
 use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
-use crate::desired::{self, daemon};
+use crate::desired;
+use crate::desired::own_unit::DAEMON;
 use crate::engines::concourse::UNIT;
 use crate::host::runs_systemd;
 use crate::memory::Memory;
@@ -236,7 +237,7 @@ impl Machine<'_> {
     /// Has the daemon go on by the program that has come: the earlier one would revert what this build writes.
     fn restart_daemon(&self, state: &mut State) -> anyhow::Result<()> {
         if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
-            let argv = ["systemctl", "try-restart", daemon::UNIT];
+            let argv = ["systemctl", "try-restart", DAEMON.name];
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
                     format!("{}: the program before this one may run still: {error}", self.event.described());
