@@ -10,7 +10,7 @@ pub const UNMAPPED_ID: u32 = 65534;
 /// API tells them from plain LXC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Around {
-    /// No kernel module can be loaded from inside, and only those nodes stand in /dev that were passed in.
+    /// No kernel module can be loaded from inside, and /dev has only the nodes that were passed in.
     Container(String),
     VirtualMachine(String),
 }
@@ -51,29 +51,22 @@ fn is_hostname(name: &str) -> bool {
 }
 
 fn container(root: &Root) -> Option<String> {
+    let by_path = |paths: [(&str, &str); 2]| {
+        paths.into_iter().find(|(path, _)| root.exists(path)).map(|(_, name)| name.to_owned())
+    };
     // What LXD and Incus put into their guests for talking to the host.
-    for (folder, name) in [("/dev/lxd", "lxd"), ("/dev/incus", "incus")] {
-        if root.exists(folder) {
-            return Some(name.to_owned());
-        }
+    if let Some(name) = by_path([("/dev/lxd", "lxd"), ("/dev/incus", "incus")]) {
+        return Some(name);
     }
-    // systemd writes what it was told by its container manager; see https://systemd.io/CONTAINER_INTERFACE.
+    // systemd writes what its container manager says; see https://systemd.io/CONTAINER_INTERFACE.
     if let Ok(name) = root.read_text("/run/systemd/container", 256) {
         return Some(name.trim().to_owned()).filter(|name| !name.is_empty());
     }
-    if let Ok(environment) = root.read("/proc/1/environ", 1 << 20) {
-        let name =
-            environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"container="));
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            return Some(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    for (file, name) in [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")] {
-        if root.exists(file) {
-            return Some(name.to_owned());
-        }
-    }
-    None
+    let environment = root.read("/proc/1/environ", 1 << 20).unwrap_or_default();
+    let mut variables = environment.split(|byte| *byte == 0);
+    let name = variables.find_map(|variable| variable.strip_prefix(b"container="));
+    let name = name.filter(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned());
+    name.or_else(|| by_path([("/.dockerenv", "docker"), ("/run/.containerenv", "podman")]))
 }
 
 /// DMI names as systemd's src/basic/virt.c compares them.

@@ -8,8 +8,6 @@ use root::Root;
 pub const PACKAGED: &str = "/usr/bin/rocworker";
 /// Where an administrator puts it, and the charm.
 pub const LOCAL: &str = "/usr/local/bin/rocworker";
-/// Where it is when somebody has installed it: the package's first.
-const INSTALLED: [&str; 2] = [PACKAGED, LOCAL];
 
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
 /// daemon's unit hides the others, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); beneath /var they are
@@ -25,7 +23,7 @@ const NOT_FOR_UNITS: [&str; 9] =
 pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     let mut why = "rocworker is not installed".to_owned();
     let on_host = running.filter(|_| root.is_host());
-    let installed = INSTALLED.iter().map(Path::new).filter(|path| root.lstat(path).is_ok());
+    let installed = [PACKAGED, LOCAL].into_iter().map(Path::new).filter(|path| root.lstat(path).is_ok());
     for path in installed.chain(on_host) {
         match stays(root, path) {
             Ok(()) => return Ok(path.to_owned()),
@@ -47,7 +45,7 @@ fn stays(root: &Root, path: &Path) -> Result<(), String> {
     if let Some(folder) = NOT_FOR_UNITS.iter().find(is_hidden) {
         return Err(format!("no unit can run {} from {folder}", path.display()));
     }
-    // What a unit's line takes as it stands: no blank, no quote, no specifier.
+    // What a unit's line takes unquoted: no blank, no quote, no specifier.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
     if !path.to_str().is_some_and(|path| path.bytes().all(is_plain)) {
         return Err(format!("{:?} is no path that a unit takes", path.display().to_string()));

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reconcile::{Finding, Receipt, Resource, Store};
+use reconcile::{Receipt, Resource, Store};
 
 use crate::component::Component;
 use crate::daemon::LOCK;
@@ -17,7 +17,7 @@ use crate::own_program;
 use crate::program::PACKAGED;
 use crate::run::{Error, Run};
 
-/// A daemon that is told to end does so within a second.
+/// A daemon ends within a second of the signal.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What is stored on a machine from one version to the next: a file, and the newest schema_version of it that this version
@@ -26,33 +26,31 @@ pub fn formats() -> Vec<(&'static str, u32)> {
     reconcile::FORMATS.into_iter().chain([memory::FORMAT]).collect()
 }
 
-/// What keeps the program from going, before anything is reverted. `forever`: the package is purged, so that nothing
-/// would remember what was changed.
-pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<Finding>, Error> {
+/// Why the program cannot go, in sentences, before anything is reverted. `forever`: the package is purged, and what it
+/// remembers of its changes goes too.
+pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error> {
     let by_apt = installed_by_apt(&Store::new(run.root).receipt()?);
-    let mut findings = Vec::new();
-    if let Some(first) = by_apt.first().filter(|_| forever) {
-        let text = format!(
-            "{} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
-            match by_apt.len() {
-                1 => "it came".to_owned(),
-                count => format!("it and {} more came", count - 1),
-            }
-        );
-        findings.push(Finding { path: first.clone(), text });
-    }
-    let by = running().into_iter().filter_map(|running| running.by(run.root, Path::new(PACKAGED)));
-    findings.extend(by.map(|what| Finding {
-        path: PACKAGED.into(),
-        text: format!("{what} runs by it, and could not be stopped without it: stop it"),
-    }));
-    findings.extend(daemon(run)?);
-    Ok(findings)
+    let by_apt = by_apt.first().filter(|_| forever).map(|first| {
+        let what = match by_apt.len() {
+            1 => "it came".to_owned(),
+            count => format!("it and {} more came", count - 1),
+        };
+        format!(
+            "{}: {what} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
+            first.shown(run.root)
+        )
+    });
+    let engines = running().into_iter().filter_map(|running| running.by(run.root, Path::new(PACKAGED)));
+    let engines = engines.map(|what| {
+        let path = run.root.shown(PACKAGED);
+        format!("{}: {what} runs by it, and could not be stopped without it: stop it", path.display())
+    });
+    Ok(by_apt.into_iter().chain(engines).chain(daemon(run)?).collect())
 }
 
-/// A daemon that runs still. The package has stopped the one of systemd, as far as the machine's policy lets it; one
-/// that goes on would act by a program that is no more, and be in the way of the next.
-fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
+/// A daemon that still runs. The package has stopped the one of systemd, as far as the machine's policy lets it; one
+/// that goes on would act by a program that is gone, and be in the way of the next.
+fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
     let (who, kill) = match serving(run.root, STOPS_WITHIN)? {
         None => return Ok(None),
         Some(Answer::Report(report)) => {
@@ -63,10 +61,11 @@ fn daemon(run: &Run<'_>) -> Result<Option<Finding>, Error> {
             (format!("as the process that has {lock}"), format!("fuser --kill -TERM {lock}"))
         }
     };
-    let text = format!(
-        "rocworker serve runs still, {who}, and would outlive its program: systemctl stop rocworker.service, or {kill}"
-    );
-    Ok(Some(Finding { path: own_program::PACKAGED.into(), text }))
+    Ok(Some(format!(
+        "{}: rocworker serve runs still, {who}, and would outlive its program: systemctl stop rocworker.service, or \
+         {kill}",
+        run.root.shown(own_program::PACKAGED).display()
+    )))
 }
 
 /// What stays where no package can come or go.

@@ -7,7 +7,7 @@ use root::{Kind, Root};
 
 use crate::version::Versions;
 
-/// Where the package puts it. It is then used as it stands there.
+/// Where the package puts it. It is then used from there.
 pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
 /// Where it is copied to from beside this program, when no package has it.
@@ -26,16 +26,16 @@ const ELF: &[u8] = b"\x7fELF";
 /// What its own messages on stderr begin with. Whatever it says then, it runs.
 const SAYS: &str = ": runc-amd-wrapper: ";
 
-/// The wrapper's program, as engines are told of it.
+/// The wrapper's program, as engines name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// Beneath the Root.
     pub path: PathBuf,
-    /// What should stand there by our hand; `None`: a package's, which is left as it is.
+    /// What rocworker puts there; `None`: a package's, which is left as it is.
     pub bytes: Option<Vec<u8>>,
 }
 
-/// Whether a path is one at which the wrapper stands or stood by our hand: a package may come after a copy.
+/// Whether rocworker has or had the wrapper at this path: a package may come after a copy.
 #[must_use]
 pub fn is_ours(path: &str) -> bool {
     [PACKAGED, INSTALLED].contains(&path)
@@ -46,7 +46,7 @@ impl Program {
     /// copied: what has become of it since is nothing that should be there, and is put right where a charm has it still.
     ///
     /// # Errors
-    /// Where there is none, or it may not be believed: engines are then not told of it.
+    /// Where there is none, or it is not trusted: no engine then names it.
     pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular
@@ -63,17 +63,16 @@ impl Program {
             return Ok(Self { path: PACKAGED.into(), bytes: None });
         }
         let here = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
-        match (beside, beside.map(|path| here.read_trusted(path, LIMIT))) {
-            (Some(path), Some(Ok(bytes))) if !bytes.starts_with(ELF) => {
-                Err(format!("{} is no program (ELF): {REINSTALL}", path.display()))
-            }
-            (_, Some(Ok(bytes))) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
-            (_, Some(Err(error))) if !error.is_not_found() => Err(error.to_string()),
-            _ => Self::installed(root),
+        let Some(path) = beside else { return Self::installed(root) };
+        match here.read_trusted(path, LIMIT) {
+            Ok(bytes) if bytes.starts_with(ELF) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
+            Ok(_) => Err(format!("{} is no program (ELF): {REINSTALL}", path.display())),
+            Err(error) if error.is_not_found() => Self::installed(root),
+            Err(error) => Err(error.to_string()),
         }
     }
 
-    /// The same once it has run: no engine is told of a program that is cut short or made for another machine.
+    /// The same once it has run: no engine names a program that is cut short or made for another machine.
     /// `beside`: as in [`Program::find`].
     ///
     /// # Errors
@@ -94,15 +93,11 @@ impl Program {
             Some(Ours::Owned { states }) => Some(states.as_slice()),
             _ => None,
         };
-        let program = |bytes| Self { path: INSTALLED.into(), bytes: Some(bytes) };
         let read = root.read_trusted(INSTALLED, LIMIT);
-        if let Ok(bytes) = &read
-            && ours.is_none_or(|ours| is_among(ours, bytes))
-        {
-            return Ok(program(bytes.clone()));
-        }
-        if let Some(bytes) = ours.and_then(|ours| of_a_charm(root, ours)) {
-            return Ok(program(bytes));
+        let is_ours = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
+        let there = read.as_ref().ok().filter(is_ours).cloned();
+        if let Some(bytes) = there.or_else(|| of_a_charm(root, ours?)) {
+            return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
         }
         Err(match read {
             Ok(_) => format!(

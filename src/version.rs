@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use reconcile::Status;
 use reconcile::command::{Error, Programs};
 use reconcile::dpkg::Database;
-use root::Root;
+use root::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// status and hook as long.
 const LEFT_ALONE_S: u64 = 60 * 60;
 
-/// A release: what stands behind these three numbers is the distributor's.
+/// A release: what follows these three numbers is the distributor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
     pub major: u32,
@@ -66,12 +66,12 @@ pub struct Versions<'a> {
 /// What came of asking, and of which file: another build at the same path is asked anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    pub identity: root::Identity,
+    pub identity: Identity,
     #[serde(flatten)]
     pub told: Told,
 }
 
-/// What a program told.
+/// What a program answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Told {
@@ -86,7 +86,7 @@ pub enum Told {
 
 impl<'a> Versions<'a> {
     /// `programs`: `None` beneath another Root than `/`, where dpkg's records are read instead. `known`: what an
-    /// earlier run was told.
+    /// earlier run heard.
     #[must_use]
     pub fn new(root: &'a Root, programs: Option<&'a Programs>, known: BTreeMap<PathBuf, Known>) -> Self {
         Self { root, programs, known, patience: PATIENCE, now: None }
@@ -108,7 +108,7 @@ impl<'a> Versions<'a> {
     /// The version of the program at `path`, which may also come from one of these Debian packages.
     ///
     /// # Errors
-    /// Why it cannot be told.
+    /// Why it is unknown.
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let Some(programs) = self.programs else { return self.of_package(path, packages) };
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
@@ -125,9 +125,8 @@ impl<'a> Versions<'a> {
         let argv = [&*path.to_string_lossy(), "--version"];
         let output = programs.run(&argv, self.patience).map_err(|error| {
             let problem = error.to_string();
-            if let (Error::TimedOut { .. } | Error::Held { .. }, Some(now)) = (error, self.now) {
-                let told = Told::Late { at: now.seconds(), problem: problem.clone() };
-                self.known.insert(path.to_owned(), Known { identity, told });
+            if matches!(error, Error::TimedOut { .. } | Error::Held { .. }) {
+                self.remember_late(path, identity, &problem);
             }
             problem
         })?;
@@ -159,14 +158,18 @@ impl<'a> Versions<'a> {
         if !problem.contains(own) {
             return Err(problem);
         }
-        if let Some(now) = self.now {
-            let told = Told::Late { at: now.seconds(), problem };
-            self.known.insert(path.to_owned(), Known { identity, told });
-        }
+        self.remember_late(path, identity, &problem);
         Ok(())
     }
 
-    /// A time that is still to come was told by a clock that was wrong.
+    fn remember_late(&mut self, path: &Path, identity: Identity, problem: &str) {
+        if let Some(now) = self.now {
+            let told = Told::Late { at: now.seconds(), problem: problem.to_owned() };
+            self.known.insert(path.to_owned(), Known { identity, told });
+        }
+    }
+
+    /// A time that is still to come is from a clock that was wrong.
     fn is_left_alone(&self, since: u64) -> bool {
         let age = self.now.and_then(|now| now.seconds().checked_sub(since));
         age.is_some_and(|age| age < LEFT_ALONE_S)
@@ -176,11 +179,11 @@ impl<'a> Versions<'a> {
         let database = Database::read(self.root).map_err(|_| {
             format!("{} is not run beneath another root, and no dpkg tells its version", path.display())
         })?;
-        let there = packages.iter().filter_map(|name| database.there(name).ok()?);
-        there
-            .filter(|there| there.status == Status::Installed)
-            // An epoch stands in front of a colon (deb-version(7)).
-            .find_map(|there| Version::find(there.version.rsplit(':').next()?))
+        let installed = packages.iter().filter_map(|name| database.there(name).ok()?);
+        installed
+            .filter(|package| package.status == Status::Installed)
+            // An epoch precedes a colon (deb-version(7)).
+            .find_map(|it| Version::find(it.version.split_once(':').map_or(&*it.version, |(_, rest)| rest)))
             .ok_or_else(|| format!("{}: no package that is installed tells its version", path.display()))
     }
 }

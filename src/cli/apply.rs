@@ -2,9 +2,10 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::changes::{self, counted};
+use super::changes;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
+use crate::printable::counted;
 use crate::run::{self, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
@@ -14,11 +15,11 @@ pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyh
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     if dry_run {
-        let planned = session.with_run(&config, |run| Ok(run.rehearse(saved.as_ref())?))?;
+        let planned = session.pipeline(&config)?.rehearse(saved.as_ref())?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let applied = session.run(&config, |run, on_progress| Ok(run.apply(saved.as_ref(), on_progress)?))?;
+    let applied = session.run(&config, |run, on_progress| run.apply(saved.as_ref(), on_progress))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }
@@ -32,9 +33,9 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 fn shown(session: &Session, applied: &run::Outcome) -> String {
     let mut text = changes::outcome(&session.root, applied);
     text.push_str(&match applied.changes.len() {
-        0 if applied.falls_short() => "nothing was changed\n".to_owned(),
-        0 => "everything is as it should be: nothing was changed\n".to_owned(),
-        n => format!("{} made; rocworker undo takes back what is ours\n", counted(n, "change")),
+        0 if applied.falls_short() => "Not in sync; no changes.\n".to_owned(),
+        0 => "Already in sync; no changes.\n".to_owned(),
+        n => format!("{} made. To revert: rocworker undo\n", counted(n, "change")),
     });
     text
 }

@@ -43,29 +43,29 @@ pub(crate) enum Command {
         /// End with 3 when there is something to change
         #[arg(long)]
         exit_code: bool,
-        /// Keep the plan in this file (a path of this machine, also with --root), for apply FILE
+        /// Save the plan in this file (a path of this machine, also with --root), for apply FILE
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Bring the machine to what the configuration says; what was there before is kept for undo
+    /// Apply the configuration; the state before is kept for undo
     Apply {
-        /// Only if this is what would be done, and nothing when the machine has moved since (a path of this machine)
+        /// Apply this saved plan (a path of this machine); refuse if the machine has changed
         file: Option<PathBuf>,
         /// Show what would change, and change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Wait for this start's GPUs and tell engines of them; restarts nothing. rocworker-boot.service runs it
+    /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it
     Boot,
-    /// What is ours here, what differs from what should be, what is still to be restarted
+    /// Show managed files, drift and pending restarts
     Status,
-    /// Take back everything that is ours, the last first
+    /// Revert everything that rocworker manages, the last change first
     Undo {
-        /// Also files of ours that somebody has changed since
+        /// Also revert managed files that changed since apply
         #[arg(long)]
         force: bool,
     },
-    /// What was changed here, when, and by whom
+    /// Show what rocworker changed here, when, and who asked for it
     History,
     /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
     Hook {
@@ -75,10 +75,10 @@ pub(crate) enum Command {
         #[arg(long)]
         guest: bool,
     },
-    /// The CDI spec: what engines read to find the GPUs
+    /// Write, list or check the CDI spec, by which engines find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),
-    /// Check the way from PCI to a container, each step with its evidence and its remedy; reads only
+    /// Check every step from PCI to a container, with evidence and remedy; reads only
     Doctor {
         /// Also start a short-lived container through each engine that is set up here, and see what it can open
         #[arg(long)]
@@ -93,19 +93,19 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Who has which GPU, under a policy of exclusive sharing
+    /// Show or release who holds each GPU under exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),
-    /// The host's commands that pass AMD's GPUs into a container of LXD or Incus
+    /// Print the host's commands that pass AMD's GPUs into a container of LXD or Incus
     #[command(subcommand)]
     Lxd(super::lxd::Command),
-    /// Keep the machine so while it runs: follow its GPUs, the configuration and files of ours. rocworker.service runs it
+    /// Run the daemon that maintains the configured state. rocworker.service runs it
     Serve,
     #[command(subcommand, hide = true)]
     Deb(super::deb::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
-    /// What waits for a unit that takes long to end, and starts it again
+    /// Wait for a unit that takes long to end, and start it again
     #[command(hide = true)]
     Settle {
         /// The unit, as systemd names it
@@ -119,7 +119,7 @@ pub(crate) enum Command {
     },
     /// Check from inside a task that it can use AMD's GPUs; its image needs no ROCm for that
     TaskCheck,
-    /// The whole story on a built-in synthetic machine: no rights and no GPU needed
+    /// Show every command on a built-in synthetic machine; needs no rights and no GPU
     Demo,
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },

@@ -1,8 +1,8 @@
 use super::Outcome;
-use super::changes::{counted, findings, settled};
+use super::changes::{findings, settled};
 use super::output::{WARN, styled};
 use super::session::Session;
-use crate::printable::printable;
+use crate::printable::{counted, printable};
 use crate::run::{self, named, without_restarts};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
@@ -13,14 +13,14 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         Err(_) => session.config().or_else(|_| anyhow::Ok(without_restarts(&session.root)?))?,
     };
     let wait_s = config.boot.wait_s;
-    let booted = session.run(&config, |run, on_progress| Ok(run.boot(active.is_ok(), on_progress)?))?;
+    let booted = session.run(&config, |run, on_progress| run.boot(active.is_ok(), on_progress))?;
     // The program ends as with every wrong configuration.
     active?;
     session.format.print(&booted, || shown(session, &booted))?;
     if !booted.missing.is_empty() {
         tracing::error!(
             "not there after {wait_s} s, and engines start without: {}; rocworker doctor says more, and rocworker apply \
-             takes in what comes later",
+             adds what comes later",
             named(&booted.missing)
         );
     }
@@ -39,7 +39,7 @@ fn shown(session: &Session, booted: &run::Outcome) -> String {
         0 if !booted.is_set_up() => {
             "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
-        0 => "engines are told of this machine's GPUs as they are: nothing was changed\n".to_owned(),
+        0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),
         n => format!("{} made before engines start\n", counted(n, "change")),
     });
     text

@@ -12,8 +12,7 @@ use super::session::{Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Wanted, wanted};
 use crate::desired::spec_file;
-use crate::printable::printable;
-use crate::run::Run;
+use crate::printable::{counted, printable};
 use crate::selection::select;
 
 #[derive(Debug, Subcommand)]
@@ -81,7 +80,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
             print_text(&text)?;
             return Ok(Outcome::Done);
         }
-        // The caller's own file: no engine is told of it, and nothing of it is ours.
+        // The caller's own file: no engine reads it, and rocworker does not manage it.
         Some(path) => {
             let (root, path) = (caller()?, callers_file(path)?);
             cdi::may_replace(&root, &path, true).map_err(anyhow::Error::msg)?;
@@ -91,8 +90,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false).map_err(anyhow::Error::msg)?;
             let action = spec_file(&config, text);
-            let made = |run: &Run<'_>| Ok(run.generate(&action)?);
-            (configured, session.with_run(&config, made)?)
+            (configured, session.pipeline(&config)?.generate(&action)?)
         }
     };
     let answer = Generated {
@@ -104,10 +102,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     };
     session.format.print(&answer, || {
         let what = if answer.changed { "written" } else { "already right, not touched" };
-        let gpus = match selection.gpus.len() {
-            1 => "1 GPU".to_owned(),
-            n => format!("{n} GPUs"),
-        };
+        let gpus = counted(selection.gpus.len(), "GPU");
         format!("{} {what}: {gpus} under {} names\n", answer.path.display(), spec.devices.len())
     })?;
     Ok(Outcome::Done)
@@ -170,13 +165,16 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let facts = session.facts()?;
     let selection = select(&config, &facts)?;
     let wanted = wanted(&config, &selection, &facts.machine);
-    let place = Place::of(session, file, &config.cdi.path)?;
-    let findings = match read(place.root(session), &place.path) {
-        Ok(text) => cdi::check(&session.root, place.among_engines(), &text, &wanted),
+    let (elsewhere, path) = place(session, file, &config.cdi.path)?;
+    let root = elsewhere.as_ref().unwrap_or(&session.root);
+    // Where engines look, a neighbour of the same kind collides with it.
+    let is_read = elsewhere.is_none() && (path == config.cdi.path || cdi::is_read_by_engines(&path));
+    let findings = match read(root, &path) {
+        Ok(text) => cdi::check(&session.root, is_read.then_some(&*path), &text, &wanted),
         Err(error) if is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => Vec::new(),
         Err(error) => vec![format!("{error:#}")],
     };
-    let path = place.root(session).shown(&place.path);
+    let path = root.shown(&path);
     let answer = Answer { schema_version: 1, path, valid: findings.is_empty(), findings };
     session.format.print(&answer, || {
         let path = answer.path.display();
@@ -197,38 +195,19 @@ fn is_missing(error: &anyhow::Error) -> bool {
     error.downcast_ref::<root::Error>().is_some_and(root::Error::is_not_found)
 }
 
-/// Where a spec lies: beneath the session's Root, or somewhere else on the caller's machine.
-struct Place {
-    path: PathBuf,
-    elsewhere: Option<Root>,
-    /// Whether engines look there: then a neighbour of the same kind collides with it.
-    is_read_by_engines: bool,
-}
-
-impl Place {
-    fn of(session: &Session, file: Option<&Path>, configured: &Path) -> anyhow::Result<Self> {
-        let Some(file) = file else {
-            return Ok(Self { path: configured.to_owned(), elsewhere: None, is_read_by_engines: true });
-        };
-        let path = absolute(file)?;
-        let top = absolute(&session.root.shown("/"))?;
-        let (path, elsewhere) = match path.strip_prefix(&top) {
-            Ok(beneath) => (Path::new("/").join(beneath), None),
-            Err(_) => (path, Some(caller()?)),
-        };
-        let is_read_by_engines =
-            elsewhere.is_none() && (path == configured || cdi::is_read_by_engines(&path));
-        Ok(Self { path, elsewhere, is_read_by_engines })
-    }
-
-    fn root<'a>(&'a self, session: &'a Session) -> &'a Root {
-        self.elsewhere.as_ref().unwrap_or(&session.root)
-    }
-
-    /// The path to look for neighbours beside.
-    fn among_engines(&self) -> Option<&Path> {
-        self.is_read_by_engines.then_some(&self.path)
-    }
+/// Where a spec is: beneath the session's Root, or elsewhere on the caller's machine.
+fn place(
+    session: &Session,
+    file: Option<&Path>,
+    configured: &Path,
+) -> anyhow::Result<(Option<Root>, PathBuf)> {
+    let Some(file) = file else { return Ok((None, configured.to_owned())) };
+    let path = absolute(file)?;
+    let top = absolute(&session.root.shown("/"))?;
+    Ok(match path.strip_prefix(&top) {
+        Ok(beneath) => (None, Path::new("/").join(beneath)),
+        Err(_) => (Some(caller()?), path),
+    })
 }
 
 fn read(root: &Root, path: &Path) -> anyhow::Result<String> {

@@ -21,7 +21,7 @@ pub(crate) fn change(root: &Root, change: &Change, lines: bool, all: bool) -> St
     let what = format!("{} {}", styled(style, sign), styled(HEADING, path));
     let mut text = format!("{what}  {}: {}\n", word(change.change), change.reason);
     if let Some(diff) = change.diff.as_deref().filter(|_| lines) {
-        text.push_str(&shortened(diff, all));
+        text.push_str(&diff_lines(diff, all));
     } else if lines {
         let states = format!("{} → {}", change.from, change.to);
         text.push_str(&format!("    {}\n", styled(DIM, printable(&states))));
@@ -41,7 +41,8 @@ fn word(verb: Verb) -> &'static str {
     }
 }
 
-fn shortened(diff: &str, all: bool) -> String {
+/// The lines of a diff, the first ones unless all are asked for.
+pub(crate) fn diff_lines(diff: &str, all: bool) -> String {
     let lines: Vec<&str> = diff.lines().collect();
     let shown = if all || lines.len() <= LINES + 1 { lines.len() } else { LINES };
     let mut text = String::new();
@@ -63,8 +64,7 @@ fn shortened(diff: &str, all: bool) -> String {
 /// All changes of a plan, the first stage first.
 pub(crate) fn changes(root: &Root, changes: &[Change], all: bool) -> String {
     let mut text = String::new();
-    for (stage, title) in [(Stage::Shape, "the machine"), (Stage::Expose, "what engines and users are told")]
-    {
+    for (stage, title) in [(Stage::Shape, "the machine"), (Stage::Expose, "engines and users")] {
         let of_stage: Vec<_> = changes.iter().filter(|change| change.stage == stage).collect();
         if !of_stage.is_empty() {
             text.push_str(&format!("{}\n", styled(DIM, title)));
@@ -96,11 +96,11 @@ pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
         + &notes(&outcome.notes)
 }
 
-/// What is right by somebody else's hand.
+/// What was correct before rocworker came.
 pub(crate) fn found(root: &Root, found: &[Resource]) -> String {
     let line = |path: &Resource| {
         let path = printable(&path.shown(root));
-        format!("{} {path} is as it should be and not rocworker's: undo leaves it\n", styled(DIM, "i"))
+        format!("{} {path} is already correct and unmanaged: undo leaves it\n", styled(DIM, "i"))
     };
     found.iter().map(line).collect()
 }
@@ -124,9 +124,4 @@ pub(crate) fn settled(effects: &[Settled]) -> String {
         format!("{mark} {}\n", printable(&settled.text))
     };
     effects.iter().map(line).collect()
-}
-
-/// `1 change`, `2 changes`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -1,15 +1,16 @@
-//! What the Debian package's maintainer scripts call (packaging/debian); nobody else does.
+//! What the Debian package's maintainer scripts call (packaging/debian); nothing else does.
 
 use anyhow::bail;
 use clap::Subcommand;
-use reconcile::{Finding, Store};
+use reconcile::Store;
 
 use super::Outcome;
-use super::changes::{self, counted};
+use super::changes;
 use super::output::print_text;
 use super::session::Session;
 use crate::memory::Memory;
 use crate::package;
+use crate::printable::counted;
 use crate::run::State;
 
 #[derive(Debug, Subcommand)]
@@ -18,7 +19,7 @@ pub(crate) enum Command {
     Formats,
     /// After another version has been put in place: bring the machine to what this one makes of it, if one was applied
     Renew,
-    /// Before the program goes: take back what names it
+    /// Before the program goes: revert what names it
     Leave {
         /// Nothing will remember afterwards what was changed here
         #[arg(long)]
@@ -42,7 +43,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 /// That a newer version has stored something is another matter: this one must not go on.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
     let receipt = Store::new(&session.root).receipt()?;
-    // What is remembered and cannot be read is told below.
+    // The upgrade below reports a memory that cannot be read.
     if let Ok(memory) = Memory::read(&session.root)
         && let state = (State { receipt, memory })
         && !state.is_set_up()
@@ -54,14 +55,14 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
     }
     let applied = session
         .config_in_force()
-        .and_then(|config| session.run(&config, |run, on_progress| Ok(run.upgrade(on_progress)?)));
+        .and_then(|config| session.run(&config, |run, on_progress| run.upgrade(on_progress)));
     match applied {
         Ok(applied) => {
             let mut text = changes::outcome(&session.root, &applied);
             text.push_str(&match applied.changes.len() {
                 // What is wrong is said above.
                 0 if applied.falls_short() => String::new(),
-                0 => "rocworker: everything is as this version has it\n".to_owned(),
+                0 => "rocworker: already in sync with this version\n".to_owned(),
                 n => format!("rocworker: {} made for this version\n", counted(n, "change")),
             });
             print_text(&text)?;
@@ -74,19 +75,19 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
+    let what = if purge { "purge" } else { "remove" };
     let config = session.config_for_undo()?;
     let (undone, stays) = session.run(&config, |run, on_progress| {
         let kept_by = package::keeps_program(run, purge)?;
         if !kept_by.is_empty() {
-            let what = if purge { "purge" } else { "remove" };
-            bail!("the package stays: {}; then {what} it again", sentence(session, &kept_by));
+            bail!("the package stays: {}; then {what} it again", kept_by.join("; "));
         }
         let undone = run.remove(on_progress)?;
-        Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
+        anyhow::Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
     let mut text = changes::outcome(&session.root, &undone);
     if !undone.changes.is_empty() {
-        text.push_str(&format!("rocworker: {} taken back\n", counted(undone.changes.len(), "change")));
+        text.push_str(&format!("rocworker: {} reverted\n", counted(undone.changes.len(), "change")));
     }
     if let Some(first) = stays.first() {
         text.push_str(&format!(
@@ -97,7 +98,6 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
     }
     print_text(&text)?;
     if undone.falls_short() {
-        let what = if purge { "purge" } else { "remove" };
         if undone.changes.is_empty() {
             bail!("Package kept; nothing was reverted. Correct what is listed above, then {what} it again.");
         }
@@ -107,9 +107,4 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         );
     }
     Ok(Outcome::Done)
-}
-
-fn sentence(session: &Session, findings: &[Finding]) -> String {
-    let one = |finding: &Finding| format!("{}: {}", finding.path.shown(&session.root), finding.text);
-    findings.iter().map(one).collect::<Vec<_>>().join("; ")
 }

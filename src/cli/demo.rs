@@ -2,22 +2,28 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use root::{Attributes, Root};
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use super::args::Format;
-use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
+use super::changes::diff_lines;
+use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::config;
 use crate::demo::{TASK, lay_out, wrapped};
 
-/// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
+/// Every command on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
     lay_out(dir.path())?;
-    let session =
-        Session { root: Root::open(dir.path())?, config: None, format: Format::Table, verbose: false };
+    let session = Session {
+        root: Root::open(dir.path())?,
+        config: None,
+        format: Format::Table,
+        verbose: false,
+        programs: None,
+    };
     print_text(&format!(
         "A synthetic machine is laid out in {}: an NVIDIA card, an AMD card, and an AMD card in eight partitions.\n\
          Nothing of this machine is read or changed, and the folder goes at the end.\n",
@@ -42,7 +48,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The machine brought to what a worker needs, kept there, and given back.
+/// The machine set up as a worker, repaired, and restored.
 fn setup(session: &Session) -> anyhow::Result<()> {
     let root = &session.root;
     put_engines(root)?;
@@ -51,14 +57,14 @@ fn setup(session: &Session) -> anyhow::Result<()> {
         "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
     )?;
     plan::run(session, false, None)?;
-    step("apply", "It is brought about, and what was there before is kept. Run again, it touches nothing.")?;
+    step("apply", "The plan is applied, and the state before is kept. Run again, it touches nothing.")?;
     apply::run(session, None, false)?;
     apply::run(session, None, false)?;
-    step("status", "Somebody edits a file of ours by hand. It is noticed, and repaired.")?;
+    step("status", "A person edits a managed file. status shows it, and apply repairs it.")?;
     root.write(SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
     apply::run(session, None, false)?;
-    step("apply", "compute-runtime: none turns the GPUs off: what told engines of them goes.")?;
+    step("apply", "compute-runtime: none turns the GPUs off: what publishes them to engines goes.")?;
     root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
     apply::run(session, None, false)?;
     root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;
@@ -103,29 +109,11 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
          open them, as they are called in its user namespace. Nothing else in its config.json changes.",
     )?;
     // For the eye only: the wrapper puts what it adds on the line where it belongs.
-    print_text(&difference(TASK, &after.replace("},{", "},\n        {")))?;
+    let after_by_lines = after.replace("},{", "},\n        {");
+    let diff = TextDiff::from_lines(TASK, &after_by_lines);
+    print_text(&diff_lines(&diff.unified_diff().context_radius(2).to_string(), true))?;
     ensure!(wrapped(root, &spec, &after)?.is_none(), "a second pass changed the bundle again");
     print_text("A second pass changes nothing.\n")
-}
-
-/// Changed lines with two lines around them, as in `diff -u`.
-fn difference(before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    let mut text = String::new();
-    for hunk in diff.unified_diff().context_radius(2).iter_hunks() {
-        text.push_str(&styled(DIM, hunk.header()));
-        text.push('\n');
-        for change in hunk.iter_changes() {
-            let line = change.value().trim_end();
-            text.push_str(&match change.tag() {
-                ChangeTag::Insert => styled(GOOD, format_args!("+{line}")),
-                ChangeTag::Delete => styled(BAD, format_args!("-{line}")),
-                ChangeTag::Equal => format!(" {line}"),
-            });
-            text.push('\n');
-        }
-    }
-    text
 }
 
 fn step(command: &str, says: &str) -> anyhow::Result<()> {

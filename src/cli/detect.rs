@@ -104,7 +104,7 @@ fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-/// 63 partitions lack it for one reason: the first one's is told, and for how many it stands.
+/// 63 partitions lack it for one reason: one line shows the first, and how many more.
 fn unknown_memory(gpus: &[Entry]) -> String {
     let unknown: Vec<_> =
         gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();

@@ -16,14 +16,12 @@ use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
 use crate::{engines, lease};
 use reconcile::Step;
-use reconcile::command::Programs;
 
 /// `canary`: how long an engine may take, when each is to start a container.
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    let programs = Programs::of(&session.root);
-    let mut diagnosis = examine(&session.root, &config, &facts, programs.as_ref());
+    let mut diagnosis = examine(&session.root, &config, &facts, session.programs.as_ref());
     if let Some(run) = canary {
         let limits = Limits { run, ..Limits::default() };
         let mut shown = Shown::new(session);
@@ -33,7 +31,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
             root: &session.root,
             config: &config,
             facts: &facts,
-            programs: programs.as_ref(),
+            programs: session.programs.as_ref(),
             limits,
             leased: lease::taken,
             interrupt: &interrupt()?,
@@ -45,7 +43,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Becomes true when somebody wants the program to end, which then removes what it has started.
+/// Becomes true on a signal to end: the program then removes what it has started.
 fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -70,7 +68,7 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// 63 partitions in the same state are one line, where the first of them stands.
+/// 63 partitions in the same state are one line, at the place of the first.
 fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
     for check in component {

@@ -5,40 +5,32 @@ use reconcile::command::Programs;
 
 use super::Outcome;
 use super::output::print_text;
-use super::session::{Misuse, Session, caller};
-use crate::juju::{Ended, Environment, Event, Machine, Tools, Way};
+use super::session::{Misuse, Session, caller, variable};
+use crate::juju::{Ended, Environment, Event, Machine, Tools};
 use crate::timestamp::Timestamp;
 
 /// `name`: the hook that is run from another charm's own. `is_guest`: that charm sets its unit's status itself.
 pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyhow::Result<Outcome> {
-    let environment = environment();
-    let event = Event::of(name, &environment).map_err(|error| Misuse(error.to_string()))?;
+    let environment = Environment::of(variable);
+    let event = Event::of(name, &environment).map_err(Misuse)?;
     let here = caller()?;
     // Juju is where this program runs, whatever --root says.
     let tools = Programs::of(&here).context("hook tools are looked for on PATH")?;
-    let tools = Tools::new(tools, if is_guest { Way::Guest } else { Way::Own });
-    let programs = Programs::of(&session.root);
+    let proxies = environment.proxies.iter().map(|(name, value)| (*name, value.as_str()));
+    let proxies: Vec<(&str, &str)> = proxies.collect();
     let machine = Machine {
         root: &session.root,
-        programs: programs.as_ref(),
-        tools: &tools,
-        environment: &environment,
+        programs: session.programs.as_ref().map(|programs| programs.with_environment(&proxies)),
+        tools: Tools::new(tools, is_guest),
+        event,
+        unit: environment.unit,
         running: crate::run::running().context("this program does not know where it is")?,
         now: Timestamp::of(SystemTime::now()),
         caller: crate::run::caller(&here),
     };
-    let Ended { workload, is_well } = machine.run(event)?;
-    if let Some(workload) = workload.filter(|_| is_guest) {
-        print_text(&format!("{}: {}\n", workload.state.word(), workload.text))?;
+    let Ended { status, is_failed } = machine.run()?;
+    if let Some(status) = status.filter(|_| is_guest) {
+        print_text(&format!("{}: {}\n", status.state.word(), status.text))?;
     }
-    Ok(if is_well { Outcome::Done } else { Outcome::FellShort })
-}
-
-/// What Juju says of this hook.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a hook's environment is read, and handed in as data"
-)]
-fn environment() -> Environment {
-    Environment::of(|name| std::env::var(name).ok())
+    Ok(if is_failed { Outcome::FellShort } else { Outcome::Done })
 }

@@ -19,18 +19,14 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
 /// One page for the program, with a section for each command; or a page each, in a folder.
 pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut program = Args::command();
-    if let Some(folder) = into {
-        let folder = absolute(folder)?;
-        program.build();
-        return pages(&folder, &program, "rocworker").map(|()| Outcome::Done);
-    }
     program.build();
+    if let Some(folder) = into {
+        return pages(&absolute(folder)?, &program, "rocworker").map(|()| Outcome::Done);
+    }
     let mut page = Vec::new();
     let manual = clap_mangen::Man::new(program.clone()).section("8").manual("rocworker");
     manual.render(&mut page)?;
-    for command in
-        program.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set())
-    {
+    for command in documented(&program) {
         writeln!(page, ".SH \"{}\"", format!("rocworker {}", command.get_name()).to_uppercase())?;
         let part = clap_mangen::Man::new(command.clone());
         part.render_synopsis_section(&mut page)?;
@@ -47,11 +43,11 @@ fn pages(folder: &Path, command: &clap::Command, name: &str) -> anyhow::Result<(
     let mut text = Vec::new();
     page.render(&mut text)?;
     caller()?.write(folder.join(format!("{name}.8")), &text, Attributes { mode: 0o644, owner: None })?;
-    let is_told = |command: &&clap::Command| command.get_name() != "help" && !command.is_hide_set();
-    command
-        .get_subcommands()
-        .filter(is_told)
-        .try_for_each(|command| pages(folder, command, &format!("{name}-{}", command.get_name())))
+    documented(command).try_for_each(|it| pages(folder, it, &format!("{name}-{}", it.get_name())))
+}
+
+fn documented(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set())
 }
 
 fn print_bytes(bytes: Vec<u8>) -> anyhow::Result<Outcome> {

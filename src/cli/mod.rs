@@ -36,6 +36,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::printable::printable;
+use crate::run::{self, Unreadable};
+use crate::{config, desired};
 use args::{Args, Command};
 use session::Session;
 
@@ -46,14 +48,14 @@ enum Outcome {
     Done,
     /// Changes pending, drift, or a failed check.
     Findings,
-    /// Something that should be is not brought about, and was said.
+    /// Something could not be applied or reverted; the answer says what.
     FellShort,
 }
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     // Folders are made with the mode that engines need, at once: a caller's narrower one would be put right by a second
-    // call, and a run that is killed between the two would leave them as nobody wants them.
+    // call, and a run that is killed between the two would leave them with the wrong mode.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -75,12 +77,12 @@ pub fn main() -> ExitCode {
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
-            let told = if verbose {
+            let text = if verbose {
                 format!("{error:?}")
             } else {
                 printable(&format!("{error:#}").replace('\n', " "))
             };
-            writeln!(stderr, "rocworker: {told}").ok();
+            writeln!(stderr, "rocworker: {text}").ok();
             ExitCode::from(if is_misuse(&error) { 2 } else { 1 })
         }
     }
@@ -88,15 +90,12 @@ pub fn main() -> ExitCode {
 
 /// Whether the arguments or the configuration are wrong, rather than the machine.
 fn is_misuse(error: &anyhow::Error) -> bool {
-    error.is::<session::Misuse>()
-        || error.chain().any(|cause| {
-            cause.is::<crate::config::Error>()
-                || matches!(cause.downcast_ref(), Some(unreadable) if !matches!(unreadable, crate::run::Unreadable::Memory(_)))
-                || matches!(
-                    cause.downcast_ref(),
-                    Some(crate::run::Error::Desired(crate::desired::Error::Config(_)))
-                )
-        })
+    let is_of_configuration = |cause: &(dyn std::error::Error + 'static)| {
+        let unreadable = cause.downcast_ref().is_some_and(|it| !matches!(it, Unreadable::Memory(_)));
+        let desired = matches!(cause.downcast_ref(), Some(run::Error::Desired(desired::Error::Config(_))));
+        unreadable || desired || cause.is::<config::Error>()
+    };
+    error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {

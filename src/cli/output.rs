@@ -36,7 +36,7 @@ pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// Whether the error is that nobody reads the answer any more: `rocworker detect | head -1`.
+/// Whether the reader of the answer has gone: `rocworker detect | head -1`.
 pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -4,15 +4,15 @@ use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, found, notes};
+use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, styled};
 use super::session::{Session, caller, callers_file};
-use crate::printable::printable;
+use crate::printable::{counted, printable};
 use crate::run::Planned;
 
 pub(crate) fn run(session: &Session, exit_code: bool, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let planned = session.with_run(&config, |run| Ok(run.plan(None)?))?;
+    let planned = session.pipeline(&config)?.plan(None)?;
     if let Some(path) = out {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
@@ -33,9 +33,9 @@ pub(crate) fn shown(session: &Session, planned: &Planned, out: Option<&Path>) ->
         text.extend(planned.announced.iter().map(|effect| format!("> {effect}\n")));
     }
     text.extend(planned.rehearsal.iter().map(rehearsed));
-    text.push_str(&findings(root, "blocked", &planned.plan.blocked));
-    text.push_str(&findings(root, "contested", &planned.plan.contested));
-    text.push_str(&findings(root, "left", &planned.plan.left));
+    let plan = &planned.plan;
+    let open = [("blocked", &plan.blocked), ("contested", &plan.contested), ("left", &plan.left)];
+    text.extend(open.map(|(what, of)| findings(root, what, of)));
     if session.verbose {
         text.push_str(&found(root, &planned.plan.found));
     }

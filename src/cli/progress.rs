@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reconcile::{Effect, Progress, Step};
+use reconcile::{Progress, Step};
 
 use super::args::Format;
 use super::changes::change;
@@ -26,7 +26,7 @@ const WITH_BAR: &str = "{spinner} [{bar:24}] {percent:>3}% {wide_msg}";
 pub(crate) struct Shown<'a> {
     session: &'a Session,
     way: Way,
-    /// The step that was told last: a percentage alone is no new line.
+    /// The last step that was printed: a percentage alone is no new line.
     last: String,
     /// What could not be printed.
     failed: anyhow::Result<()>,
@@ -50,7 +50,7 @@ impl<'a> Shown<'a> {
         Self { session, way, last: String::new(), failed: Ok(()) }
     }
 
-    pub(crate) fn hear(&mut self, progress: Progress<'_>) {
+    pub(crate) fn on_progress(&mut self, progress: Progress<'_>) {
         match progress {
             Progress::Begins(made) => {
                 self.clear();
@@ -61,7 +61,11 @@ impl<'a> Shown<'a> {
             }
             Progress::Comes(_, step) => self.step(&step),
             Progress::Waits(text) => self.step(&Step { text, percent: None }),
-            Progress::Settles(effect) => self.settles(effect),
+            // What is printed when it is done needs no line before.
+            Progress::Settles(effect) if matches!(self.way, Way::Terminal(_)) || self.session.verbose => {
+                self.step(&Step { text: effect.to_string(), percent: None });
+            }
+            Progress::Settles(_) => {}
         }
     }
 
@@ -75,13 +79,6 @@ impl<'a> Shown<'a> {
                 writeln!(io::stderr(), "{}", self.last).ok();
             }
             Way::Lines | Way::Quiet => {}
-        }
-    }
-
-    /// What is told when it is done needs no line before.
-    fn settles(&mut self, effect: &Effect) {
-        if matches!(self.way, Way::Terminal(_)) || self.session.verbose {
-            self.step(&Step { text: effect.to_string(), percent: None });
         }
     }
 
@@ -101,7 +98,7 @@ impl<'a> Shown<'a> {
 }
 
 impl Drop for Shown<'_> {
-    /// Also when what was shown has failed: the error stands on a line of its own.
+    /// Also when what was shown has failed: the error gets a line of its own.
     fn drop(&mut self) {
         self.clear();
     }
@@ -109,27 +106,23 @@ impl Drop for Shown<'_> {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-    set_template(&bar, WITHOUT_BAR);
+    // Not with indicatif's own template, which the first tick would draw.
+    draw(&bar, "", None);
     bar.enable_steady_tick(TICK);
     bar
 }
 
 fn draw(bar: &ProgressBar, text: &str, percent: Option<f32>) {
-    set_template(bar, if percent.is_some() { WITH_BAR } else { WITHOUT_BAR });
-    if let Some(percent) = percent {
-        bar.set_position(whole(percent));
-    }
-    bar.set_message(text.to_owned());
-}
-
-fn set_template(bar: &ProgressBar, template: &str) {
-    // They are the two above; what were none would leave the bar as it is.
+    let template = if percent.is_some() { WITH_BAR } else { WITHOUT_BAR };
+    // A template with a mistake would leave the bar as it is.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+    bar.set_position(percent.map_or(0, whole));
+    bar.set_message(text.to_owned());
 }
 
-/// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever somebody's program says.
+/// What a bar of a hundred steps shows: a percentage is 0 to 100, whatever a program says.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -11,7 +11,6 @@ use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute};
 use crate::report::{LeftOut, Report, default_name, new_file, take};
 use crate::timestamp::Timestamp;
-use reconcile::command::Programs;
 
 /// Enough to see what kind of thing is missing; the whole list is in the archive.
 const SHOWN: usize = 10;
@@ -36,9 +35,9 @@ pub(crate) fn run(session: &Session, file: Option<PathBuf>) -> anyhow::Result<Ou
     }
     // A configuration that is wrong is a reason for a report, not against it.
     let config = session.config().map_err(|error| format!("{error:#}"));
-    let programs = Programs::of(&session.root);
     let moment = Timestamp::of(SystemTime::now());
-    let report = take(&session.root, config.as_ref().map_err(Clone::clone), programs.as_ref(), moment)?;
+    let report =
+        take(&session.root, config.as_ref().map_err(Clone::clone), session.programs.as_ref(), moment)?;
     if to_stdout {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&report.bytes)?;

@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     /// Whether everything is to be shown.
     pub(crate) verbose: bool,
+    /// `None` beneath another Root than `/`.
+    pub(crate) programs: Option<Programs>,
 }
 
 /// The command line names something that cannot be worked with.
@@ -35,15 +37,17 @@ pub(crate) struct Misuse(pub(crate) String);
 impl Session {
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(format!("--root: {error}")))?;
-        Ok(Self { root, config: args.config.clone(), format: args.output, verbose: args.verbose > 0 })
+        let programs = Programs::of(&root);
+        let verbose = args.verbose > 0;
+        Ok(Self { root, config: args.config.clone(), format: args.output, verbose, programs })
     }
 
-    /// The configuration that somebody asks for now: `--config`'s, or the machine's own.
+    /// The configuration that a person asks for: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Ok(logged(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?))
     }
 
-    /// The configuration in force, for commands that nobody watches.
+    /// The configuration in force, for commands that run unattended.
     pub(crate) fn config_in_force(&self) -> anyhow::Result<Config> {
         Ok(logged(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?))
     }
@@ -59,29 +63,25 @@ impl Session {
     pub(crate) fn config_file(&self) -> anyhow::Result<ConfigFile> {
         let named =
             self.config.as_deref().map(|path| anyhow::Ok((caller()?, absolute(path)?))).transpose()?;
-        Ok(ConfigFile { named, environment: environment()? })
+        Ok(ConfigFile { named, environment: ClusterBloom::of(variable).map_err(Misuse)? })
     }
 
-    /// Does something with the machine set up as the configuration says.
-    pub(crate) fn with_run<T>(
-        &self,
-        config: &Config,
-        act: impl FnOnce(&Run<'_>) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let programs = Programs::of(&self.root);
-        let caller = crate::run::caller(&caller()?);
+    /// The pipeline by this configuration.
+    pub(crate) fn pipeline<'s>(&'s self, config: &'s Config) -> anyhow::Result<Run<'s>> {
         let now = Timestamp::of(SystemTime::now());
-        act(&Run { root: &self.root, config, programs: programs.as_ref(), own: Own::find(), now, caller })
+        let caller = crate::run::caller(&caller()?);
+        Ok(Run { root: &self.root, config, programs: self.programs.as_ref(), own: Own::find(), now, caller })
     }
 
-    /// The same, with its progress shown.
-    pub(crate) fn run<T>(
+    /// Runs the pipeline with its progress shown.
+    pub(crate) fn run<T, E: Into<anyhow::Error>>(
         &self,
         config: &Config,
-        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> anyhow::Result<T>,
+        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> Result<T, E>,
     ) -> anyhow::Result<T> {
         let mut shown = Shown::new(self);
-        let done = self.with_run(config, |run| act(run, &mut |progress| shown.hear(progress)))?;
+        let done = act(&self.pipeline(config)?, &mut |progress| shown.on_progress(progress));
+        let done = done.map_err(Into::into)?;
         shown.end()?;
         Ok(done)
     }
@@ -111,13 +111,13 @@ fn logged(config: Config) -> Config {
     config
 }
 
-/// What those who come from ClusterBloom say of ROCm.
+/// A variable of the environment, if it is text.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where the environment is read, and handed in as data"
 )]
-fn environment() -> Result<ClusterBloom, Misuse> {
-    ClusterBloom::of(|name| std::env::var(name).ok()).map_err(Misuse)
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The machine that the program runs on. A path on the command line is meant there, as with every program;

@@ -1,5 +1,4 @@
 use reconcile::Outcome as EffectOutcome;
-use reconcile::command::Programs;
 
 use super::Outcome;
 use super::changes;
@@ -7,11 +6,13 @@ use super::output::print_text;
 use super::session::{Misuse, Session};
 use crate::run::wait_and_start;
 
-/// For people, in systemd's journal: what it waited for is told there.
+/// Prints for systemd's journal what it waited for.
 pub(crate) fn run(session: &Session, unit: &str) -> anyhow::Result<Outcome> {
-    let programs = Programs::of(&session.root)
+    let programs = session
+        .programs
+        .as_ref()
         .ok_or_else(|| Misuse("settle: nothing is started beneath another root than /".to_owned()))?;
-    let settled = wait_and_start(&session.root, &programs, unit)?;
+    let settled = wait_and_start(&session.root, programs, unit)?;
     print_text(&changes::settled(&settled))?;
     let has_failed = settled.iter().any(|it| it.outcome == EffectOutcome::Failed);
     Ok(if has_failed { Outcome::FellShort } else { Outcome::Done })

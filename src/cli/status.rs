@@ -3,53 +3,48 @@ use std::time::{Duration, UNIX_EPOCH};
 use reconcile::{Finding, Pending};
 
 use super::Outcome;
-use super::changes::{changes, counted, findings, found, notes};
+use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::report::Said;
 use crate::daemon::socket::Answer;
-use crate::printable::printable;
+use crate::printable::{counted, printable};
 use crate::status::{ChosenNow, Status};
 use crate::timestamp::Timestamp;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {
         Ok(config) => config,
-        Err(wrong) => return without_configuration(session, wrong),
+        // The end of the program is that of a wrong configuration, as with every command.
+        Err(wrong) => {
+            if let Ok(status) = Status::without_configuration(&session.root, format!("{wrong:#}")) {
+                session.format.print(&status, || shown(session, &status))?;
+            }
+            return Err(wrong);
+        }
     };
-    let status = session.with_run(&config, |run| Ok(Status::read(run)?))?;
+    let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
-}
-
-/// The end of the program is that of a wrong configuration, as with every command.
-fn without_configuration(session: &Session, wrong: anyhow::Error) -> anyhow::Result<Outcome> {
-    if let Ok(status) = Status::without_configuration(&session.root, format!("{wrong:#}")) {
-        session.format.print(&status, || shown(session, &status))?;
-    }
-    Err(wrong)
 }
 
 fn shown(session: &Session, status: &Status) -> String {
     let root = &session.root;
     let mut text = String::new();
+    let open = [("contested", &status.contested), ("blocked", &status.blocked), ("left", &status.left)];
     if !status.ours.is_empty() {
-        let mut columns = Columns::new(&["OURS", "KIND", "STATE", "WHY"]);
+        let mut columns = Columns::new(&["MANAGED", "KIND", "STATE", "WHY"]);
         for held in &status.ours {
-            let among = |findings: &[Finding]| findings.iter().any(|it| it.path == held.path);
-            let state = if among(&status.contested) {
-                Cell::styled("contested", BAD)
-            } else if among(&status.blocked) {
-                Cell::styled("blocked", BAD)
-            } else if among(&status.left) {
-                Cell::styled("left", WARN)
+            let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
+            let state = if let Some((what, _)) = open.iter().find(|(_, of)| among(of)) {
+                Cell::styled(*what, if *what == "left" { WARN } else { BAD })
             } else if status.drift.iter().any(|it| it.path == held.path) {
                 Cell::styled("differs", WARN)
             } else if status.problem.is_some() {
                 Cell::styled("not known", WARN)
             } else {
-                Cell::styled("as it should be", GOOD)
+                Cell::styled("in sync", GOOD)
             };
             let path = held.path.shown(root);
             columns.row([path.into(), held.kind.to_string().into(), state, held.reason.clone().into()]);
@@ -63,9 +58,7 @@ fn shown(session: &Session, status: &Status) -> String {
         text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));
         text.push_str(&changes(root, &status.drift, session.verbose));
     }
-    text.push_str(&findings(root, "contested", &status.contested));
-    text.push_str(&findings(root, "blocked", &status.blocked));
-    text.push_str(&findings(root, "left", &status.left));
+    text.extend(open.map(|(what, of)| findings(root, what, of)));
     text.extend(status.pending.iter().map(pending));
     if session.verbose {
         text.push_str(&found(root, &status.found));
@@ -74,16 +67,16 @@ fn shown(session: &Session, status: &Status) -> String {
     text.extend(status.daemon.as_ref().map(daemon));
     text.push_str(&match (status.ours.len(), status.is_off()) {
         (0, false) if !status.found.is_empty() => format!(
-            "nothing here is rocworker's; {} {} as they should be all the same (-v), and undo leaves them\n",
+            "rocworker manages nothing here; {} {} already correct (-v), and undo leaves them\n",
             counted(status.found.len(), "file"),
             if status.found.len() == 1 { "is" } else { "are" },
         ),
-        (0, false) => "nothing here is rocworker's, and nothing has to be\n".to_owned(),
-        (n, false) => format!("{} of ours, all as they should be\n", counted(n, "path")),
+        (0, false) => "rocworker manages nothing here, and has nothing to do\n".to_owned(),
+        (n, false) => format!("{}, all in sync\n", counted(n, "managed path")),
         (n, true) if status.problem.is_some() => {
-            format!("{} of ours, and what should be here cannot be told\n", counted(n, "path"))
+            format!("{}, and the desired state is unknown\n", counted(n, "managed path"))
         }
-        (n, true) => format!("{} of ours, and the machine is not as it should be\n", counted(n, "path")),
+        (n, true) => format!("{}, and the machine is not in sync\n", counted(n, "managed path")),
     });
     text
 }
@@ -91,7 +84,7 @@ fn shown(session: &Session, status: &Status) -> String {
 fn daemon(answer: &Answer) -> String {
     let report = match answer {
         Answer::Silent { problem } => {
-            return format!("{} the daemon is not asked: {}\n", styled(WARN, "!"), printable(problem));
+            return format!("{} the daemon does not answer: {}\n", styled(WARN, "!"), printable(problem));
         }
         Answer::Report(report) => report,
     };
@@ -129,9 +122,9 @@ fn said(said: &Said) -> String {
 }
 
 fn pending(pending: &Pending) -> String {
-    let told = pending.told.as_ref().filter(|told| told.sent);
-    let told = told.map_or("", |_| ": it was told, and is still at it");
-    format!("{} pending: {}{told}\n", styled(WARN, "…"), pending.effect)
+    let asked = pending.told.as_ref().filter(|told| told.sent);
+    let asked = asked.map_or("", |_| ": asked to end, and still at work");
+    format!("{} pending: {}{asked}\n", styled(WARN, "…"), pending.effect)
 }
 
 fn chosen(chosen: &ChosenNow) -> String {

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::printable::shortened;
+
 /// The longest value: Linux takes 128 KiB in one argument, and `action-set` takes a value in one.
 const LONGEST: usize = 96 << 10;
 /// The longest of the values for people.
@@ -10,29 +12,30 @@ const LONGEST_TEXT: usize = 1 << 10;
 /// How many keys of one kind there are at most; what is more is in the JSON.
 const MOST: usize = 64;
 
-/// What `action-set` is given.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What `action-set` and `action-fail` are given.
+#[derive(Debug)]
 pub(super) struct Answer {
-    flat: Vec<(String, String)>,
-    json: Option<String>,
-    /// The command that prints the same, for what is too long.
-    command: String,
+    /// The command that prints the same JSON on the machine, for what is too long.
+    command: &'static str,
+    /// Arguments `key=value`.
+    pub(super) pairs: Vec<String>,
+    /// Why the action has not done what it should.
+    pub(super) failure: Option<String>,
 }
 
 impl Answer {
-    /// `command`: what prints the same JSON on the machine.
-    pub(super) fn new(command: &str) -> Self {
-        Self { command: command.to_owned(), ..Self::default() }
+    pub(super) fn new(command: &'static str) -> Self {
+        Self { command, pairs: Vec::new(), failure: None }
+    }
+
+    pub(super) fn failing(self, failure: Option<String>) -> Self {
+        Self { failure, ..self }
     }
 
     /// A key of lower-case letters, digits and hyphens (Juju's rule), and its value.
     pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
-        let value = value.to_string();
-        let value = match value.char_indices().nth(LONGEST_TEXT) {
-            Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
-            None => value,
-        };
-        self.flat.push((key.to_owned(), value));
+        let value = shortened(value.to_string(), LONGEST_TEXT);
+        self.pairs.push(format!("{key}={value}"));
         self
     }
 
@@ -42,38 +45,30 @@ impl Answer {
         few.fold(self, |answer, (nth, value)| answer.with(&format!("{key}-{nth}"), value))
     }
 
-    /// The whole, without what only root may read: an action's answer is kept by the controller.
+    /// The whole, without what only root may read: the controller keeps an action's answer.
     pub(super) fn with_json(mut self, whole: &impl Serialize) -> Self {
         let mut whole = serde_json::to_value(whole).unwrap_or_default();
-        without_lines(&mut whole);
-        self.json = Some(whole.to_string());
-        self
-    }
-
-    /// As arguments, `key=value`.
-    pub(super) fn pairs(&self) -> Vec<String> {
-        let mut pairs: Vec<String> = self.flat.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        match &self.json {
-            Some(json) if json.len() <= LONGEST => pairs.push(format!("json={json}")),
-            Some(json) => pairs.push(format!(
-                "json-left-out=it has {} bytes: juju ssh UNIT sudo {} --output json prints it",
-                json.len(),
+        without_diffs(&mut whole);
+        let json = whole.to_string();
+        self.pairs.push(match json.len() {
+            ..=LONGEST => format!("json={json}"),
+            bytes => format!(
+                "json-left-out=it has {bytes} bytes: juju ssh UNIT sudo {} --output json prints it",
                 self.command
-            )),
-            None => {}
-        }
-        pairs
+            ),
+        });
+        self
     }
 }
 
-/// Takes the lines of files out: a plan has them as diffs.
-fn without_lines(value: &mut Value) {
+/// Takes the lines of files out, which a plan has as diffs.
+fn without_diffs(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.remove("diff");
-            object.values_mut().for_each(without_lines);
+            object.values_mut().for_each(without_diffs);
         }
-        Value::Array(array) => array.iter_mut().for_each(without_lines),
+        Value::Array(array) => array.iter_mut().for_each(without_diffs),
         _ => {}
     }
 }
@@ -85,10 +80,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_flat_keys_and_the_whole_without_lines_of_files() {
+    fn an_answer_has_flat_keys_and_the_whole_without_diffs_of_files() {
         let whole = json!({ "changes": [{ "path": "/etc/x", "diff": "+secret" }], "n": 1 });
         let answer = Answer::new("rocworker plan").with("changes", 1).with_json(&whole);
-        assert_eq!(answer.pairs(), ["changes=1", r#"json={"changes":[{"path":"/etc/x"}],"n":1}"#]);
+        assert_eq!(answer.pairs, ["changes=1", r#"json={"changes":[{"path":"/etc/x"}],"n":1}"#]);
     }
 
     #[test]
@@ -97,7 +92,7 @@ mod tests {
             .with("text", "ä".repeat(2000))
             .with_each("gpu", (0..100).map(|nth| nth.to_string()))
             .with_json(&"x".repeat(200_000));
-        let pairs = answer.pairs();
+        let pairs = answer.pairs;
         assert_eq!(pairs[0].chars().count(), "text=".len() + LONGEST_TEXT + 1);
         assert_eq!(pairs.len(), 1 + MOST + 1);
         assert_eq!(

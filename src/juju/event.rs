@@ -1,8 +1,40 @@
-//! What a charm is called for: a hook, or an action.
+//! What Juju calls a charm for, by its environment: a hook, or an action.
 
-use super::Environment;
+/// The variables of a hook's context that matter here, as data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `hooks/install` or `actions/detect`, or a hook's name alone.
+    pub event: Option<String>,
+    /// `rocworker/0`.
+    pub unit: Option<String>,
+    /// The model's proxies, by the names that programs read: `http_proxy` and the like.
+    pub proxies: Vec<(&'static str, String)>,
+}
 
-/// What has happened to the unit, or what somebody asks of it.
+/// Juju does not name its proxies as programs do, so that a charm decides which of its programs use them.
+const PROXIES: [(&str, [&str; 2]); 3] = [
+    ("JUJU_CHARM_HTTP_PROXY", ["http_proxy", "HTTP_PROXY"]),
+    ("JUJU_CHARM_HTTPS_PROXY", ["https_proxy", "HTTPS_PROXY"]),
+    ("JUJU_CHARM_NO_PROXY", ["no_proxy", "NO_PROXY"]),
+];
+
+impl Environment {
+    /// `look_up` gives a variable's value. An empty one counts as absent.
+    pub fn of(look_up: impl Fn(&str) -> Option<String>) -> Self {
+        let value = |name: &str| look_up(name).filter(|value| !value.is_empty());
+        let action = || value("JUJU_ACTION_NAME").map(|name| format!("actions/{name}"));
+        let proxies = PROXIES.iter().filter_map(|(name, as_programs)| Some((value(name)?, as_programs)));
+        Self {
+            event: value("JUJU_DISPATCH_PATH").or_else(action).or_else(|| value("JUJU_HOOK_NAME")),
+            unit: value("JUJU_UNIT_NAME"),
+            proxies: proxies
+                .flat_map(|(value, names)| names.iter().map(move |name| (*name, value.clone())))
+                .collect(),
+        }
+    }
+}
+
+/// What has happened to the unit, or what an operator asks of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Install,
@@ -12,25 +44,9 @@ pub enum Event {
     Start,
     Stop,
     Remove,
-    /// One that asks for nothing here: a relation's, storage's, leadership's.
-    Nothing,
-    Action(Action),
-}
-
-/// The hooks that do something, by Juju's names.
-const HOOKS: [(&str, Event); 7] = [
-    ("install", Event::Install),
-    ("config-changed", Event::ConfigChanged),
-    ("update-status", Event::UpdateStatus),
-    ("upgrade-charm", Event::UpgradeCharm),
-    ("start", Event::Start),
-    ("stop", Event::Stop),
-    ("remove", Event::Remove),
-];
-
-/// What an operator can run on a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+    /// A hook that asks for nothing here: a relation's, storage's, leadership's.
+    Other,
+    /// The actions, which an operator runs on a unit.
     Detect,
     Doctor,
     Status,
@@ -41,86 +57,55 @@ pub enum Action {
     LeaseList,
 }
 
-/// Nobody says which hook this is, or the name is none that rocworker knows.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownEvent {
-    #[error(
-        "neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME says which hook this is: run it as a charm's dispatch, or name \
-         the hook, as in rocworker hook config-changed"
-    )]
-    Unnamed,
-    #[error(
-        "there is nothing to do in a hook named {0}: install, config-changed, start, update-status, upgrade-charm, stop and \
-         remove are the ones that do something, and actions/NAME"
-    )]
-    Hook(String),
-    #[error("there is no action named {0}")]
-    Action(String),
-}
-
 impl Event {
-    /// The name that was given (from another charm's own hook), else what Juju says. `actions/NAME` is an action. A hook
-    /// of Juju's that is not known asks for nothing: a later Juju may have more of them, and the unit is to go on.
-    pub fn of(given: Option<&str>, environment: &Environment) -> Result<Self, UnknownEvent> {
-        if let Some(name) = given {
-            return match name.strip_prefix("actions/") {
-                Some(action) => Action::named(action).map(Self::Action),
-                None => Self::named(name).ok_or_else(|| UnknownEvent::Hook(name.to_owned())),
-            };
-        }
-        let path = environment.dispatch_path.as_deref();
-        let action = path.and_then(|path| path.strip_prefix("actions/"));
-        if let Some(name) = action.or(environment.action_name.as_deref()) {
-            return Action::named(name).map(Self::Action);
-        }
-        let hook = path.map(|path| path.strip_prefix("hooks/").unwrap_or(path));
-        let name = hook.or(environment.hook_name.as_deref()).ok_or(UnknownEvent::Unnamed)?;
-        Ok(Self::named(name).unwrap_or(Self::Nothing))
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        HOOKS.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
-    }
-
-    /// As Juju's people call it.
-    pub fn described(self) -> String {
-        if let Self::Action(action) = self {
-            return format!("action {}", action.name());
-        }
-        let hook = HOOKS.iter().find(|(_, event)| *event == self);
-        hook.map_or_else(|| "hook".to_owned(), |(name, _)| format!("hook {name}"))
-    }
-}
-
-impl Action {
-    pub const ALL: [Self; 8] = [
-        Self::Detect,
-        Self::Doctor,
-        Self::Status,
-        Self::Plan,
-        Self::Apply,
-        Self::Undo,
-        Self::Report,
-        Self::LeaseList,
+    /// Every event that is answered, by its kind and Juju's name. The actions are those of charmcraft.yaml.
+    pub const ALL: [(&str, Self); 15] = [
+        ("hook install", Self::Install),
+        ("hook config-changed", Self::ConfigChanged),
+        ("hook update-status", Self::UpdateStatus),
+        ("hook upgrade-charm", Self::UpgradeCharm),
+        ("hook start", Self::Start),
+        ("hook stop", Self::Stop),
+        ("hook remove", Self::Remove),
+        ("action detect", Self::Detect),
+        ("action doctor", Self::Doctor),
+        ("action status", Self::Status),
+        ("action plan", Self::Plan),
+        ("action apply", Self::Apply),
+        ("action undo", Self::Undo),
+        ("action report", Self::Report),
+        ("action lease-list", Self::LeaseList),
     ];
 
-    /// Its name in charmcraft.yaml.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Detect => "detect",
-            Self::Doctor => "doctor",
-            Self::Status => "status",
-            Self::Plan => "plan",
-            Self::Apply => "apply",
-            Self::Undo => "undo",
-            Self::Report => "report",
-            Self::LeaseList => "lease-list",
+    /// The event that was named (from another charm's own hook), else Juju's. `actions/NAME` is an action. An unknown
+    /// hook of Juju's asks for nothing: a later Juju may have more of them, and the unit must go on.
+    ///
+    /// # Errors
+    /// A sentence where no event is named, or one that does not exist.
+    pub fn of(given: Option<&str>, environment: &Environment) -> Result<Self, String> {
+        let path = given.or(environment.event.as_deref()).ok_or(
+            "neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME says which hook this is: run it as a charm's dispatch, or name \
+             the hook, as in rocworker hook config-changed",
+        )?;
+        let action = path.strip_prefix("actions/");
+        let named = match action {
+            Some(action) => format!("action {action}"),
+            None => format!("hook {}", path.strip_prefix("hooks/").unwrap_or(path)),
+        };
+        match (Self::ALL.iter().find(|(known, _)| *known == named), action) {
+            (Some((_, event)), _) => Ok(*event),
+            (None, Some(action)) => Err(format!("there is no action named {action}")),
+            (None, None) if given.is_some() => Err(format!(
+                "there is nothing to do in a hook named {path}: install, config-changed, start, update-status, \
+                 upgrade-charm, stop and remove are the ones that do something, and actions/NAME"
+            )),
+            (None, None) => Ok(Self::Other),
         }
     }
 
-    fn named(name: &str) -> Result<Self, UnknownEvent> {
-        let found = Self::ALL.into_iter().find(|action| action.name() == name);
-        found.ok_or_else(|| UnknownEvent::Action(name.to_owned()))
+    /// `hook install`, `action detect`.
+    pub fn described(self) -> &'static str {
+        Self::ALL.iter().find(|(_, event)| *event == self).map_or("hook", |(described, _)| described)
     }
 }
 
@@ -128,31 +113,56 @@ impl Action {
 mod tests {
     use super::*;
 
-    fn said(dispatch: &str, hook: &str, action: &str) -> Environment {
-        Environment::of(|name| match name {
-            "JUJU_DISPATCH_PATH" => Some(dispatch.to_owned()),
-            "JUJU_HOOK_NAME" => Some(hook.to_owned()),
-            "JUJU_ACTION_NAME" => Some(action.to_owned()),
-            _ => None,
-        })
+    #[test]
+    fn an_event_is_what_was_given_then_what_is_dispatched_then_what_a_hooks_link_would_say() {
+        let unknown_hook = "there is nothing to do in a hook named reinstall: ";
+        for (given, [dispatch, hook, action], expected) in [
+            (None, ["hooks/install", "", ""], Ok(Event::Install)),
+            (None, ["hooks/juju-info-relation-joined", "", ""], Ok(Event::Other)),
+            (None, ["actions/lease-list", "", "lease-list"], Ok(Event::LeaseList)),
+            (None, ["", "", "doctor"], Ok(Event::Doctor)),
+            (None, ["", "upgrade-charm", ""], Ok(Event::UpgradeCharm)),
+            (Some("config-changed"), ["hooks/start", "start", ""], Ok(Event::ConfigChanged)),
+            (Some("actions/plan"), ["hooks/start", "start", ""], Ok(Event::Plan)),
+            (None, ["", "", ""], Err("neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME says")),
+            (Some("reinstall"), ["", "", ""], Err(unknown_hook)),
+            (None, ["hooks/of-a-later-juju", "", ""], Ok(Event::Other)),
+            (None, ["actions/format", "", ""], Err("there is no action named format")),
+        ] {
+            let environment = Environment::of(|name| match name {
+                "JUJU_DISPATCH_PATH" => Some(dispatch.to_owned()),
+                "JUJU_HOOK_NAME" => Some(hook.to_owned()),
+                "JUJU_ACTION_NAME" => Some(action.to_owned()),
+                _ => None,
+            });
+            match (Event::of(given, &environment), expected) {
+                (Err(why), Err(begin)) => assert!(why.starts_with(begin), "{why}"),
+                (event, expected) => {
+                    assert_eq!(event, expected.map_err(str::to_owned), "{given:?} {environment:?}");
+                }
+            }
+        }
     }
 
     #[test]
-    fn an_event_is_what_was_given_then_what_is_dispatched_then_what_a_hooks_link_would_say() {
-        for (given, environment, expected) in [
-            (None, said("hooks/install", "", ""), Ok(Event::Install)),
-            (None, said("hooks/juju-info-relation-joined", "", ""), Ok(Event::Nothing)),
-            (None, said("actions/lease-list", "", "lease-list"), Ok(Event::Action(Action::LeaseList))),
-            (None, said("", "", "doctor"), Ok(Event::Action(Action::Doctor))),
-            (None, said("", "upgrade-charm", ""), Ok(Event::UpgradeCharm)),
-            (Some("config-changed"), said("hooks/start", "start", ""), Ok(Event::ConfigChanged)),
-            (Some("actions/plan"), said("hooks/start", "start", ""), Ok(Event::Action(Action::Plan))),
-            (None, said("", "", ""), Err(UnknownEvent::Unnamed)),
-            (Some("reinstall"), said("", "", ""), Err(UnknownEvent::Hook("reinstall".to_owned()))),
-            (None, said("hooks/of-a-later-juju", "", ""), Ok(Event::Nothing)),
-            (None, said("actions/format", "", ""), Err(UnknownEvent::Action("format".to_owned()))),
-        ] {
-            assert_eq!(Event::of(given, &environment), expected, "{given:?} {environment:?}");
-        }
+    fn proxies_are_handed_on_by_the_names_that_programs_read() {
+        let environment = Environment::of(|name| match name {
+            "JUJU_CHARM_HTTP_PROXY" => Some("http://p:3128".to_owned()),
+            "JUJU_CHARM_NO_PROXY" => Some("10.0.0.0/8".to_owned()),
+            "JUJU_HOOK_NAME" => Some(String::new()),
+            "JUJU_UNIT_NAME" => Some("rocworker/0".to_owned()),
+            _ => None,
+        });
+        let of = |name, value: &str| (name, value.to_owned());
+        assert_eq!(
+            environment.proxies,
+            [
+                of("http_proxy", "http://p:3128"),
+                of("HTTP_PROXY", "http://p:3128"),
+                of("no_proxy", "10.0.0.0/8"),
+                of("NO_PROXY", "10.0.0.0/8"),
+            ]
+        );
+        assert_eq!((environment.event, environment.unit.as_deref()), (None, Some("rocworker/0")));
     }
 }

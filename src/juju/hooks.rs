@@ -1,262 +1,285 @@
-//! What a hook does: the options become the configuration, the machine is brought to it, and Juju is told.
+//! What a hook does: read the options, write the configuration, apply it as `rocworker apply` does, set the unit's status.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use reconcile::command::Programs;
 use reconcile::{Outcome as EffectOutcome, Progress};
-use root::Root;
+use root::{Lock, Root};
 
-use super::machine::{Failure, Machine};
-use super::options::{Options, Role};
-use super::own_files;
-use super::state::State;
-use super::steps::Steps;
-use super::tools::{self, Level};
-use super::turn::{PATIENCE, Turn};
-use super::workload::{State as WorkloadState, Workload};
-use super::{Action, Event, unit_summary};
+use super::options::{Options, Role, WrongConfig, has_unit};
+use super::state::{self, State};
+use super::tools::{self, Level, Tools};
+use super::unit_status::{State as Workload, Steps, UnitStatus};
+use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::desired::own_unit::DAEMON;
-use crate::run::{self, Outcome};
+use crate::engines::concourse::UNIT;
+use crate::host::runs_systemd;
+use crate::memory::Memory;
+use crate::own_program::PACKAGED;
+use crate::printable::counted;
+use crate::run::{self, Outcome, Own, Run, applied_elsewhere};
+use crate::timestamp::Timestamp;
+
+/// What a hook works with.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    pub root: &'a Root,
+    /// With the model's proxies in their environment. `None` beneath another Root than `/`.
+    pub programs: Option<Programs>,
+    pub tools: Tools,
+    /// The hook or action that Juju runs.
+    pub event: Event,
+    /// `rocworker/0`, where Juju says so.
+    pub unit: Option<String>,
+    /// The program that runs, on the machine that it runs on.
+    pub running: PathBuf,
+    pub now: Timestamp,
+    /// Who called, as far as the machine tells.
+    pub caller: String,
+}
 
 /// How a hook ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Ended {
-    /// What the unit's status is now, where this hook has set it (or would have, in another charm's hook).
-    pub workload: Option<Workload>,
-    /// False: Juju should run the hook again.
-    pub is_well: bool,
+    /// The unit's status, where the hook has set it (or would have, in another charm's hook).
+    pub status: Option<UnitStatus>,
+    /// Juju should run the hook again.
+    pub is_failed: bool,
 }
 
-/// What bringing the machine to the options came to.
-#[derive(Debug)]
-pub(super) struct Brought {
-    pub(super) workload: Workload,
-    /// `None`: the action undo has been run, and nothing is brought about until apply is.
-    pub(super) applied: Option<Outcome>,
-}
-
+/// As long as an apply waits for another.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Lines of the log for one hook; the history on the machine has all.
 const LINES: usize = 20;
-/// Where the action report puts its archives.
-pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
-/// Is there where systemd runs the machine (sd_booted(3)).
-const SYSTEMD: &str = "/run/systemd/system";
 /// The daemon ends within a second; systemd itself kills it after 90.
 const RESTART_LIMIT: Duration = Duration::from_secs(100);
+/// The unit of Concourse's web node, as the Concourse charm has it.
+const WEB_UNIT: &str = "concourse-server.service";
 
 impl Machine<'_> {
-    /// Runs a hook or an action. What a person has to put right is told by the unit's status, or fails the action.
-    pub fn run(&self, event: Event) -> Result<Ended, tools::Error> {
-        let ran = match event {
-            Event::Nothing | Event::Stop => Ok(Ended { workload: None, is_well: true }),
-            Event::Remove => self.remove(event),
-            Event::Action(action) => self.action(action),
+    /// Runs a hook or an action. What a person has to correct becomes the unit's status, or fails the action.
+    ///
+    /// # Errors
+    /// Where Juju's tools do not answer.
+    pub fn run(&self) -> anyhow::Result<Ended> {
+        let ran = match self.event {
+            Event::Other | Event::Stop => Ok(Ended::default()),
+            Event::Remove => self.remove(),
             Event::Install
             | Event::ConfigChanged
             | Event::UpdateStatus
             | Event::UpgradeCharm
-            | Event::Start => {
-                let brought = self.turn().and_then(|turn| self.bring(event, &turn));
-                let workload = match brought {
-                    Ok(brought) => brought.workload,
-                    Err(failure) => failed(failure)?,
-                };
-                self.tell(event, &workload).map(|()| Ended { workload: Some(workload), is_well: true })
-            }
+            | Event::Start => self.hook(),
+            Event::Detect => self.answer(Ok(self.detect())),
+            Event::Doctor => self.answer(self.doctor()),
+            Event::Status => self.answer(self.status()),
+            Event::Plan => self.answer(self.plan()),
+            Event::Apply => self.answer(self.apply_again()),
+            Event::Undo => self.answer(self.action_undo()),
+            Event::Report => self.answer(self.report()),
+            Event::LeaseList => self.answer(self.lease_list()),
         };
         if let Err(error) = &ran {
             // One tool that fails does not say that all do.
-            self.tools.log(Level::Error, &format!("{}: {error}", event.described())).ok();
+            self.tools.log(Level::Error, &format!("{}: {error}", self.event.described())).ok();
         }
         ran
     }
 
-    /// Sets the unit's status, and logs why it is not what somebody wants it to be.
-    pub(super) fn tell(&self, event: Event, workload: &Workload) -> Result<(), tools::Error> {
-        if workload.state == WorkloadState::Blocked {
-            self.tools.log(Level::Error, &format!("{}: {}", event.described(), workload.text))?;
-        }
-        self.tools.status(workload)
+    fn hook(&self) -> anyhow::Result<Ended> {
+        let followed = self.begin().and_then(|(_lock, mut state)| self.follow_options(&mut state));
+        let status = match followed {
+            Ok((status, _)) => status,
+            Err(error) if error.is::<tools::Error>() => return Err(error),
+            Err(error) => UnitStatus::failed(&error),
+        };
+        self.set_status(&status)?;
+        Ok(Ended { status: Some(status), is_failed: false })
     }
 
-    /// Waits until no other hook is at work on this machine, and has Juju show that.
-    pub(super) fn turn(&self) -> Result<Turn, Failure> {
-        let mut steps = Steps::default();
-        let mut waits = |text| self.step(&mut steps, &Progress::Waits(text));
-        Turn::take(self.root, PATIENCE, &mut waits).map_err(Failure::installation)
-    }
-
-    /// Writes the configuration that the options mean, and applies it.
-    pub(super) fn bring(&self, event: Event, _turn: &Turn) -> Result<Brought, Failure> {
-        let (options, role, text) = self.wanted()?;
-        let config = parsed(self.root, &text)?;
-        let mut state = State::read(self.root).map_err(Failure::installation)?;
-        self.join(&mut state)?;
-        if event != Event::Action(Action::Apply)
-            && let Some(workload) = self.of_another(&state, &config)?
+    /// Writes the configuration that the options mean, and applies it: the unit's status, and what was applied, if
+    /// anything was.
+    pub(super) fn follow_options(&self, state: &mut State) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
+        let options = Options(self.tools.options()?);
+        let role = self.role(&options)?;
+        let text = options.configuration(role)?;
+        let config = Config::parse(&self.root.shown(config::PATH), &text)?;
+        if let Some(unit) = &self.unit
+            && !state.units.contains(unit)
         {
-            return Ok(Brought { workload, applied: None });
+            state.units.push(unit.clone());
+            state.write(self.root)?;
         }
-        // Nobody has asked for anything: what the daemon keeps while a GPU resets is not to go by this.
-        if event == Event::UpdateStatus && self.keeps_tags() {
-            return Ok(Brought { workload: Workload::settling(), applied: None });
+        if self.event != Event::Apply
+            && let Some(command) = self.set_up_by(state, &config)?
+        {
+            return Ok((UnitStatus::set_up_by(&command, self.unit_name()), None));
         }
-        own_files::put_configuration(self.root, &mut state, &text).map_err(of_file)?;
-        if own_files::put_program(self.root, &mut state, &self.running).map_err(of_file)? {
-            self.take_over(event, &mut state)?;
+        // No operator has asked for anything, and the daemon keeps the tags while a GPU resets.
+        if self.event == Event::UpdateStatus
+            && matches!(ask(self.root), Some(Answer::Report(it)) if it.tags_held_until.is_some())
+        {
+            return Ok((UnitStatus::tags_held(), None));
         }
-        if matches!(event, Event::Install | Event::UpgradeCharm) {
+        own_files::put_configuration(self.root, state, &text)?;
+        if own_files::put_program(self.root, state, &self.running)? {
+            self.restart_daemon(state)?;
+        }
+        if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
-            return Ok(Brought { workload: self.held(event, &mut state)?, applied: None });
+            return Ok((self.after_action_undo(state)?, None));
         }
-        let applied = self.apply_for(event, &config, &mut state)?;
-        self.log_applied(event, &applied)?;
+        let applied = self.apply(&config, state)?;
+        self.log_applied(&applied)?;
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
-            own_files::yield_to_package(self.root, &mut state).map_err(of_file)?;
+            own_files::yield_to_package(self.root, state)?;
         }
-        let summary = unit_summary::unit_summary(self, &options, role, &config, &applied)?;
-        Ok(Brought { workload: Workload::of(&summary), applied: Some(applied) })
+        let status = UnitStatus::after_apply(self.root, self.programs.as_ref(), role, &config, &applied)?;
+        Ok((status, Some(applied)))
     }
 
-    /// Whether the daemon keeps tags of the worker whose GPUs have just gone.
-    fn keeps_tags(&self) -> bool {
-        matches!(ask(self.root), Some(Answer::Report(report)) if report.tags_held_until.is_some())
-    }
-
-    /// Applies, and remembers before the first change that it was the charm that did: whoever kills this leaves what the
-    /// hook remove takes back.
-    fn apply_for(&self, event: Event, config: &Config, state: &mut State) -> Result<Outcome, Failure> {
+    /// Applies, and remembers before the first change that the charm did: after a kill, the hook remove reverts it.
+    fn apply(&self, config: &Config, state: &mut State) -> anyhow::Result<Outcome> {
         let is_first = !state.has_applied;
         if is_first {
             state.has_applied = true;
-            state.write(self.root).map_err(Failure::installation)?;
+            state.write(self.root)?;
         }
-        let mut steps = Steps::default();
-        let applied =
-            self.with_run(event, config, |run| run.apply(None, &mut |told| self.step(&mut steps, &told)));
-        // Refused before it changed anything: what stands here is still another's.
+        let applied = self.pipeline(config).apply(None, &mut self.progress());
+        // Refused before its first change: what is set up here is still another's.
         if is_first && applied.as_ref().is_err_and(|error| !matches!(error, run::Error::Midway { .. })) {
             state.has_applied = false;
-            state.write(self.root).map_err(Failure::installation)?;
+            state.write(self.root)?;
         }
-        applied.map_err(of_setup)
+        applied.map_err(|error| match error {
+            run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
+                WrongConfig(problem).into()
+            }
+            other => other.into(),
+        })
     }
 
-    fn wanted(&self) -> Result<(Options, Role, String), Failure> {
-        let of_option = |error: super::WrongOption| Failure::Config(error.to_string());
-        let options = Options::read(&self.tools.options()?).map_err(of_option)?;
-        let role = self.role(&options);
-        let text = options.configuration(role).map_err(of_option)?;
-        Ok((options, role, text))
+    /// Waits until no other hook is at work on this machine, and reads what the charm remembers.
+    pub(super) fn begin(&self) -> anyhow::Result<(Lock, State)> {
+        let mut progress = self.progress();
+        let lock = state::lock(self.root, PATIENCE, &mut |text| progress(Progress::Waits(text)))?;
+        Ok((lock, State::read(self.root)?))
     }
 
-    /// Has the daemon go on by the program that has come: the one that runs would put right what this build writes.
-    fn take_over(&self, event: Event, state: &mut State) -> Result<(), Failure> {
-        if let Some(programs) = self.told_programs().filter(|_| self.root.exists(SYSTEMD)) {
+    /// The pipeline that a person's commands run too.
+    pub(super) fn pipeline<'r>(&'r self, config: &'r Config) -> Run<'r> {
+        // The charm's folder goes with the charm: what runs later is what stays.
+        let stays = [PACKAGED, own_files::PROGRAM].map(Path::new);
+        let program = stays.into_iter().find(|path| self.root.exists(path)).unwrap_or(&self.running);
+        let own = Own::at(&self.running, program.to_owned());
+        let caller = format!("{}, for {}'s {}", self.caller, self.unit_name(), self.event.described());
+        Run { root: self.root, config, programs: self.programs.as_ref(), own, now: self.now, caller }
+    }
+
+    /// Shows Juju what is being done, as often as it should hear of it.
+    pub(super) fn progress(&self) -> impl FnMut(Progress<'_>) {
+        let mut steps = Steps::default();
+        move |progress| {
+            let Some(status) = steps.due(&progress, Instant::now()) else { return };
+            if let Err(error) = self.tools.status(&status) {
+                // The end sets the status again, and there a failure counts.
+                tracing::warn!("{error}");
+                steps.is_silent = true;
+            }
+        }
+    }
+
+    /// Sets the unit's status, and logs what blocks it.
+    pub(super) fn set_status(&self, status: &UnitStatus) -> Result<(), tools::Error> {
+        if status.state == Workload::Blocked {
+            self.tools.log(Level::Error, &format!("{}: {}", self.event.described(), status.text))?;
+        }
+        self.tools.status(status)
+    }
+
+    /// By the option, else by which of Concourse's units there is.
+    fn role(&self, options: &Options) -> Result<Role, WrongConfig> {
+        Ok(match options.role()? {
+            Some(role) => role,
+            None if has_unit(self.root, UNIT) => Role::Worker,
+            None if has_unit(self.root, WEB_UNIT) => Role::Web,
+            None => Role::Machine,
+        })
+    }
+
+    /// The unit's name; what another charm's hook without one is called.
+    pub(super) fn unit_name(&self) -> &str {
+        self.unit.as_deref().unwrap_or("UNIT")
+    }
+
+    /// The command by which a person set the machine up: before the charm came, or since by a configuration of another
+    /// place, which may withhold what the charm's gives. `None`: the machine is the charm's to apply.
+    fn set_up_by(&self, state: &State, config: &Config) -> anyhow::Result<Option<String>> {
+        if state.is_taken_back || !self.is_set_up()? {
+            return Ok(None);
+        }
+        Ok(match applied_elsewhere(self.root, config, &Memory::read(self.root)?) {
+            Some((path, _)) => Some(format!("rocworker --config {} apply", path.display())),
+            None => (!state.has_applied).then(|| "rocworker apply".to_owned()),
+        })
+    }
+
+    pub(super) fn is_set_up(&self) -> anyhow::Result<bool> {
+        Ok(run::State::read(self.root)?.is_set_up())
+    }
+
+    /// Has the daemon go on by the program that has come: the earlier one would revert what this build writes.
+    fn restart_daemon(&self, state: &mut State) -> anyhow::Result<()> {
+        if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
             let argv = ["systemctl", "try-restart", DAEMON.name];
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
-                    format!("{}: the program before this one may run still: {error}", event.described());
+                    format!("{}: the program before this one may run still: {error}", self.event.described());
                 return Ok(self.tools.log(Level::Warning, &text)?);
             }
         }
-        own_files::taken_over(self.root, state).map_err(of_file)
+        Ok(own_files::taken_over(self.root, state)?)
     }
 
-    /// Remembers that this unit's charm is here.
-    fn join(&self, state: &mut State) -> Result<(), Failure> {
-        let Some(unit) = &self.environment.unit else { return Ok(()) };
-        if !state.units.contains(unit) {
-            state.units.push(unit.clone());
-            state.write(self.root).map_err(Failure::installation)?;
-        }
-        Ok(())
-    }
-
-    /// Has Juju show what is being done.
-    pub(super) fn step(&self, steps: &mut Steps, progress: &Progress<'_>) {
-        let Some(text) = steps.hear(progress, Instant::now()) else { return };
-        if let Err(error) = self.tools.status(&Workload::new(WorkloadState::Maintenance, &text)) {
-            // The end is told again, and there it counts.
-            tracing::warn!("{error}");
-            steps.silence();
-        }
-    }
-
-    fn log_applied(&self, event: Event, applied: &Outcome) -> Result<(), tools::Error> {
-        let mut lines = Vec::new();
-        if !applied.changes.is_empty() {
-            let of = event.described();
-            let count = match applied.changes.len() {
-                1 => "1 change".to_owned(),
-                more => format!("{more} changes"),
-            };
-            lines.push((
-                Level::Info,
-                format!("{of}: {count} made on the machine, which rocworker history lists"),
-            ));
-            let notes = applied.notes.iter().filter(|note| !note.problem);
-            lines.extend(notes.map(|note| (Level::Info, format!("{}: {}", note.about, note.text))));
-        }
-        for (what, findings) in
-            [("failed", &applied.failed), ("blocked", &applied.blocked), ("contested", &applied.contested)]
-        {
-            let line = |it: &reconcile::Finding| {
-                (Level::Warning, format!("{}: {what}: {}", it.path.display(), it.text))
-            };
-            lines.extend(findings.iter().map(line));
-        }
-        let problems = applied.notes.iter().filter(|note| note.problem);
-        lines.extend(problems.map(|note| (Level::Warning, format!("{}: {}", note.about, note.text))));
+    fn log_applied(&self, applied: &Outcome) -> Result<(), tools::Error> {
+        let count = applied.changes.len();
+        let changes = (count > 0).then(|| {
+            let (of, count) = (self.event.described(), counted(count, "change"));
+            (Level::Info, format!("{of}: {count} made on the machine, which rocworker history lists"))
+        });
+        let findings =
+            [("failed", &applied.failed), ("blocked", &applied.blocked), ("contested", &applied.contested)];
+        let findings = findings.into_iter().flat_map(|(what, of)| {
+            of.iter().map(move |it| (Level::Warning, format!("{}: {what}: {}", it.path, it.text)))
+        });
+        let notes = applied.notes.iter().filter(|note| note.problem || count > 0).map(|note| {
+            let level = if note.problem { Level::Warning } else { Level::Info };
+            (level, format!("{}: {}", note.about, note.text))
+        });
         let effects = applied.effects.iter().filter(|it| it.outcome != EffectOutcome::Skipped);
-        lines.extend(effects.map(|it| (level_of(it.outcome), it.text.clone())));
-        self.log_lines(&lines)
+        let effects = effects.map(|it| (level_of(it.outcome), it.text.clone()));
+        self.log_lines(changes.into_iter().chain(findings).chain(notes).chain(effects))
     }
 
-    pub(super) fn log_lines(&self, lines: &[(Level, String)]) -> Result<(), tools::Error> {
-        lines.iter().take(LINES).try_for_each(|(level, text)| self.tools.log(*level, text))?;
-        match lines.len().checked_sub(LINES) {
-            Some(more @ 1..) => {
-                self.tools.log(Level::Info, &format!("and {more} more, which rocworker status tells"))
-            }
-            _ => Ok(()),
+    pub(super) fn log_lines(
+        &self,
+        lines: impl IntoIterator<Item = (Level, String)>,
+    ) -> Result<(), tools::Error> {
+        let mut lines = lines.into_iter();
+        lines.by_ref().take(LINES).try_for_each(|(level, text)| self.tools.log(level, &text))?;
+        match lines.count() {
+            0 => Ok(()),
+            more => self.tools.log(Level::Info, &format!("and {more} more, which rocworker status tells")),
         }
     }
 }
 
 pub(super) fn level_of(outcome: EffectOutcome) -> Level {
     if outcome == EffectOutcome::Failed { Level::Warning } else { Level::Info }
-}
-
-fn failed(failure: Failure) -> Result<Workload, tools::Error> {
-    match failure {
-        Failure::Tools(error) => Err(error),
-        Failure::Config(text) => Ok(Workload::config_failed(&text)),
-        Failure::Installation(text) => Ok(Workload::installation_failed(&text)),
-    }
-}
-
-pub(super) fn parsed(root: &Root, text: &str) -> Result<Config, Failure> {
-    Config::parse(&root.shown(config::PATH), text).map_err(|error| Failure::Config(error.to_string()))
-}
-
-pub(super) fn of_file(error: own_files::Error) -> Failure {
-    match error {
-        by_hand @ own_files::Error::ByHand(_) => Failure::Config(by_hand.to_string()),
-        other => Failure::installation(other),
-    }
-}
-
-/// What an option means on this machine is the option's fault; everything else is the machine's.
-pub(super) fn of_setup(error: run::Error) -> Failure {
-    match error {
-        run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
-            Failure::Config(problem)
-        }
-        other => Failure::installation(other),
-    }
 }

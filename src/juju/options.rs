@@ -2,143 +2,114 @@
 
 use std::path::Path;
 
+use root::Root;
 use serde_json::{Map, Value, json};
 
 use crate::config::{Config, Error};
+use crate::engines::unit::FOLDERS;
 
 /// What is done with this unit, as the options and the machine say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A Concourse worker.
     Worker,
     /// Concourse's web node: nothing is set up.
     Web,
     /// A machine without Concourse, whose engines are set up.
-    #[default]
     Machine,
 }
 
-/// The option `mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// By what is there.
-    #[default]
-    Auto,
-    Web,
-    Worker,
-}
+/// An option or the file of configuration cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongConfig(pub String);
 
-/// An option cannot be followed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{option}: {problem}")]
-pub struct WrongOption {
-    pub option: String,
-    pub problem: String,
-}
+/// The options as `config-get --format=json` answers them. Another charm has options of its own beside rocworker's, and
+/// need not have all of these.
+#[derive(Debug)]
+pub struct Options(pub Map<String, Value>);
 
-/// The options that rocworker knows, as `config-get` answers them. A charm of another's has options of its own beside
-/// them, and need not have all of these.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    pub mode: Mode,
-    pub compute_runtime: Option<String>,
-    pub gpu_device_ids: Option<String>,
-    pub tag: Option<String>,
-    pub enable_gpu: Option<bool>,
-    pub sharing: Option<String>,
-    /// `container-toolkit`, `rocm-smi`, `rocm` or `rocm=7.2.4`, each to be installed.
-    pub packages: Vec<String>,
-    /// `keep`, or a release of AMD's driver.
-    pub driver: Option<String>,
-    /// Where a mirror of AMD's repositories begins.
-    pub repository: Option<String>,
-    pub restart: Option<String>,
-    /// Whether AMD's packages go with the charm when a driver is among them.
-    pub remove_driver: bool,
-}
+/// An option, the key of the configuration that it becomes, and its value unless nothing is to be said.
+type Line = (&'static str, &'static str, Option<Value>);
 
 /// The first lines of a configuration that a charm wrote.
 const HEADER: &str = "# Made of the charm's options at each change of them: juju config changes them.\n\
                       # A file that is edited by hand is not the charm's any more: it then leaves it alone, and says so.\n";
 
 impl Options {
-    /// Reads the answer of `config-get --format=json`.
-    pub fn read(said: &Map<String, Value>) -> Result<Self, WrongOption> {
-        let text = |option: &str| text(said, option);
-        let mode = match text("mode")?.as_deref() {
-            None | Some("auto") => Mode::Auto,
-            Some("web") => Mode::Web,
-            Some("worker") => Mode::Worker,
-            Some(other) => return Err(wrong("mode", format!("{other:?} is none of auto, web and worker"))),
-        };
-        let packages = text("packages")?.unwrap_or_default();
-        let packages = packages.split(',').map(str::trim).filter(|word| !word.is_empty());
-        Ok(Self {
-            mode,
-            compute_runtime: text("compute-runtime")?,
-            gpu_device_ids: text("gpu-device-ids")?,
-            tag: text("tag")?,
-            enable_gpu: truth(said, "enable-gpu")?,
-            sharing: text("sharing")?,
-            packages: packages.map(str::to_owned).collect(),
-            driver: text("driver")?,
-            repository: text("repository")?,
-            restart: text("restart")?,
-            remove_driver: truth(said, "remove-driver")?.unwrap_or_default(),
-        })
-    }
-
-    /// The text of /etc/rocworker/config.yaml for a unit of this role, checked by whoever reads that file. Pure.
-    pub fn configuration(&self, role: Role) -> Result<String, WrongOption> {
-        let mut lines = vec![("schema_version", json!(1))];
-        match role {
-            Role::Web => lines.push(("compute-runtime", json!("none"))),
-            Role::Worker | Role::Machine => self.lines(&mut lines)?,
+    /// The unit's role by the option `mode`; `None`: by which of Concourse's units the machine has.
+    pub fn role(&self) -> Result<Option<Role>, WrongConfig> {
+        match self.text("mode")?.as_deref() {
+            None | Some("auto") => Ok(None),
+            Some("web") => Ok(Some(Role::Web)),
+            Some("worker") => Ok(Some(Role::Worker)),
+            Some(other) => Err(wrong("mode", format!("{other:?} is none of auto, web and worker"))),
         }
-        let checked = |lines: &[(&'static str, Value)]| {
-            let lines = lines.iter().map(|(key, value)| format!("{key}: {value}\n"));
-            let text = format!("{HEADER}{}", lines.collect::<String>());
-            Config::parse(Path::new("options"), &text).map(|_| text)
-        };
-        checked(&lines).map_err(|error| {
-            // The option that is wrong by itself: the parser's line is the header's where a value hides its key. Two that
-            // contradict each other are each right alone, and there the key that the line begins with is the one.
-            let alone =
-                lines.iter().find_map(|line| Some((line.0, checked(std::slice::from_ref(line)).err()?)));
-            let (key, error) = alone.map_or((None, error), |(key, error)| (Some(key), error));
-            said_of(&lines, key, error)
+    }
+
+    /// Whether AMD's packages go with the charm when a driver is among them.
+    pub fn remove_driver(&self) -> Result<bool, WrongConfig> {
+        Ok(self.truth("remove-driver")?.unwrap_or_default())
+    }
+
+    /// The text of /etc/rocworker/config.yaml for a unit of this role, checked by the parser of that file. Pure.
+    pub fn configuration(&self, role: Role) -> Result<String, WrongConfig> {
+        let mut lines = vec![("options", "schema_version", Some(json!(1)))];
+        match role {
+            Role::Web => lines.push(("mode", "compute-runtime", Some(json!("none")))),
+            Role::Worker | Role::Machine => lines.extend(self.lines()?),
+        }
+        lines.retain(|(_, _, value)| value.is_some());
+        // The option that is wrong by itself, for the parser's line is the header's where a value hides its key.
+        for line in &lines {
+            parsed(std::slice::from_ref(line)).map_err(|error| refused(line.0, error))?;
+        }
+        // Two that contradict each other are each right alone: the parser names one of them.
+        parsed(&lines).map_err(|error| match error {
+            Error::Wrong { problem, .. } => WrongConfig(problem),
+            other => WrongConfig(other.to_string()),
         })
     }
 
-    /// JSON is YAML, and quotes what YAML would take for something else than text.
-    fn lines(&self, lines: &mut Vec<(&'static str, Value)>) -> Result<(), WrongOption> {
+    fn lines(&self) -> Result<Vec<Line>, WrongConfig> {
+        let same = |option| Ok((option, option, self.text(option)?.map(Value::from)));
+        let enable = self.truth("enable-gpu")?;
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
-        let runtime =
-            self.compute_runtime.as_ref().filter(|word| self.enable_gpu.is_none() || *word != "auto");
-        let mut add = |key, value: Option<Value>| lines.extend(value.map(|value| (key, value)));
-        add("compute-runtime", runtime.map(|word| json!(word)));
-        add("enable-gpu", self.enable_gpu.map(Value::from));
+        let runtime = self.text("compute-runtime")?.filter(|word| enable.is_none() || word != "auto");
         // Where no GPU is offered, which of them it would be is no contradiction: Juju always tells an option's default.
-        let is_off = matches!(runtime.map(String::as_str), Some("none")) || self.enable_gpu == Some(false);
-        add("gpu-device-ids", self.gpu_device_ids.as_ref().filter(|_| !is_off).map(|ids| json!(ids)));
-        add("tag", self.tag.as_ref().map(|tag| json!(tag)));
-        add("wrapper", self.sharing.as_ref().map(|word| json!({ "sharing": word })));
-        add("restart", self.restart.as_ref().map(|word| json!(word)));
-        let (packages, rocm) = self.wanted()?;
-        add("packages", Some(packages).filter(|it| !it.is_empty()).map(Value::Object));
-        add("rocm", rocm);
-        let driver = self.driver.as_ref().filter(|word| *word != "keep");
-        add("driver", driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release })));
-        add("repositories", self.repository.as_ref().map(|url| repositories(url)).transpose()?);
-        Ok(())
+        let is_off = runtime.as_deref() == Some("none") || enable == Some(false);
+        let devices = self.text("gpu-device-ids")?.filter(|_| !is_off);
+        let (packages, rocm) = self.packages()?;
+        let driver = self.text("driver")?.filter(|word| word != "keep");
+        Ok(vec![
+            ("compute-runtime", "compute-runtime", runtime.map(Value::from)),
+            ("enable-gpu", "enable-gpu", enable.map(Value::from)),
+            ("gpu-device-ids", "gpu-device-ids", devices.map(Value::from)),
+            same("tag")?,
+            ("sharing", "wrapper", self.text("sharing")?.map(|word| json!({ "sharing": word }))),
+            same("restart")?,
+            ("packages", "packages", Some(packages).filter(|it| !it.is_empty()).map(Value::from)),
+            ("packages", "rocm", rocm),
+            (
+                "driver",
+                "driver",
+                driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release })),
+            ),
+            (
+                "repository",
+                "repositories",
+                self.text("repository")?.map(|url| repositories(&url)).transpose()?,
+            ),
+        ])
     }
 
-    fn wanted(&self) -> Result<(Map<String, Value>, Option<Value>), WrongOption> {
+    fn packages(&self) -> Result<(Map<String, Value>, Option<Value>), WrongConfig> {
         let (mut packages, mut rocm) = (Map::new(), None);
-        for word in &self.packages {
+        let words = self.text("packages")?.unwrap_or_default();
+        for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word.split_once('=') {
                 None if word == "container-toolkit" || word == "rocm-smi" => {
-                    packages.insert(word.clone(), json!("install"));
+                    packages.insert(word.to_owned(), json!("install"));
                 }
                 None if word == "rocm" => rocm = Some(json!({ "install": "apt" })),
                 Some(("rocm", version)) => {
@@ -154,10 +125,33 @@ impl Options {
         }
         Ok((packages, rocm))
     }
+
+    fn text(&self, option: &str) -> Result<Option<String>, WrongConfig> {
+        match self.0.get(option) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+            // `juju config gpu-device-ids=0`, of a charm that has it as a number.
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(other) => Err(wrong(option, format!("{other} is no text"))),
+        }
+    }
+
+    fn truth(&self, option: &str) -> Result<Option<bool>, WrongConfig> {
+        match self.0.get(option) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(*truth)),
+            Some(other) => Err(wrong(option, format!("{other} is neither true nor false"))),
+        }
+    }
+}
+
+/// Whether the machine has a unit of systemd by this name.
+pub(super) fn has_unit(root: &Root, name: &str) -> bool {
+    FOLDERS.iter().any(|folder| root.exists(format!("{folder}/{name}")))
 }
 
 /// A mirror has AMD's folders beneath one address, and is signed with AMD's key.
-fn repositories(url: &str) -> Result<Value, WrongOption> {
+fn repositories(url: &str) -> Result<Value, WrongConfig> {
     let url = url.trim_end_matches('/');
     let ours = Config::parse(Path::new("options"), "")
         .map_err(|error| wrong("repository", error.to_string()))?
@@ -171,61 +165,41 @@ fn repositories(url: &str) -> Result<Value, WrongOption> {
     }))
 }
 
-/// What is wrong, by the option that made `key`; where no key is wrong alone, by the option of the error's line.
-fn said_of(lines: &[(&'static str, Value)], key: Option<&'static str>, error: Error) -> WrongOption {
-    let Error::Wrong { line, problem, .. } = error else { return wrong("options", error.to_string()) };
-    let of_line = || Some(lines.get(line.checked_sub(HEADER.lines().count() + 1)?)?.0);
-    let option = match key.or_else(of_line) {
-        Some("wrapper") => "sharing",
-        Some("rocm") => "packages",
-        Some("repositories") => "repository",
-        None => "options",
-        Some(key) => key,
-    };
+/// The text of these lines, if the parser takes it. JSON is YAML, and quotes what YAML would take for something else than
+/// text.
+fn parsed(lines: &[Line]) -> Result<String, Error> {
+    let lines = lines.iter().filter_map(|(_, key, value)| Some(format!("{key}: {}\n", value.as_ref()?)));
+    let text = format!("{HEADER}{}", lines.collect::<String>());
+    Config::parse(Path::new("options"), &text).map(|_| text)
+}
+
+/// By what the parser says, where it begins with the option's name without that.
+fn refused(option: &str, error: Error) -> WrongConfig {
+    let Error::Wrong { problem, .. } = error else { return wrong(option, error.to_string()) };
     let said = problem.strip_prefix(&format!("{option}: ")).unwrap_or(&problem);
     wrong(option, said.to_owned())
 }
 
-fn text(said: &Map<String, Value>, option: &str) -> Result<Option<String>, WrongOption> {
-    match said.get(option) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
-        // `juju config gpu-device-ids=0`, of a charm that has it as a number.
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(other) => Err(wrong(option, format!("{other} is no text"))),
-    }
-}
-
-fn truth(said: &Map<String, Value>, option: &str) -> Result<Option<bool>, WrongOption> {
-    match said.get(option) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(truth)) => Ok(Some(*truth)),
-        Some(other) => Err(wrong(option, format!("{other} is neither true nor false"))),
-    }
-}
-
-fn wrong(option: &str, problem: String) -> WrongOption {
-    WrongOption { option: option.to_owned(), problem }
+fn wrong(option: &str, problem: String) -> WrongConfig {
+    WrongConfig(format!("{option}: {problem}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(said: Value) -> Result<Options, WrongOption> {
-        match said {
-            Value::Object(said) => Options::read(&said),
-            other => panic!("{other} is no object"),
-        }
+    fn options(said: Value) -> Options {
+        Options(said.as_object().unwrap().clone())
     }
 
     fn text(said: Value) -> String {
-        let text = options(said).unwrap().configuration(Role::Machine).unwrap();
+        let text = options(said).configuration(Role::Machine).unwrap();
         text.strip_prefix(HEADER).unwrap().strip_prefix("schema_version: 1\n").unwrap().to_owned()
     }
 
     fn wrong(said: Value) -> String {
-        let read = options(said).and_then(|options| options.configuration(Role::Worker));
+        let options = options(said);
+        let read = options.role().and_then(|role| options.configuration(role.unwrap_or(Role::Worker)));
         read.unwrap_err().to_string()
     }
 
@@ -293,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_web_node_has_nothing_to_do_whatever_the_other_options_say() {
-        let options = options(json!({ "gpu-device-ids": "0", "driver": "30.30.3" })).unwrap();
+        let options = options(json!({ "gpu-device-ids": "0", "driver": "30.30.3" }));
         let text = options.configuration(Role::Web).unwrap();
         assert!(text.ends_with("schema_version: 1\ncompute-runtime: \"none\"\n"), "{text}");
     }

@@ -1,10 +1,11 @@
 //! The files that a charm puts on a machine beside those of the receipt: the configuration, and the program itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use root::{Attributes, Kind, Root};
 
-use super::state::{self, State, around, is_among};
+use super::options::WrongConfig;
+use super::state::{State, around, is_among};
 use crate::config;
 use crate::desired::own_unit::{BOOT, DAEMON};
 use crate::own_program::{LOCAL, PACKAGED};
@@ -18,77 +19,63 @@ const TEXT_LIMIT: usize = 64 << 10;
 /// More than the program has in any build.
 const PROGRAM_LIMIT: usize = 512 << 20;
 
-/// Why a file is not put there.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error(transparent)]
-    Root(#[from] root::Error),
-    #[error(transparent)]
-    State(#[from] state::Error),
-    #[error(
-        "{} was written by hand and is left as it is: move it away, and the charm writes its own of its options",
-        .0.display()
-    )]
-    ByHand(PathBuf),
-}
-
-/// Writes the configuration, unless somebody else has.
-pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> Result<(), Error> {
-    let standing = standing(root, config::PATH, TEXT_LIMIT)?;
+/// Writes the configuration, unless a person has.
+pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> anyhow::Result<()> {
     let new = text.as_bytes();
-    let is_there = standing.as_deref() == Some(new);
-    if let Some(bytes) = standing.as_deref().filter(|_| !is_there)
-        && !is_among(&state.configuration, bytes)
-    {
-        return Err(Error::ByHand(root.shown(config::PATH)));
+    let standing = standing(root, config::PATH, TEXT_LIMIT)?;
+    let is_recorded = |bytes: &[u8]| is_among(&state.configuration, bytes);
+    let other = standing.as_deref().filter(|bytes| *bytes != new);
+    if other.is_some_and(|bytes| !is_recorded(bytes)) {
+        let path = root.shown(config::PATH);
+        return Err(WrongConfig(format!(
+            "{} was written by hand and is left as it is: move it away, and the charm writes its own of its options",
+            path.display()
+        ))
+        .into());
     }
-    if is_there && is_among(&state.configuration, new) {
+    if standing.as_deref() == Some(new) && is_recorded(new) {
         return Ok(());
     }
-    state.configuration = around(standing.as_deref().filter(|_| !is_there), new);
+    state.configuration = around(other, new);
     state.write(root)?;
     root.write(config::PATH, new, Attributes { mode: 0o644, owner: None })?;
     Ok(())
 }
 
-/// Copies the program that runs to where it stays, unless a package has put one on this machine, or somebody else one
+/// Copies the program that runs to where it stays, unless a package has put one on this machine, or a person one
 /// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
-/// until [`taken_over`] is told, also after a kill.
-pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, Error> {
+/// until [`taken_over`] is called, also after a kill.
+pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
     if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
         return Ok(false);
     }
     let standing = standing(root, PROGRAM, PROGRAM_LIMIT)?;
-    if standing.is_some() && state.program.is_empty() {
-        return Ok(false);
-    }
-    let new = Root::open(Path::new("/"))?.read_trusted(running, PROGRAM_LIMIT)?;
-    if standing.as_ref() == Some(&new) {
-        return Ok(state.program.len() > 1);
-    }
     if standing.as_deref().is_some_and(|bytes| !is_among(&state.program, bytes)) {
         return Ok(false);
     }
-    state.program = around(standing.as_deref(), &new);
-    state.write(root)?;
-    root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
+    let new = Root::open(Path::new("/"))?.read_trusted(running, PROGRAM_LIMIT)?;
+    if standing.as_ref() != Some(&new) {
+        state.program = around(standing.as_deref(), &new);
+        state.write(root)?;
+        root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
+    }
     Ok(state.program.len() > 1)
 }
 
-/// What stands there is what runs, or will at its next start.
-pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), Error> {
+/// Records that the program there is the one that runs, or will at its next start.
+pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), root::Error> {
     state.program.drain(..state.program.len().saturating_sub(1));
-    Ok(state.write(root)?)
+    state.write(root)
 }
 
-/// Takes the program away once a package has brought its own and no unit names ours any more: on PATH ours would come
-/// first, and no upgrade of the package would reach it.
-pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Error> {
+/// Removes the charm's program once a package has brought its own and no unit names the charm's: on PATH the charm's would
+/// come first, and no upgrade of the package would reach it.
+pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), root::Error> {
     if !is_packaged(root) || state.program.is_empty() {
         return Ok(());
     }
     for unit in [BOOT.file, DAEMON.file] {
-        // Somebody else may keep writing it. Without its program such a unit would start no more, and say nothing.
+        // Another program may keep writing it. Without its program such a unit would start no more, and say nothing.
         let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
         if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {
             return Ok(());
@@ -98,15 +85,15 @@ pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Err
         root.remove(PROGRAM)?;
     }
     state.program.clear();
-    Ok(state.write(root)?)
+    state.write(root)
 }
 
 fn is_packaged(root: &Root) -> bool {
     root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
-/// Takes away what of the two is ours still. `is_needed`: whether the program has something to end yet.
-pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), Error> {
+/// Removes those of the two that are still the charm's. `is_needed`: whether the program has something to end yet.
+pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), root::Error> {
     let files = [
         (config::PATH, TEXT_LIMIT, &state.configuration, false),
         (PROGRAM, PROGRAM_LIMIT, &state.program, is_needed),
@@ -123,11 +110,11 @@ pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), 
     Ok(())
 }
 
-fn standing(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, Error> {
+fn standing(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, root::Error> {
     match root.read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

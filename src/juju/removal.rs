@@ -1,141 +1,138 @@
-//! What of the machine is taken back when a unit goes, and by the action undo; the rest is another's, or still to end.
+//! What is reverted when a unit goes, and by the action undo; the rest is another's, or still to end.
 
 use std::path::Path;
 
-use reconcile::{Entry, Finding, Outcome, Package, Receipt, Store};
+use anyhow::bail;
+use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package, Receipt, Store};
 
-use super::Event;
-use super::hooks::{Ended, REPORTS, level_of, of_file, of_setup};
-use super::machine::{Failure, Machine};
+use super::actions::REPORTS;
+use super::hooks::{Ended, Machine, level_of};
 use super::options::Options;
 use super::own_files;
 use super::state::{self, State};
-use super::steps::Steps;
 use super::tools::{self, Level};
-use super::workload::{State as WorkloadState, Workload};
+use super::unit_status::UnitStatus;
 use crate::component::Component;
 use crate::driver::PACKAGE;
 use crate::memory::Memory;
 use crate::program::AGENTS;
-use crate::run::{self, ActiveConfig, ConfigFile, without_restarts};
+use crate::run::{ActiveConfig, ConfigFile, Outcome, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
 impl Machine<'_> {
-    pub(super) fn remove(&self, event: Event) -> Result<Ended, tools::Error> {
-        let failure = match self.take_away(event) {
-            Ok(()) => return Ok(Ended { workload: None, is_well: true }),
-            Err(Failure::Tools(error)) => return Err(error),
-            Err(Failure::Config(text) | Failure::Installation(text)) => text,
+    pub(super) fn remove(&self) -> anyhow::Result<Ended> {
+        let status = match self.take_away() {
+            Ok(()) => return Ok(Ended::default()),
+            Err(error) if error.is::<tools::Error>() => return Err(error),
+            Err(error) => UnitStatus::removal_failed(&error.to_string()),
         };
-        // Were this the hook's good end, the unit would go, and what is on the machine would stay with nobody to tell.
-        let workload = Workload::new(WorkloadState::Blocked, &format!("Removal failed: {failure}"));
-        self.tell(event, &workload)?;
-        Ok(Ended { workload: Some(workload), is_well: false })
+        // With a good end the unit would go, and its status, but not what is left on the machine.
+        self.set_status(&status)?;
+        Ok(Ended { status: Some(status), is_failed: true })
     }
 
-    /// Takes back what the charm has applied, unless another unit of a charm is on this machine still. What somebody else
-    /// has set up, before the charm could, stays as it is.
-    fn take_away(&self, event: Event) -> Result<(), Failure> {
-        let _turn = self.turn()?;
-        let mut state = State::read(self.root).map_err(Failure::installation)?;
-        let left = state.units.iter().filter(|unit| **unit != self.unit() && self.is_there(unit));
-        let left: Vec<String> = left.cloned().collect();
-        if !left.is_empty() {
-            let text = format!("what is set up here stays: {} is on this machine too", left.join(", "));
-            state.units = left;
-            state.write(self.root).map_err(Failure::installation)?;
+    /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has set
+    /// up, before the charm could, stays as it is.
+    fn take_away(&self) -> anyhow::Result<()> {
+        let (_lock, mut state) = self.begin()?;
+        state.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
+        if !state.units.is_empty() {
+            state.write(self.root)?;
+            let text =
+                format!("what is set up here stays: {} is on this machine too", state.units.join(", "));
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let is_ours = state.has_applied && !(state.is_taken_back && self.was_applied_since(&state)?);
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+        let is_ours = state.has_applied && !(state.is_taken_back && self.is_applied_since_undo(&state)?);
+        let receipt = Store::new(self.root).receipt()?;
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
         let needs_program =
             |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
         if is_ours || !receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
-            let is_needed = is_ours && self.take_back_whole(event)?;
-            own_files::remove(self.root, &state, is_needed).map_err(of_file)?;
+            let is_needed = is_ours && self.revert_all()?;
+            own_files::remove(self.root, &state, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
             let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
             self.tools.log(Level::Info, text)?;
         }
         if self.root.exists(REPORTS) {
-            self.root.remove_tree(REPORTS).map_err(Failure::installation)?;
+            self.root.remove_tree(REPORTS)?;
         }
         if self.root.exists(CONFIGURATION_FOLDER) {
-            self.root.remove_empty_folder(CONFIGURATION_FOLDER).map_err(Failure::installation)?;
+            self.root.remove_empty_folder(CONFIGURATION_FOLDER)?;
         }
-        self.root.remove(state::PATH).map_err(Failure::installation)?;
+        self.root.remove(state::PATH)?;
         self.root.sweep(state::PATH);
         Ok(())
     }
 
-    /// Whether something is still to end, which comes to its end by itself. What stays otherwise fails: only the program
-    /// and charm.json, which are to go next, could take it back.
-    fn take_back_whole(&self, event: Event) -> Result<bool, Failure> {
-        let undone = self.undo(event, false)?;
+    /// Whether an effect is pending, which comes to its end by itself. Anything that stays otherwise is an error: only the
+    /// program and charm.json, which are to go next, could revert it.
+    fn revert_all(&self) -> anyhow::Result<bool> {
+        let undone = self.undo(false)?;
         self.log_undone(&undone)?;
-        match self.open(&undone)? {
-            None => Ok(undone.effects.iter().any(|it| it.outcome == Outcome::Pending)),
-            Some(why) => Err(Failure::Installation(format!(
-                "{why}; put that right on the machine, then juju resolved {} runs this hook again",
-                self.unit()
-            ))),
+        if let Some(why) = self.first_kept(&undone)? {
+            let unit = self.unit_name();
+            bail!("{why}; put that right on the machine, then juju resolved {unit} runs this hook again");
         }
+        Ok(undone.effects.iter().any(|it| it.outcome == EffectOutcome::Pending))
     }
 
-    /// After the action undo nothing is set up. One that was killed, or could not begin, is ended by the next hook; what
-    /// somebody has applied since is theirs.
-    pub(super) fn held(&self, event: Event, state: &mut State) -> Result<Workload, Failure> {
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+    /// After the action undo nothing is set up. The next hook ends an undo that was killed or could not begin, and leaves
+    /// what a person has applied since.
+    pub(super) fn after_action_undo(&self, state: &mut State) -> anyhow::Result<UnitStatus> {
+        let receipt = Store::new(self.root).receipt()?;
         let has_driver = has_driver(&receipt);
         let stays = |entry: &Entry| has_driver && entry.component == Component::Packages.as_ref();
         if receipt.entries.iter().all(stays) {
-            return Ok(Workload::taken_back(self.unit(), None));
+            return Ok(UnitStatus::undone(self.unit_name(), None));
         }
-        if self.was_applied_since(state)? {
-            return Ok(Workload::applied_since(self.unit()));
+        if self.is_applied_since_undo(state)? {
+            return Ok(UnitStatus::applied_since_undo(self.unit_name()));
         }
-        let is_left = Memory::read(self.root).map_err(Failure::installation)?.undone;
-        if state.undo_ended && !is_left {
+        if state.undo_ended && !Memory::read(self.root)?.undone {
             // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
-            return Ok(Workload::taken_back(self.unit(), None));
+            return Ok(UnitStatus::undone(self.unit_name(), None));
         }
-        let undone = self.undo(event, false)?;
+        let undone = self.undo(false)?;
         self.log_undone(&undone)?;
-        self.after_undo(&undone, state)
+        self.status_after_undo(&undone, state)
     }
 
-    /// How the unit stands after an undo. One that refused to begin changed nothing, and the next hook tries it again.
-    pub(super) fn after_undo(&self, undone: &run::Outcome, state: &mut State) -> Result<Workload, Failure> {
-        let open = self.open(undone)?;
+    /// An undo that refused to begin changed nothing, and the next hook tries it again.
+    pub(super) fn status_after_undo(
+        &self,
+        undone: &Outcome,
+        state: &mut State,
+    ) -> anyhow::Result<UnitStatus> {
+        let kept = self.first_kept(undone)?;
         if self.is_set_up()? {
-            return Ok(Workload::undo_refused(&open.unwrap_or_default()));
+            return Ok(UnitStatus::undo_refused(&kept.unwrap_or_default()));
         }
-        self.ended(state)?;
-        Ok(Workload::taken_back(self.unit(), open.as_deref()))
+        state.undo_ended = true;
+        state.write(self.root)?;
+        Ok(UnitStatus::undone(self.unit_name(), kept.as_deref()))
     }
 
-    fn log_undone(&self, undone: &run::Outcome) -> Result<(), tools::Error> {
-        let stays = |it: &Finding| (Level::Warning, format!("{} stays: {}", it.path.display(), it.text));
+    fn log_undone(&self, undone: &Outcome) -> Result<(), tools::Error> {
+        let left = undone.left.iter().map(|it| (Level::Warning, format!("{} stays: {}", it.path, it.text)));
         let effects = undone.effects.iter().map(|it| (level_of(it.outcome), it.text.clone()));
-        let lines: Vec<(Level, String)> = undone.left.iter().map(stays).chain(effects).collect();
-        self.log_lines(&lines)
+        self.log_lines(left.chain(effects))
     }
 
-    /// What an undo has not taken back, the first of it.
-    fn open(&self, undone: &run::Outcome) -> Result<Option<String>, Failure> {
-        // What is no longer in the receipt is told as left: no later undo would know of it.
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
-        let is_ours = |it: &&Finding| receipt.entry(&it.path).is_some();
-        let of_paths = undone.failed.iter().chain(undone.left.iter().filter(is_ours));
-        let of_paths = of_paths.map(|it| format!("{}: {}", it.path.display(), it.text));
-        let not_done = undone.effects.iter().filter(|it| it.outcome == Outcome::Failed);
-        let mut all = of_paths.chain(not_done.map(|it| it.text.clone()));
+    /// What an undo has not reverted, the first of it.
+    fn first_kept(&self, undone: &Outcome) -> anyhow::Result<Option<String>> {
+        // What is no longer in the receipt is left for good: no later undo would know of it.
+        let receipt = Store::new(self.root).receipt()?;
+        let is_managed = |it: &&Finding| receipt.entry(&it.path).is_some();
+        let paths = undone.failed.iter().chain(undone.left.iter().filter(is_managed));
+        let failed = undone.effects.iter().filter(|it| it.outcome == EffectOutcome::Failed);
+        let mut all =
+            paths.map(|it| format!("{}: {}", it.path, it.text)).chain(failed.map(|it| it.text.clone()));
         let Some(first) = all.next() else { return Ok(None) };
         Ok(Some(match all.count() {
             0 => first,
@@ -143,13 +140,13 @@ impl Machine<'_> {
         }))
     }
 
-    /// Takes back what is ours; a driver of AMD's stays with the other packages of AMD's unless the options say
+    /// Reverts what is managed; a driver of AMD's stays with the other packages of AMD's unless the options say
     /// otherwise, and stays in the receipt.
-    pub(super) fn undo(&self, event: Event, force: bool) -> Result<run::Outcome, Failure> {
-        let options = self.tools.options()?;
-        let receipt = Store::new(self.root).receipt().map_err(Failure::installation)?;
+    pub(super) fn undo(&self, force: bool) -> anyhow::Result<Outcome> {
+        let options = Options(self.tools.options()?);
+        let receipt = Store::new(self.root).receipt()?;
         // An option that cannot be read is no wish to lose a driver.
-        let goes = Options::read(&options).is_ok_and(|options| options.remove_driver);
+        let goes = options.remove_driver().unwrap_or(false);
         let stays = (has_driver(&receipt) && !goes).then_some(Component::Packages);
         if stays.is_some() {
             let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
@@ -158,19 +155,21 @@ impl Machine<'_> {
         }
         let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
         let config = active.asked_for().or_else(|error| {
-            self.tools
-                .log(Level::Warning, &format!("{error}; undo goes on without it, and restarts nothing"))?;
-            without_restarts(self.root).map_err(Failure::installation)
+            let text = format!("{error}; undo goes on without it, and restarts nothing");
+            self.tools.log(Level::Warning, &text)?;
+            anyhow::Ok(without_restarts(self.root)?)
         })?;
-        let mut steps = Steps::default();
-        let undone = self
-            .with_run(event, &config, |run| run.undo(stays, force, &mut |told| self.step(&mut steps, &told)));
-        undone.map_err(of_setup)
+        Ok(self.pipeline(&config).undo(stays, force, &mut self.progress())?)
     }
 
     /// Whether a unit has its agent on this machine.
-    fn is_there(&self, unit: &str) -> bool {
+    fn has_agent(&self, unit: &str) -> bool {
         self.root.exists(Path::new(AGENTS).join(format!("unit-{}", unit.replace('/', "-"))))
+    }
+
+    /// Whether a person has applied on the machine after the action undo.
+    fn is_applied_since_undo(&self, state: &State) -> anyhow::Result<bool> {
+        Ok(state.undo_ended && self.is_set_up()?)
     }
 }
 

@@ -1,15 +1,20 @@
 //! What a charm has put on this machine beside the receipt, so that it takes that away and nothing else.
 
-use reconcile::Digest;
-use root::{Attributes, Root};
+use std::time::Duration;
+
+use anyhow::{anyhow, ensure};
+use reconcile::{Digest, FOLDER};
+use root::{Attributes, Error, Lock, Root};
 use serde::{Deserialize, Serialize};
 
+/// Taken before the lock of an apply or an undo, and never while that one is held: no two wait for each other.
+const LOCK: &str = "/var/lib/rocworker/charm.lock";
 pub(super) const PATH: &str = "/var/lib/rocworker/charm.json";
 const LIMIT: usize = 1 << 20;
 const VERSION: u32 = 1;
 
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
-/// that either of the two is ours.
+/// that either of the two is the charm's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     schema_version: u32,
@@ -19,11 +24,11 @@ pub(super) struct State {
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
     pub(super) is_taken_back: bool,
-    /// Whether that has come to its end: what is set up afterwards is somebody else's.
+    /// Whether that has come to its end: what is set up afterwards is a person's.
     #[serde(default)]
     pub(super) undo_ended: bool,
-    /// Whether a hook or an action has applied here: only then is it the charm's to take back what is set up. A file without it was
-    /// written by a version that applied at once.
+    /// Whether a hook or an action has applied here: only then does the charm revert what is set up. A version that
+    /// applied at once wrote files without it.
     #[serde(default = "at_once")]
     pub(super) has_applied: bool,
     /// What the configuration was written as, the last one last.
@@ -36,21 +41,6 @@ pub(super) struct State {
 
 fn at_once() -> bool {
     true
-}
-
-/// Why it cannot be told what a charm has put here.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error(transparent)]
-    Root(#[from] root::Error),
-    #[error(
-        "{path} cannot be read: {problem}; move it away: the files that it names then stay when the charm goes"
-    )]
-    Damaged { path: String, problem: String },
-    #[error(
-        "{path} has schema_version {found}, which another rocworker wrote: upgrade the charm to that one"
-    )]
-    Newer { path: String, found: u32 },
 }
 
 impl Default for State {
@@ -69,28 +59,49 @@ impl Default for State {
 
 impl State {
     /// What is remembered; nothing where nothing is.
-    pub(super) fn read(root: &Root) -> Result<Self, Error> {
+    pub(super) fn read(root: &Root) -> anyhow::Result<Self> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(Self::default()),
             Err(error) => return Err(error.into()),
         };
-        let path = || root.shown(PATH).display().to_string();
-        let state: Self = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Damaged { path: path(), problem: error.to_string() })?;
-        if state.schema_version != VERSION {
-            return Err(Error::Newer { path: path(), found: state.schema_version });
-        }
+        let path = root.shown(PATH);
+        let state: Self = serde_json::from_slice(&bytes).map_err(|error| {
+            anyhow!(
+                "{} cannot be read: {error}; move it away: the files that it names then stay when the charm goes",
+                path.display()
+            )
+        })?;
+        let found = state.schema_version;
+        ensure!(
+            found == VERSION,
+            "{} has schema_version {found}, which another rocworker wrote: upgrade the charm to that one",
+            path.display()
+        );
         Ok(state)
     }
 
-    /// Remembers it; nothing is written when that stands there already.
+    /// Remembers it; writes nothing when the file has it already.
     pub(super) fn write(&self, root: &Root) -> Result<(), Error> {
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
         text.push(b'\n');
-        root.write(PATH, &text, Attributes { mode: 0o644, owner: None })?;
-        Ok(())
+        root.write(PATH, &text, Attributes { mode: 0o644, owner: None }).map(drop)
     }
+}
+
+/// Waits until no other hook of this machine reads, changes and writes the state; several units can share a machine.
+/// `on_wait` is called with a sentence where another hook has the lock.
+pub(super) fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) -> Result<Lock, Error> {
+    root.believe_folder(FOLDER)?;
+    match root.lock(LOCK, Duration::ZERO) {
+        Err(Error::Locked { path, .. }) => on_wait(format!(
+            "waiting up to {} s for another hook of this machine, which has {}",
+            patience.as_secs(),
+            path.display()
+        )),
+        other => return other,
+    }
+    root.lock(LOCK, patience)
 }
 
 /// Whether bytes are among those that were written.
@@ -99,8 +110,31 @@ pub(super) fn is_among(written: &[String], bytes: &[u8]) -> bool {
     written.iter().any(|known| known == digest.as_str())
 }
 
-/// What is known to be ours while one file takes another's place: what stands there, and what is about to.
+/// What is known to be the charm's while one file replaces another: the bytes that are there, and the next.
 pub(super) fn around(standing: Option<&[u8]>, next: &[u8]) -> Vec<String> {
     let digests = standing.into_iter().chain([next]).map(|bytes| Digest::of(bytes).as_str().to_owned());
     digests.collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_too_long_says_for_what() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let mut told = Vec::new();
+        let held = lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap();
+        assert!(told.is_empty(), "{told:?}");
+        let error = lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap_err().to_string();
+        let path = root.shown(LOCK).display().to_string();
+        let expected = format!("waiting up to 0 s for another hook of this machine, which has {path}");
+        assert_eq!(told, [expected]);
+        assert!(error.starts_with(&format!("{path} is locked: ")) && error.contains("fuser"), "{error}");
+        drop(held);
+        lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap();
+        assert_eq!(told.len(), 1);
+    }
 }

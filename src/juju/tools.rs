@@ -2,42 +2,29 @@
 
 use std::time::Duration;
 
-use reconcile::command::{Error as CommandError, Programs};
+use reconcile::command::Programs;
 use serde_json::{Map, Value};
 
-use super::answer::Answer;
-use super::workload::Workload;
+use super::unit_status::UnitStatus;
 use crate::printable::printable;
 
 /// A tool asks the agent, and the agent the controller, which may be far away.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Whose hook this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// This charm's: its unit's status and version are ours to set.
-    Own,
-    /// Another charm's, which sets its unit's status itself.
-    Guest,
-}
-
 /// The tools of one hook's context.
 #[derive(Debug)]
 pub struct Tools {
     programs: Programs,
-    way: Way,
+    /// Whether this is the hook of another charm, which sets its unit's status and version itself.
+    is_guest: bool,
 }
 
-/// Why Juju was not asked, or not told.
+/// Juju's tools do not answer: the hook fails, for no status can say so.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}; hook tools are there inside a hook of Juju's, or with juju exec")]
-    Command(CommandError),
-    #[error("{tool} answers what is not its JSON: {problem}")]
-    Answer { tool: &'static str, problem: String },
-}
+#[error("{0}")]
+pub(super) struct Error(String);
 
-/// How much a line of the log tells of trouble.
+/// How much trouble a line of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Info,
@@ -46,43 +33,33 @@ pub(super) enum Level {
 }
 
 impl Tools {
-    pub fn new(programs: Programs, way: Way) -> Self {
-        Self { programs, way }
-    }
-
-    pub fn way(&self) -> Way {
-        self.way
+    pub fn new(programs: Programs, is_guest: bool) -> Self {
+        Self { programs, is_guest }
     }
 
     /// The charm's options, those without a value left out.
-    pub fn options(&self) -> Result<Map<String, Value>, Error> {
-        self.answer(&["config-get", "--format=json"])?.ok_or_else(|| Error::Answer {
-            tool: "config-get",
-            problem: "it is null, and says nothing of the options, not even of their defaults; the machine stays as it is"
-                .to_owned(),
+    pub(super) fn options(&self) -> Result<Map<String, Value>, Error> {
+        self.answer("config-get")?.ok_or_else(|| {
+            let problem =
+                "it is null, and says nothing of the options, not even of their defaults; the machine stays as it is";
+            Error::of_answer("config-get", problem)
         })
     }
 
     /// An action's parameters.
     pub(super) fn parameters(&self) -> Result<Map<String, Value>, Error> {
         // An action without parameters has none.
-        Ok(self.answer(&["action-get", "--format=json"])?.unwrap_or_default())
+        Ok(self.answer("action-get")?.unwrap_or_default())
     }
 
     /// Sets the unit's status; nothing in another charm's hook.
-    pub(super) fn status(&self, workload: &Workload) -> Result<(), Error> {
-        if self.way == Way::Guest {
-            return Ok(());
-        }
-        self.call(&["status-set", workload.state.word(), &workload.text])
+    pub(super) fn status(&self, status: &UnitStatus) -> Result<(), Error> {
+        if self.is_guest { Ok(()) } else { self.call(&["status-set", status.state.word(), &status.text]) }
     }
 
     /// Sets what `juju status` shows as the application's version; nothing in another charm's hook.
     pub(super) fn version(&self, version: &str) -> Result<(), Error> {
-        if self.way == Way::Guest {
-            return Ok(());
-        }
-        self.call(&["application-version-set", version])
+        if self.is_guest { Ok(()) } else { self.call(&["application-version-set", version]) }
     }
 
     pub(super) fn log(&self, level: Level, text: &str) -> Result<(), Error> {
@@ -94,32 +71,37 @@ impl Tools {
         self.call(&["juju-log", "--log-level", level, &printable(text)])
     }
 
-    /// An action's answer.
-    pub(super) fn set(&self, answer: &Answer) -> Result<(), Error> {
-        let pairs = answer.pairs();
+    /// Sets an action's answer: arguments `key=value`.
+    pub(super) fn set(&self, pairs: &[String]) -> Result<(), Error> {
         let argv: Vec<&str> = std::iter::once("action-set").chain(pairs.iter().map(String::as_str)).collect();
         self.call(&argv)
     }
 
-    /// That an action has not done what it should.
+    /// Fails an action.
     pub(super) fn fail(&self, why: &str) -> Result<(), Error> {
         self.call(&["action-fail", &printable(why)])
     }
 
     fn call(&self, argv: &[&str]) -> Result<(), Error> {
-        self.programs.run(argv, LIMIT).map(drop).map_err(Error::Command)
+        self.output(argv).map(drop)
     }
 
     /// `None`: `null`.
-    fn answer(&self, argv: &[&'static str]) -> Result<Option<Map<String, Value>>, Error> {
-        let tool = argv.first().copied().unwrap_or_default();
-        let output = self.programs.run(argv, LIMIT).map_err(Error::Command)?;
-        let said: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|error| Error::Answer { tool, problem: error.to_string() })?;
-        match said {
-            Value::Object(said) => Ok(Some(said)),
-            Value::Null => Ok(None),
-            _ => Err(Error::Answer { tool, problem: "it is no object".to_owned() }),
-        }
+    fn answer(&self, tool: &'static str) -> Result<Option<Map<String, Value>>, Error> {
+        let output = self.output(&[tool, "--format=json"])?;
+        serde_json::from_slice(&output).map_err(|error| Error::of_answer(tool, error))
+    }
+
+    fn output(&self, argv: &[&str]) -> Result<Vec<u8>, Error> {
+        let ran = self.programs.run(argv, LIMIT).map_err(|error| {
+            Error(format!("{error}; hook tools are there inside a hook of Juju's, or with juju exec"))
+        })?;
+        Ok(ran.stdout)
+    }
+}
+
+impl Error {
+    fn of_answer(tool: &str, problem: impl std::fmt::Display) -> Self {
+        Self(format!("{tool} answers what is not its JSON: {problem}"))
     }
 }

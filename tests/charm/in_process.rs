@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use reconcile::command::Programs;
-use rocworker::juju::{Environment, Event, Machine, Tools, Way};
+use rocworker::juju::{Environment, Event, Machine, Tools};
 use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::crashes::Crashes;
@@ -73,17 +73,17 @@ impl Unit {
         };
         let environment = Environment::of(said);
         let folders = format!("{}:/usr/bin:/bin", self.dir.path().display());
-        let tools = Tools::new(Programs::in_folders(folders), Way::Own);
         let machine = Machine {
             root,
             programs: None,
-            tools: &tools,
-            environment: &environment,
+            tools: Tools::new(Programs::in_folders(folders), false),
+            event: Event::of(None, &environment).unwrap(),
+            unit: environment.unit,
             running: self.program.clone(),
             now: Timestamp::of(SystemTime::now()),
             caller: "a test".to_owned(),
         };
-        let ended = machine.run(Event::of(None, &environment).unwrap()).unwrap();
-        assert!(ended.is_well, "{path}: {ended:?}");
+        let ended = machine.run().unwrap();
+        assert!(!ended.is_failed, "{path}: {ended:?}");
     }
 }

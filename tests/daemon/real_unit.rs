@@ -60,7 +60,7 @@ active
 notify
 /etc/systemd/system/rocworker.service
 the daemon keeps this machine so: all as it should be
-everything is as it should be: nothing was changed
+Already in sync; no changes.
 - /etc/systemd/system/multi-user.target.wants/rocworker.service  removed: it was not there before
 - /etc/systemd/system/rocworker.service  removed: it was not there before
 ✓ rocworker.service was stopped

@@ -65,7 +65,7 @@ impl Story {
             let automatic = worker.machine.call(&[&["apt-mark", "showauto"], &names[..]].concat()).well();
             assert_eq!(automatic, AUTOMATIC, "{when}, then apply");
             let again = worker.run(&["apply"]).well();
-            assert!(again.ends_with("nothing was changed\n"), "{when}, then apply twice: {again}");
+            assert!(again.ends_with("no changes.\n"), "{when}, then apply twice: {again}");
         }
         let undone = worker.run(&["undo"]);
         assert!(undone.status.success(), "{when}, then undo: {undone:?}");

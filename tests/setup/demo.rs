@@ -34,12 +34,12 @@ fn the_demo_tells_the_whole_story_and_leaves_nothing_behind() {
         "A second pass changes nothing.",
         "+imports = [\"/etc/containerd/conf.d/rocworker*.toml\"]",
         " changes: rocworker apply makes them",
-        "everything is as it should be: nothing was changed",
-        "owned   differs          engines find the GPUs here",
+        "Already in sync; no changes.",
+        "owned   differs  engines find the GPUs here",
         "repaired: engines find the GPUs here",
         "nothing is set up",
         "restored: back to what it was before",
-        "7 changes taken back",
+        "7 changes reverted",
     ] {
         rest = rest
             .split_once(part)

@@ -169,7 +169,7 @@ fn a_memory_that_cannot_go_is_told_by_an_undo_that_took_everything_back() {
     fs::create_dir(laid.path(MEMORY)).unwrap();
     let (code, said) = laid.fails(&["undo"]);
     assert!(code == 1 && said.contains("memory: what was remembered stays"), "{said}");
-    assert!(said.contains("taken back\n"), "{said}");
+    assert!(said.contains(" reverted\n"), "{said}");
     assert_eq!(laid.tree(), before);
     assert_eq!(laid.json(&["history"])["events"][1]["command"], "undo");
 }

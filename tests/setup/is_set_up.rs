@@ -49,7 +49,7 @@ fn every_command_has_one_answer_to_whether_a_machine_is_set_up() {
         // A package that is upgraded renews what was applied, and nothing else.
         let renewed = laid.run(&["deb", "renew"]).success();
         let said = String::from_utf8(renewed.get_output().stdout.clone()).unwrap();
-        assert_eq!(said.contains("everything is as this version has it"), is_set_up, "{name}: {said}");
+        assert_eq!(said.contains("already in sync with this version"), is_set_up, "{name}: {said}");
         // An emptied configuration is followed by nobody where the last one said something; here it is of no interest.
         laid.put("etc/rocworker/config.yaml", "");
         let status = laid.run(&["status"]);

@@ -120,7 +120,7 @@ rocworker plan | tail -1
     )) else {
         return;
     };
-    let after = "active\n1\nengines are told of this machine's GPUs as they are: nothing was changed\nnothing to change\n";
+    let after = "active\n1\nThe published GPUs are those of this machine; no changes.\nnothing to change\n";
     // While it waits, nothing of the last start is told, and no engine has started.
     assert_eq!(out, format!("{ALL}{NODES}{TAGS}{after}"));
 }
@@ -168,7 +168,7 @@ rocworker apply | grep amd.json
         format!(
             "no spec\n/dev/kfd 660 render\nworker > tags: linux\nfailed\nExecMainStatus=1\n\
              ERROR not there after 1 s, and engines start without: {NOT_THERE}: in a container it was not passed in, on a \
-             host udev did not make it; rocworker doctor says more, and rocworker apply takes in what comes later\n\
+             host udev did not make it; rocworker doctor says more, and rocworker apply adds what comes later\n\
              + /etc/cdi/amd.json  new: engines find the GPUs here\n"
         )
     );

@@ -116,7 +116,7 @@ fn real_disk_that_fills_up_before_an_undo_loses_nothing() {
         &said,
         &[
             "/var/lib/rocworker/receipt.json: No space left on device: make room on that file system",
-            "taken back",
+            "reverted",
         ],
     );
     let off = laid.tree().differences(&[&before]);
@@ -265,7 +265,7 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
         assert_eq!(hidden.matches(part).count(), 2, "{said}");
         assert_eq!(hidden.matches("code 1").count(), 2, "{said}");
         assert!(hidden.ends_with("receipt.json\n"), "{said}");
-        assert!(!seen.contains("code") && seen.contains("taken back") == (again == 1), "{said}");
+        assert!(!seen.contains("code") && seen.contains(" reverted\n") == (again == 1), "{said}");
         let off = laid.tree().differences(&[&before]);
         assert!(off.is_empty(), "{said}\n{}", off.join("\n"));
         assert!(!laid.path("var/lib/rocworker/receipt.json").exists());

@@ -197,7 +197,7 @@ fn real_what_would_stop_an_undo_is_said_before_its_first_change() {
         );
         let (hindered, freed) = said.split_once("free\n").unwrap();
         assert!(hindered.contains(said_of_it) && hindered.contains("code 1"), "{hinder}: {said}");
-        assert!(hindered.contains("nothing was taken back\n"), "{hinder}: {said}");
+        assert!(hindered.contains("Nothing was reverted.\n"), "{hinder}: {said}");
         assert!(hindered.ends_with("nothing was changed\n"), "{hinder}: {said}");
         assert!(!freed.contains("code"), "{hinder}: {said}");
         is_as_before(&laid, &before, &said);

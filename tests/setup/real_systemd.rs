@@ -54,9 +54,9 @@ cat /run/worker
         out,
         format!(
             "waiting up to 30 s for concourse-worker.service, which was told to end once its work is done (SIGUSR1)\n\
-             restart concourse-worker.service, once its work is done (SIGUSR1): it was told, and is still at it\n\
+             restart concourse-worker.service, once its work is done (SIGUSR1): asked to end, and still at work\n\
              started as linux\nlanding\nthe build ends\nstarted as linux\nlanding\nstarted as linux,{TAGS}\n\
-             everything is as it should be: nothing was changed\n"
+             Already in sync; no changes.\n"
         )
     );
 }
@@ -81,7 +81,7 @@ cat /run/worker
     assert_eq!(
         out,
         format!(
-            "{ended}\ninactive\neverything is as it should be: nothing was changed\n{ended}\n\
+            "{ended}\ninactive\nAlready in sync; no changes.\n{ended}\n\
              started as linux\nlanding\nstarted as linux,{TAGS}\nlanding\nstarted as linux\n"
         )
     );
@@ -138,7 +138,7 @@ systemctl restart concourse-worker
         out,
         format!(
             "{still}\n{still}\n✓ concourse-worker.service was restarted since\n\
-             everything is as it should be: nothing was changed\n"
+             Already in sync; no changes.\n"
         )
     );
 }

@@ -88,13 +88,12 @@ fn of_a_receipt_that_was_lost_what_is_right_is_told_and_left() {
         String::from_utf8(laid.run(arguments).success().get_output().stdout.clone()).unwrap()
     };
     let n = ours.len();
-    let summary = format!(
-        "nothing here is rocworker's; {n} files are as they should be all the same (-v), and undo leaves them\n"
-    );
+    let summary =
+        format!("rocworker manages nothing here; {n} files are already correct (-v), and undo leaves them\n");
     assert!(said(&["status"]).ends_with(&summary));
     for path in &ours {
         let path = laid.path(path);
-        let line = format!("{} is as it should be and not rocworker's: undo leaves it", path.display());
+        let line = format!("{} is already correct and unmanaged: undo leaves it", path.display());
         assert!(said(&["status", "-v"]).contains(&line) && said(&["plan", "-v"]).contains(&line), "{line}");
         assert!(!said(&["status"]).contains(&line));
     }
@@ -291,7 +290,7 @@ fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert!(laid.text(SPEC).contains("amd.com/gpu"));
         let (code, said) = laid.fails(&["apply"]);
-        assert!(code == 1 && said.contains(part) && said.contains("nothing was changed"), "{said}");
+        assert!(code == 1 && said.contains(part) && said.contains("no changes."), "{said}");
         let (code, said) = laid.fails(&["undo"]);
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert_eq!(laid.tree(), before);

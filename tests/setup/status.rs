@@ -46,7 +46,7 @@ fn status_says_of_each_path_what_is_so() {
     assert_eq!(code, 3, "{said}");
     let row = said.lines().find(|line| line.contains("wrapper.json")).unwrap();
     assert!(row.contains(" left "), "{said}");
-    assert!(said.ends_with("and the machine is not as it should be\n"), "{said}");
+    assert!(said.ends_with("and the machine is not in sync\n"), "{said}");
 
     let laid = Laid::demo("");
     laid.run(&["apply"]).success();

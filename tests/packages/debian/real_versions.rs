@@ -104,7 +104,7 @@ fn real_an_upgrade_beside_a_broken_engine_file_says_one_thing() {
     let ended = worker.dpkg(&["--install", &worker.deb_of("9.0-1")]);
     let said = format!("{}{}", ended.stdout, ended.stderr);
     ended.well();
-    let of_it = ["docker", "not all", "as this version has it", "rocworker status"];
+    let of_it = ["docker", "not all", "in sync with this version", "rocworker status"];
     let told: Vec<&str> = said.lines().filter(|line| of_it.iter().any(|part| line.contains(part))).collect();
     assert_eq!(told.len(), 1, "{said}");
     assert!(told[0].contains("/etc/docker/daemon.json: line 3: this is not JSON"), "{said}");

@@ -1,0 +1,417 @@
+//! The unit's status: every text that `juju status` shows of it, and what decides between them. People and scripts search
+//! these texts: `Worker ready (GPU: 1x AMD)`.
+
+use std::time::{Duration, Instant};
+
+use reconcile::command::Programs;
+use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Step, Verb};
+use root::Root;
+
+use super::options::{Role, WrongConfig, has_unit};
+use crate::config::{self, ComputeRuntime, Config};
+use crate::doctor::{self, Check, Status};
+use crate::engines::concourse::UNIT;
+use crate::facts::Facts;
+use crate::lxd::on_host::OnHost;
+use crate::memory::Memory;
+use crate::printable::{printable, shortened};
+use crate::run::Outcome;
+use crate::selection::{is_off, select};
+
+/// Juju's words for a unit's workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Active,
+    Blocked,
+    Maintenance,
+    Waiting,
+}
+
+/// A status as `status-set` takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitStatus {
+    pub state: State,
+    /// One line.
+    pub text: String,
+}
+
+/// What decides the status after an apply.
+#[derive(Debug)]
+struct Found {
+    role: Role,
+    /// The GPUs that containers may be given.
+    gpus: usize,
+    /// Whether the options leave AMD's GPUs alone, and by which word.
+    off: Option<&'static str>,
+    /// Whether the options want a worker and the machine has none.
+    lacks_worker: bool,
+    /// Why no GPU can be used, and the one thing to do.
+    why_no_gpu: Option<String>,
+    /// The first thing that could not be applied.
+    problem: Option<String>,
+    /// `pending: …`, `contested: …`.
+    remark: Option<String>,
+}
+
+/// Longer than any command that is shown, in characters. Juju has no bound of its own, and a table has.
+const LONGEST: usize = 600;
+
+/// Some five lines of a terminal, with three commands or four. Juju keeps a status of any length; the table of `juju status`
+/// shows 120 letters of it (juju/cmd/juju/status/output_tabular.go), and `--format=yaml` all.
+const READABLE: usize = 400;
+
+/// Between two steps that Juju hears of: apt tells a hundred in a minute, and each is a call to the controller.
+const PAUSE: Duration = Duration::from_secs(5);
+
+impl UnitStatus {
+    pub(super) fn new(state: State, text: &str) -> Self {
+        let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+        Self { state, text: shortened(text, LONGEST) }
+    }
+
+    fn blocked(text: &str) -> Self {
+        Self::new(State::Blocked, text)
+    }
+
+    /// After an apply. Reads the machine again: the apply may have changed what is true.
+    pub(super) fn after_apply(
+        root: &Root,
+        programs: Option<&Programs>,
+        role: Role,
+        config: &Config,
+        applied: &Outcome,
+    ) -> anyhow::Result<Self> {
+        let facts = Facts::read(root).remembering(Memory::read(root)?.chosen);
+        let gpus = select(config, &facts)?.gpus.len();
+        let off = is_off(config).then_some(match config.compute_runtime {
+            ComputeRuntime::Cuda => "cuda",
+            _ => "none",
+        });
+        let line = |it: &Finding| format!("{}: {}", it.path, it.text);
+        let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
+        let mut pending = effects(EffectOutcome::Pending);
+        let mut why_no_gpu = None;
+        if gpus == 0 && off.is_none() {
+            let reboot = pending.clone().find(|it| matches!(it.effect, Effect::Reboot { .. }));
+            let examine = || doctor::examine(root, config, &facts, programs).checks;
+            why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
+        }
+        let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());
+        let mut failed = applied.failed.iter().map(line).chain(failed);
+        // Why no GPU can be used says more than what follows from it.
+        let notes = applied.notes.iter().filter(|note| note.problem);
+        let notes = notes.map(|note| format!("{}: {}", note.about, note.text));
+        let mut open = applied.blocked.iter().map(line).chain(notes).filter(|_| why_no_gpu.is_none());
+        let contested = || applied.contested.first().map(|it| format!("contested: {}", line(it)));
+        Ok(Self::of(&Found {
+            role,
+            gpus,
+            off,
+            lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
+            problem: failed.next().or_else(|| open.next()),
+            remark: pending.next().map(|it| format!("pending: {}", it.effect)).or_else(contested),
+            why_no_gpu,
+        }))
+    }
+
+    /// What is to be done first comes first: a problem hides everything else.
+    fn of(found: &Found) -> Self {
+        if let Some(problem) = &found.problem {
+            return Self::installation_failed(problem);
+        }
+        let gpus = found.gpus;
+        let text = match (found.role, found.off) {
+            (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
+            (_, Some(word)) => format!("Worker ready (no GPU: compute-runtime is {word})"),
+            (_, None) if gpus == 0 => {
+                let why = found.why_no_gpu.as_deref().unwrap_or("see rocworker doctor");
+                return Self::blocked(&format!("No usable GPU: {why}"));
+            }
+            (_, None) if found.lacks_worker => {
+                let text = format!(
+                    "Waiting for concourse-worker.service, which mode=worker says comes (GPU: {gpus}x AMD)"
+                );
+                return Self::new(State::Waiting, &text);
+            }
+            (_, None) => format!("Worker ready (GPU: {gpus}x AMD)"),
+        };
+        let remark = found.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
+        Self::new(State::Active, &format!("{text}{remark}"))
+    }
+
+    /// After an error.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        let is_wrong = error.is::<WrongConfig>() || error.is::<config::Error>();
+        match error.to_string() {
+            problem if is_wrong => Self::blocked(&format!("Config failed: {problem}")),
+            problem => Self::installation_failed(&problem),
+        }
+    }
+
+    fn installation_failed(problem: &str) -> Self {
+        Self::blocked(&format!("Installation failed: {problem}"))
+    }
+
+    pub(super) fn removal_failed(problem: &str) -> Self {
+        Self::blocked(&format!("Removal failed: {problem}"))
+    }
+
+    /// After the action undo; `but_for`: what it has not reverted.
+    pub(super) fn undone(unit: &str, but_for: Option<&str>) -> Self {
+        let but_for = but_for.map_or_else(String::new, |what| format!(", but for {what}"));
+        Self::blocked(&format!(
+            "Taken back by the action undo{but_for}: juju run {unit} apply sets it up again"
+        ))
+    }
+
+    /// The action undo found before its first change what would stop it.
+    pub(super) fn undo_refused(why: &str) -> Self {
+        Self::blocked(&format!("The action undo changed nothing: {why}"))
+    }
+
+    /// A person has applied on the machine after the action undo.
+    pub(super) fn applied_since_undo(unit: &str) -> Self {
+        Self::blocked(&format!(
+            "Taken back by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
+             it, juju run {unit} undo takes it back"
+        ))
+    }
+
+    /// A person has set the machine up by this command, and not the charm.
+    pub(super) fn set_up_by(command: &str, unit: &str) -> Self {
+        Self::blocked(&format!(
+            "Set up by {command} on the machine, and left as it is: juju run {unit} apply has the charm's options take its \
+             place"
+        ))
+    }
+
+    /// The daemon keeps the tags of a GPU that has gone.
+    pub(super) fn tags_held() -> Self {
+        Self::new(
+            State::Waiting,
+            "A GPU has gone: the worker keeps its tags for a while, should it come back (rocworker status)",
+        )
+    }
+
+    /// What a hook is at.
+    fn of_progress(progress: &Progress<'_>) -> Self {
+        let text = match progress {
+            Progress::Begins(change) if matches!(change.change, Verb::Remove | Verb::Restore) => {
+                format!("taking back {}", change.path)
+            }
+            Progress::Begins(change) => format!("{}: {}", change.path, change.reason),
+            Progress::Comes(change, Step { text, percent: None }) => format!("{}: {text}", change.path),
+            Progress::Comes(change, Step { text, percent: Some(percent) }) => {
+                format!("{}: {text} ({percent:.0} %)", change.path)
+            }
+            Progress::Waits(text) => text.clone(),
+            Progress::Settles(effect) => effect.to_string(),
+        };
+        Self::new(State::Maintenance, &text)
+    }
+}
+
+impl State {
+    /// As `status-set` takes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Blocked => "blocked",
+            Self::Maintenance => "maintenance",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// The step that Juju heard of last, and when.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// A tool that does not answer takes a minute each time, and work must go on.
+    pub(super) is_silent: bool,
+    last: Option<(Instant, UnitStatus)>,
+}
+
+impl Steps {
+    /// The status to set now for this progress, if any: the first step at once, a later one when it is another and the
+    /// last came some time ago. A wait takes long, and is shown at once.
+    pub(super) fn due(&mut self, progress: &Progress<'_>, now: Instant) -> Option<UnitStatus> {
+        let status = UnitStatus::of_progress(progress);
+        let is_due = |(when, last): &(Instant, UnitStatus)| {
+            *last != status && (matches!(progress, Progress::Waits(_)) || now.duration_since(*when) >= PAUSE)
+        };
+        if self.is_silent || !self.last.as_ref().is_none_or(is_due) {
+            return None;
+        }
+        self.last = Some((now, status.clone()));
+        Some(status)
+    }
+}
+
+/// The first thing that doctor finds wrong, with what to do; `None` where it finds nothing wrong. In a container to which
+/// nodes were not passed, all of the commands that pass them, for one alone makes no GPU usable; where they are many,
+/// what prints them.
+fn first_remedy(checks: &[Check]) -> Option<String> {
+    let of = |status| checks.iter().find(|check| check.status == status && check.remedy.is_some());
+    let first = of(Status::Failed).or_else(|| of(Status::Warning))?;
+    // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
+    let thing = first.subject.as_ref().filter(|subject| subject.contains(['/', ':']));
+    let subject = thing.map_or_else(String::new, |subject| format!("{subject} "));
+    let said = |remedy: &str| format!("{subject}{}: {remedy}", first.evidence);
+    let Some(on_host) = &first.on_host else { return first.remedy.as_deref().map(said) };
+    let alike = checks.iter().filter(|check| check.status == first.status);
+    let all = alike.filter_map(|check| check.on_host.clone()).fold(on_host.clone(), OnHost::and);
+    let whole = said(&all.to_string());
+    Some(if whole.chars().count() > READABLE { said(&all.in_brief()) } else { whole })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::doctor::About;
+    use crate::lxd::command::{Client, Command, Container, PLACEHOLDER};
+
+    #[test]
+    fn a_status_says_what_people_search_for() {
+        let with = |gpus| Found {
+            role: Role::Worker,
+            gpus,
+            off: None,
+            lacks_worker: false,
+            why_no_gpu: None,
+            problem: None,
+            remark: None,
+        };
+        for (found, expected) in [
+            (with(1), "active: Worker ready (GPU: 1x AMD)"),
+            (with(2), "active: Worker ready (GPU: 2x AMD)"),
+            (Found { role: Role::Machine, ..with(63) }, "active: Worker ready (GPU: 63x AMD)"),
+            (
+                Found { remark: Some("pending: restart x.service".to_owned()), ..with(1) },
+                "active: Worker ready (GPU: 1x AMD); pending: restart x.service",
+            ),
+            (
+                Found { off: Some("none"), ..with(0) },
+                "active: Worker ready (no GPU: compute-runtime is none)",
+            ),
+            (
+                Found { role: Role::Web, off: Some("none"), ..with(0) },
+                "active: Web node: no GPU is set up here",
+            ),
+            (
+                Found {
+                    why_no_gpu: Some("the driver is not loaded:\n modprobe amdgpu".to_owned()),
+                    ..with(0)
+                },
+                "blocked: No usable GPU: the driver is not loaded: modprobe amdgpu",
+            ),
+            (
+                Found { lacks_worker: true, ..with(1) },
+                "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
+            ),
+            (
+                Found { problem: Some("/etc/cdi/amd.json: is a folder".to_owned()), ..with(1) },
+                "blocked: Installation failed: /etc/cdi/amd.json: is a folder",
+            ),
+        ] {
+            let UnitStatus { state, text } = UnitStatus::of(&found);
+            assert_eq!(format!("{}: {text}", state.word()), expected);
+        }
+        let wrong = UnitStatus::failed(&WrongConfig("tag: a blank".to_owned()).into());
+        assert_eq!(wrong.text, "Config failed: tag: a blank");
+    }
+
+    #[test]
+    fn a_text_is_one_line_of_bounded_length_that_steers_no_terminal() {
+        let status = UnitStatus::blocked(&format!("a\u{1b}[31m\n\tb {}", "x".repeat(700)));
+        assert!(status.text.starts_with("a\\u{1b}[31m b xxx"), "{}", status.text);
+        assert_eq!(status.text.chars().count(), 601);
+    }
+
+    #[test]
+    fn the_first_thing_that_fails_is_told_and_of_a_container_each_command_once() {
+        let lxd = Container { client: Client::Lxc, name: PLACEHOLDER, gid: Some(992) };
+        let kfd = lxd.add_node(Path::new("/dev/kfd"));
+        let gpu = lxd.add_node(Path::new("/dev/dri/renderD128"));
+        let about = |subject: &str| About::one("nodes", subject);
+        let on_host = |commands: &[&Command]| {
+            OnHost::new(&lxd, commands.iter().map(|command| (*command).clone()).collect())
+        };
+        for (checks, expected) in [
+            (vec![about("/dev/kfd").ok("fine")], None),
+            (
+                vec![
+                    About::all("nodes").warning("a warning", "look"),
+                    about("/dev/kfd").failed("is not there", "modprobe amdgpu"),
+                    About::all("nodes").failed("another", "another"),
+                ],
+                Some("/dev/kfd is not there: modprobe amdgpu".to_owned()),
+            ),
+            (
+                vec![
+                    about("passthrough").failed("none of them in /dev", on_host(&[&kfd, &gpu])),
+                    about("/dev/kfd").failed("is not there", on_host(&[&kfd])),
+                    about("/dev/dri/renderD129").warning("is not there", "look"),
+                ],
+                Some(format!("none of them in /dev: on the host: {kfd} && {gpu}")),
+            ),
+            (
+                vec![
+                    about("/dev/kfd").failed("is not there", on_host(&[&kfd])),
+                    about("passthrough").failed("none of them in /dev", on_host(&[&gpu])),
+                    about("GPU 1").failed("cannot be opened", "on the host: see to its group"),
+                ],
+                Some(format!("/dev/kfd is not there: on the host: {kfd} && {gpu}")),
+            ),
+            (
+                vec![
+                    about("passthrough").warning("right, if the other is another's", on_host(&[&gpu])),
+                    about("/dev/kfd").ok("fine"),
+                ],
+                Some(format!("right, if the other is another's: on the host: {gpu}")),
+            ),
+        ] {
+            assert_eq!(first_remedy(&checks), expected);
+        }
+    }
+
+    #[test]
+    fn more_commands_than_can_be_read_are_told_by_what_prints_them() {
+        for (name, called) in
+            [(PLACEHOLDER, "CONTAINER"), ("c1", "c1 (its hostname, and likely its name there)")]
+        {
+            let lxd = Container { client: Client::Lxc, name, gid: Some(992) };
+            let kfd = lxd.add_node(Path::new("/dev/kfd"));
+            let renders =
+                (128..136).map(|minor| lxd.add_node(Path::new(&format!("/dev/dri/renderD{minor}"))));
+            let commands = std::iter::once(kfd.clone()).chain(renders).collect();
+            let check =
+                About::one("virtualization", "passthrough").failed("none", OnHost::new(&lxd, commands));
+            let expected = format!(
+                "none: on the host: rocworker lxd advise --container {called} prints the 9 commands, and so does rocworker \
+                 doctor in here; the first is {kfd}"
+            );
+            assert_eq!(first_remedy(&[check]), Some(expected));
+        }
+    }
+
+    #[test]
+    fn the_first_step_is_told_at_once_and_the_others_now_and_then() {
+        let mut steps = Steps::default();
+        let begin = Instant::now();
+        let reload = Progress::Settles(&reconcile::Effect::SystemdReload);
+        let waits = |text: &str| Progress::Waits(text.to_owned());
+        let mut at = |seconds, progress: &Progress<'_>| {
+            steps.due(progress, begin + Duration::from_secs(seconds)).is_some()
+        };
+        assert!(at(0, &reload));
+        assert!(!at(9, &reload), "it was told");
+        assert!(at(9, &waits("waiting for apt")));
+        assert!(!at(10, &reload), "too early");
+        assert!(at(10, &waits("waiting for the worker")), "a wait is told at once");
+        assert!(at(15, &reload));
+        steps.is_silent = true;
+        assert_eq!(steps.due(&waits("waiting for apt"), begin + Duration::from_secs(99)), None);
+    }
+}
