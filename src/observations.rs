@@ -11,6 +11,7 @@ use crate::component::Component;
 use crate::config::{Config, Configure};
 use crate::driver::Ground;
 use crate::engines::Engines;
+use crate::engines::undo_constraints::named_by_dockerd;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::own_program;
@@ -65,7 +66,7 @@ impl Observations {
             .map(|it| it.without_ours(|path, text| store.without_ours(receipt, path, text)));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
-            engines.in_force = engines.in_force.asking(root, &engines.docker);
+            engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
         }
         Self {
             facts,

@@ -68,16 +68,14 @@ fn ours(receipt: &Receipt, found: &mut Interests) {
 /// What engines read, and the units that start them.
 fn engines(root: &Root, config: &Config, found: &mut Interests) {
     let of_machine = |it: &str| it.starts_with("/etc") || it.starts_with("/run");
-    for engine in ALL {
-        for (unit, folder) in
-            engine.about().unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it)))
-        {
+    for engine in &ALL {
+        for (unit, folder) in engine.unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it))) {
             if of_machine(folder) {
                 found.add(&Path::new(folder).join(unit));
                 found.add_folder(&Path::new(folder).join(format!("{unit}.d")));
             }
         }
-        for watched in engine.watched(root, config) {
+        for watched in (engine.watched)(root, config) {
             match watched {
                 Watched::File(path) => found.add(&path),
                 Watched::Folder(path) => found.add_folder(&path),

@@ -18,7 +18,6 @@ use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
 use crate::config::{self, Config};
 use crate::engines::concourse::desired::{SetUp, set_up};
-use crate::engines::undo_constraints::undo_constraints;
 use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
@@ -47,8 +46,7 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, Error> {
-    let undo_constraints =
-        undo_constraints(config, &observations.engines.in_force, &observations.engines.docker);
+    let undo_constraints = observations.engines.undo_constraints.clone();
     let mut desired = Desired { undo_constraints, ..Desired::default() };
     if is_off(config) {
         desired.note(
@@ -109,7 +107,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
             [Component::Wrapper, Component::Policy]
                 .into_iter()
                 .for_each(|component| desired.leave(component));
-            engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
+            engines::ALL.iter().for_each(|engine| desired.leave(engine.name));
         }
     }
     let (templates, program) = (&observations.templates, &observations.own_program);
@@ -127,7 +125,7 @@ fn of_engines(
 ) -> Desired {
     let mut desired = Desired::default();
     let wish = wish(config, observations, selection, program);
-    engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(&wish)));
+    engines::ALL.iter().for_each(|engine| desired.extend((engine.desired)(&wish)));
     desired
 }
 
@@ -170,7 +168,7 @@ fn runtime(
     let wish = wish(config, observations, selection, Some(program));
     let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
-    let real_runc = || engines::ALL.iter().find_map(|engine| engine.real_runc(&wish));
+    let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(&wish));
     policy.runtime = policy.runtime.or_else(real_runc);
     let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
     let mut told = Desired::default();

@@ -6,8 +6,8 @@ use reconcile::command::Programs;
 use root::Root;
 
 use crate::check::{About, Check};
-use crate::config::{Config, Configure};
-use crate::engines::{self, CHECKS, Examined, left_alone};
+use crate::config::Config;
+use crate::engines::{self, CHECKS, Engine, Examined};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::program::{self, Program};
@@ -29,11 +29,9 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
         .and_then(|program| program::runs(&mut versions, &program.path).map(|()| program.path));
     let examined =
         Examined { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
-    let of_engine = |engine: &&dyn engines::Engine| match engine.configure(config) {
-        Configure::Never => {
-            vec![About::one(CHECKS, engine.about().name).skipped(left_alone(engine.about().name))]
-        }
-        Configure::Auto => engine.doctor(&examined, &mut versions),
+    let of_engine = |engine: &Engine| match engine.left_alone(config) {
+        Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
+        None => (engine.doctor)(&examined, &mut versions),
     };
     engines::ALL.iter().flat_map(of_engine).collect()
 }

@@ -24,15 +24,13 @@ const FILES: [Reported; 8] = [
 /// Says of each file in how many places something was removed.
 pub(super) fn collect(collector: &mut Collector<'_>, redactor: &Redactor) -> BTreeMap<String, usize> {
     let mut files: Vec<(PathBuf, Format)> = Vec::new();
-    for Reported { path, extension, format } in
-        engines::ALL.iter().flat_map(|it| it.about().reported).chain(&FILES)
-    {
+    for Reported { path, extension, format } in engines::ALL.iter().flat_map(|it| it.reported).chain(&FILES) {
         let path = Path::new(path);
         let found = extension.map_or_else(|| vec![path.to_owned()], |it| collector.configs(path, &[it]));
         files.extend(found.into_iter().map(|path| (path, *format)));
     }
     // A unit may be gone, and its drop-ins there still.
-    let units = || engines::ALL.iter().filter_map(|engine| engine.about().unit);
+    let units = || engines::ALL.iter().filter_map(|engine| engine.unit);
     for name in units() {
         let found = collector.configs(&Path::new("/etc/systemd/system").join(format!("{name}.d")), &["conf"]);
         files.extend(found.into_iter().map(|path| (path, Format::Unit)));

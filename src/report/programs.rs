@@ -51,7 +51,7 @@ enum Version {
 
 pub(super) fn versions(root: &Root, programs: Option<&Programs>, redactor: &Redactor) -> Versions {
     let kernel = root.read_text("/proc/sys/kernel/osrelease", 256).ok();
-    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.about().program));
+    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.program));
     Versions {
         schema_version: 1,
         rocworker: env!("CARGO_PKG_VERSION"),
@@ -100,7 +100,7 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
     log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor, Redactor::text);
-    let units = engines::ALL.iter().filter_map(|engine| engine.about().unit).flat_map(|unit| ["-u", unit]);
+    let units = engines::ALL.iter().filter_map(|engine| engine.unit).flat_map(|unit| ["-u", unit]);
     let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
     let wrapper = programs.run(&argv, LIMIT);
     let is_wrappers = |line: &str| line.contains("runc-amd-wrapper: ");

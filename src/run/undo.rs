@@ -1,6 +1,5 @@
 //! What an undo heeds beside its plan.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use reconcile::{
@@ -13,8 +12,8 @@ use super::scope::{REMOVE, Request, Scope, UNDO};
 use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
-use crate::engines::undo_constraints::undo_constraints;
-use crate::engines::{Containerd, Docker, InForce, Versions};
+use crate::engines::undo_constraints::{named_by_dockerd, undo_constraints};
+use crate::engines::{Containerd, Docker};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
 
@@ -117,14 +116,14 @@ impl Run<'_> {
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = self.docker();
-        let containerd = Containerd::unasked(self.root, self.config);
-        let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
-        undo_constraints(self.config, &in_force, &docker)
+        let containerd = Containerd::find(self.root, &self.config.containerd.config);
+        let mut found = undo_constraints(self.root, self.config, containerd.as_ref(), &docker);
+        found.named.extend(named_by_dockerd(self.root, self.config, &docker));
+        found
     }
 
     fn docker(&self) -> Docker {
-        let mut versions = Versions::new(self.root, None, BTreeMap::new());
-        Docker::read(self.root, &self.config.docker.config, &mut versions)
+        Docker::find(self.root, &self.config.docker.config)
     }
 
     /// The docker containers that do not start again after this plan: each keeps the runtime that it was made with.

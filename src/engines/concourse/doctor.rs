@@ -20,7 +20,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec
     }
     let wrapper = match examined.wrapper(NAME) {
         Ok(wrapper) => wrapper,
-        Err(checks) => return checks,
+        Err(check) => return vec![check],
     };
     let Ok(selection) = select(examined.config, examined.facts) else {
         return vec![about().skipped("the configuration names a GPU that is not there")];
@@ -33,7 +33,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec
     if checks.is_empty() && has_environment {
         checks.push(about().ok(format!("{ENV_FILE} says what was meant, and comes last by {UNIT}'s files")));
     }
-    checks.extend(examined.owed(NAME, UNIT));
+    checks.extend(examined.pending(NAME, UNIT));
     if has_environment {
         checks.push(by_systemd(examined));
     }

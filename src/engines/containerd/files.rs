@@ -8,11 +8,10 @@ use edit::Format;
 use root::{Kind, Root};
 use serde_json::Value;
 
+use crate::engines::glob::{self, MOST, fits};
+
 /// More than any file has that people write; `containerd config default` makes 10 KB.
 const LIMIT: usize = 8 << 20;
-
-/// More than a folder of drop-ins has: files can import each other without end.
-const MOST: usize = 256;
 
 /// A file that containerd loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +41,7 @@ pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) 
             before_ours.get_or_insert(files.len());
             continue;
         }
+        // Files can import each other without end.
         if files.len() >= MOST || files.iter().any(|file| file.path == path) {
             continue;
         }
@@ -160,132 +160,12 @@ fn is_pattern(path: &Path) -> bool {
 
 fn matches(root: &Root, file: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = resolved(file, pattern);
-    if !is_pattern(&pattern) {
-        return vec![pattern];
-    }
-    let mut found = vec![PathBuf::from("/")];
-    for part in pattern.components().filter(|part| *part != Component::RootDir) {
-        let part = part.as_os_str().to_string_lossy();
-        let plain = !part.contains(['*', '?', '[', '\\']);
-        found = found
-            .into_iter()
-            .flat_map(|folder| {
-                if plain {
-                    return vec![folder.join(&*part)];
-                }
-                let names = root.list(&folder).unwrap_or_default();
-                names
-                    .iter()
-                    .filter(|name| fits(&part, &name.to_string_lossy()))
-                    .map(|name| folder.join(name))
-                    .collect()
-            })
-            .take(MOST)
-            .collect();
-    }
-    found.retain(|path| root.exists(path));
-    found
-}
-
-/// Go's path.Match for one name: `*`, `?`, `[a-z]`, `[^a-z]` and `\`; a leading dot is no exception.
-fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    fits_from(&pattern, &name)
-}
-
-/// What follows a star is looked for once at each place, so that many stars take no longer than their product with the
-/// name: only the last one is ever tried again.
-fn fits_from(mut pattern: &[char], mut name: &[char]) -> bool {
-    let mut last_star: Option<(&[char], &[char])> = None;
-    loop {
-        match one(pattern, name) {
-            Step::Star(rest) => {
-                last_star = Some((rest, name));
-                pattern = rest;
-            }
-            Step::Fits(rest, behind) => (pattern, name) = (rest, behind),
-            Step::End => return true,
-            Step::Not => match last_star {
-                Some((rest, [_, behind @ ..])) => {
-                    last_star = Some((rest, behind));
-                    (pattern, name) = (rest, behind);
-                }
-                _ => return false,
-            },
-        }
-    }
-}
-
-/// What the first part of a pattern makes of the start of a name.
-enum Step<'p, 'n> {
-    Star(&'p [char]),
-    Fits(&'p [char], &'n [char]),
-    End,
-    Not,
-}
-
-fn one<'p, 'n>(pattern: &'p [char], name: &'n [char]) -> Step<'p, 'n> {
-    match (pattern, name) {
-        ([], []) => Step::End,
-        (['*', rest @ ..], _) => Step::Star(rest),
-        (['?', rest @ ..], [_, behind @ ..]) => Step::Fits(rest, behind),
-        (['[', class @ ..], [first, behind @ ..]) => {
-            let end = class.iter().skip(1).position(|c| *c == ']').map(|at| at + 1);
-            let Some((class, rest)) = end.map(|end| class.split_at(end)) else { return Step::Not };
-            let rest = rest.get(1..).unwrap_or_default();
-            if in_class(class, *first) { Step::Fits(rest, behind) } else { Step::Not }
-        }
-        (['\\', wanted, rest @ ..], [first, behind @ ..]) | ([wanted, rest @ ..], [first, behind @ ..])
-            if wanted == first =>
-        {
-            Step::Fits(rest, behind)
-        }
-        _ => Step::Not,
-    }
-}
-
-fn in_class(class: &[char], c: char) -> bool {
-    let (negated, class) = match class {
-        ['^', class @ ..] => (true, class),
-        class => (false, class),
-    };
-    let mut at = 0;
-    let mut found = false;
-    while let Some(from) = class.get(at) {
-        let to = class.get(at + 2).filter(|_| class.get(at + 1) == Some(&'-'));
-        found |= (*from..=*to.unwrap_or(from)).contains(&c);
-        at += if to.is_some() { 3 } else { 1 };
-    }
-    found != negated
+    if is_pattern(&pattern) { glob::paths(root, &pattern, fits) } else { vec![pattern] }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_match_as_gos_do() {
-        for (pattern, name, expected) in [
-            ("*.toml", "a.toml", true),
-            ("*.toml", ".toml", true),
-            ("*.toml", "a.toml.bak", false),
-            ("*", "", true),
-            ("a?c", "abc", true),
-            ("a?c", "ac", false),
-            ("[0-9]*", "99-nvidia.toml", true),
-            ("[^0-9]*", "99-nvidia.toml", false),
-            ("[ab]", "b", true),
-            ("\\*", "*", true),
-            ("\\*", "a", false),
-            ("[", "[", false),
-            ("a*b*c", "a-b-b-c", true),
-            ("a*b*c", "a-b-b-d", false),
-            // Tried at every place for every star, this would take longer than the machine lives.
-            (&format!("{}b", "*a".repeat(40)), &"a".repeat(250), false),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 
     #[test]
     fn an_import_is_beside_the_file_that_names_it() {

@@ -8,9 +8,8 @@ use reconcile::{Action, Ask, Desired, Effect, Stage};
 use serde_json::{Value, json};
 
 use super::{CommandLine, Docker, Installed, NAME, UNIT};
-use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
 use crate::config::{Config, Configure, Restart, Sharing};
-use crate::program::is_ours;
+use crate::engines::{folder_beside, other_program, spec_folder};
 use crate::selection::is_off;
 use crate::version::Version;
 
@@ -52,11 +51,10 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         desired.note(NAME, note.as_str());
     }
     let file = docker.config.display();
-    let known = text.trim_start_matches('\u{feff}').trim();
-    let known: Value = match serde_json::from_str(known) {
+    let known = match docker.known() {
         Ok(known) => known,
-        // Not to be read, and yet not refused by what would edit it: what somebody decided in it must not be passed over.
-        Err(error) if !known.is_empty() && is_editable(text) => {
+        // An edit would accept this text, and rocworker cannot read what somebody decided in it.
+        Err(error) if is_editable(text) => {
             desired.problem(
                 NAME,
                 format!("{file}: {error}; docker is left as it is: correct that, then apply again"),
@@ -132,10 +130,8 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
 
 /// What it takes for docker to begin anew, by what its file says now.
 pub(in crate::engines) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
-    let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
-    let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
     // Of a file that cannot be read nobody knows that containers outlive dockerd.
-    start(config, &known.unwrap_or(Value::Null))
+    start(config, &docker.known().unwrap_or(Value::Null))
 }
 
 /// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
@@ -177,10 +173,10 @@ fn reload() -> Effect {
 /// Our runtime; none where the name is somebody else's.
 fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>, String> {
     let name = &config.docker.runtime;
-    let path = wrapper.to_str().ok_or_else(|| format!("{} is no text", wrapper.display()))?;
+    let path = wrapper.display().to_string();
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
-        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
+        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), &path) => {}
         // It runs nothing: ours, that somebody has taken the program out of, if the receipt knows it.
         Some(Value::Object(entry)) if runs_nothing(entry) => {}
         Some(entry) => {
@@ -211,7 +207,7 @@ fn runs_nothing(entry: &serde_json::Map<String, Value>) -> bool {
 }
 
 fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {
-    program.and_then(Value::as_str).is_some_and(|program| program == wrapper || is_ours(program))
+    other_program(program.and_then(Value::as_str), wrapper).is_none()
 }
 
 /// What has to be written for CDI in this release.
@@ -242,16 +238,14 @@ fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> 
         }
         keys.push(Key { path: vec!["features".to_owned(), "cdi".to_owned()], set: Set::Value(json!(true)) });
     }
-    let folder = config.cdi.path.parent().and_then(Path::to_str).unwrap_or_default();
-    if !SPEC_FOLDERS.contains(&folder) {
+    if let Some(folder) = spec_folder(config) {
         if has("cdi-spec-dir") {
             return Err(format!(
                 "{UNIT} has --cdi-spec-dir, beside which {file} may have no cdi-spec-dirs: add --cdi-spec-dir {folder} \
                  there"
             ));
         }
-        let set = Set::Beside { member: json!(folder), default: SPEC_FOLDERS.map(Value::from).to_vec() };
-        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set });
+        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set: folder_beside(folder) });
     }
     Ok(keys)
 }

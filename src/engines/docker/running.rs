@@ -50,7 +50,7 @@ impl DefaultRuntime {
 
 /// The folder in /proc of the dockerd that runs.
 fn process(root: &Root, docker: &Installed) -> Option<PathBuf> {
-    let by_unit = docker.unit.as_ref().and_then(|unit| unit.value("pidfile"));
+    let by_unit = docker.unit.as_ref().and_then(|line| line.value(&["pidfile"]));
     let said = docker.said("pidfile");
     let file = by_unit.or_else(|| said.as_ref()?.as_str()).unwrap_or(PID_FILE);
     let pid: u32 = root.read_text(file, 64).ok()?.trim().parse().ok()?;

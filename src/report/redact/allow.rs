@@ -75,7 +75,7 @@ pub(super) fn name(name: &str) -> String {
 /// A command line: the program, options by their names, and what is known of their values.
 pub(super) fn arguments(words: &[String]) -> Vec<String> {
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-    let of_engines = engines::ALL.iter().filter_map(|engine| engine.about().command);
+    let of_engines = engines::ALL.iter().filter_map(|engine| engine.command);
     let known = PROGRAMS.iter().copied().chain(of_engines).find(|(name, ..)| *name == program);
     let (options, commands) = known.map_or((&[][..], &[][..]), |(_, options, commands)| (options, commands));
     let mut option: Option<&str> = None;

@@ -83,7 +83,7 @@ proptest::proptest! {
     fn no_text_makes_it_fail_and_no_line_is_lost(text in "([-a-zA-Z0-9=:@/\"'\\[\\]{}| \\\\\n\u{e9}]|KEY=|://){0,80}") {
         let found = redactor().text(&text);
         proptest::prop_assert_eq!(found.text.matches('\n').count(), text.matches('\n').count());
-        let of_engines = engines::ALL.iter().flat_map(|engine| engine.about().reported).map(|it| it.format);
+        let of_engines = engines::ALL.iter().flat_map(|engine| engine.reported).map(|it| it.format);
         for format in of_engines.chain([Format::Json(&CDI), Format::Yaml(&ROCWORKER), Format::Env, Format::Unit]) {
             redactor().configuration(format, &text);
         }

@@ -89,8 +89,9 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     let file = worker.settings_file.as_deref().unwrap_or(Path::new("/etc/default/concourse"));
     let remedy = format!("set CONCOURSE_RUNTIME=containerd in {}", file.display());
     let nothing = "so that its containers get no GPU and it no tag of one";
-    let said = worker.flags.runtime.as_ref().or_else(|| worker.environment.get("CONCOURSE_RUNTIME"));
-    match (said.map(String::as_str).filter(|name| !name.is_empty()), &worker.version) {
+    let variable = || worker.environment.get("CONCOURSE_RUNTIME").map(String::as_str);
+    let said = worker.options.value(&["runtime"]).or_else(variable);
+    match (said.filter(|name| !name.is_empty()), &worker.version) {
         (Some("containerd"), _) => Ok(()),
         (Some(other), _) => Err(Hindrance::Known(format!(
             "the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"
@@ -196,7 +197,7 @@ fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, 
         shim: String,
         containerd: String,
     }
-    if let Some(program) = &worker.flags.containerd_bin {
+    if let Some(program) = worker.options.value(&["containerd-bin"]) {
         return Err(Hindrance::Known(format!(
             "{} says --containerd-bin {program}, which wins over CONCOURSE_CONTAINERD_BIN, so that its containers get \
              no GPU: set that variable in its place",

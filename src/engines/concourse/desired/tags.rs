@@ -39,7 +39,7 @@ pub(super) fn tags(config: &Config, selection: &Selection<'_>, worker: &Worker, 
     let joined = tags.join(",");
     if theirs.unwrap_or_default() == joined {
         Tags::AsTheyAre
-    } else if !worker.flags.tags.is_empty() {
+    } else if worker.options.has("tag") {
         Tags::OutOfReach
     } else if !worker.unfollowed.is_empty() {
         Tags::Unknown

@@ -5,7 +5,8 @@ use reconcile::{Action, Desired, Stage};
 use serde_json::{Value, json};
 
 use super::said::{CRI_2, CRI_3, Said};
-use super::{CDI_DIRS, NAME, RUNTIME_TYPE, Wanted, writable};
+use super::{NAME, RUNTIME_TYPE, Wanted, writable};
+use crate::engines::folder_beside;
 
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
     let host = wanted.containerd.files.get(said.host).ok_or("it has no main file")?;
@@ -51,9 +52,9 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     }
     if has_cdi {
         keys.push(Key { path: at(&["enable_cdi"]), set: Set::Value(true.into()) });
-        let beside =
-            |ours: &str| Set::Beside { member: ours.into(), default: CDI_DIRS.map(Value::from).to_vec() };
-        keys.extend(wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: beside(ours) }));
+        keys.extend(
+            wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: folder_beside(ours) }),
+        );
     }
     // Where the section names any runtime, containerd has only those, and the runc that every other container runs with
     // is no longer there by itself.

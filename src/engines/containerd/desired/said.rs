@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::RUNTIME_TYPE;
 use crate::engines::containerd::{Containerd, File, Text};
-use crate::program::is_ours;
+use crate::engines::other_program;
 use crate::version::Version;
 
 /// Of the versions of the file: in the second one plugins got whole names, in the third CRI became two of them.
@@ -110,15 +110,11 @@ impl Said {
     /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
     /// in a file that our keys are in, it may be ours that somebody has taken the program out of, and whose it is stands
     /// in the receipt.
-    pub(super) fn runtime_is_somebody_elses(&self, name: &str, wrapper: &str) -> Option<String> {
+    pub(super) fn runs_other(&self, name: &str, wrapper: &str) -> Option<&str> {
         let runtime = self.runtimes()?.get(name)?;
         let program = runtime.pointer("/options/BinaryName").and_then(Value::as_str);
-        match program.filter(|program| !program.is_empty()) {
-            Some(program) if program == wrapper || is_ours(program) => None,
-            Some(program) => Some(program.to_owned()),
-            None if self.is_in_place && runs_runc(runtime) => None,
-            None => Some("another program than the wrapper".to_owned()),
-        }
+        let may_be_ours = self.is_in_place && program.is_none_or(str::is_empty) && runs_runc(runtime);
+        other_program(program, wrapper).filter(|_| !may_be_ours)
     }
 
     /// As runc's, or the default runtime's where there is no runc. `false` is the default, and not to be told from a
