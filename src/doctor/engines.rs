@@ -31,7 +31,7 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
         Examined { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
     let of_engine = |engine: &Engine| match engine.left_alone(config) {
         Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
-        None => (engine.doctor)(&examined, &mut versions),
+        None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),
     };
     engines::ALL.iter().flat_map(of_engine).collect()
 }

@@ -27,6 +27,11 @@ impl CommandLine {
         Self(words(line))
     }
 
+    /// Of a process that runs.
+    pub(super) fn of_words(words: Vec<String>) -> Self {
+        Self(words)
+    }
+
     pub(super) fn program(&self) -> Option<PathBuf> {
         self.0.first().map(PathBuf::from)
     }

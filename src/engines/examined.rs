@@ -55,12 +55,9 @@ impl Examined<'_> {
         (daemon, remedy): (&str, &str),
         desired: impl Fn(&Path) -> Desired,
         says: impl Fn(&Programs) -> Result<InEffect, Check>,
-    ) -> Vec<Check> {
+    ) -> Result<Vec<Check>, Check> {
         let about = || About::one(CHECKS, engine.name);
-        let wrapper = match self.wrapper(engine.name) {
-            Ok(wrapper) => wrapper,
-            Err(check) => return vec![check],
-        };
+        let wrapper = self.wrapper(engine.name)?;
         let desired = desired(wrapper);
         let mut checks = self.files(engine.name, &desired);
         if checks.is_empty() {
@@ -73,7 +70,7 @@ impl Examined<'_> {
             Ok(said) => said,
             Err(check) => {
                 checks.push(check);
-                return checks;
+                return Ok(checks);
             }
         };
         let name = (engine.settings)(self.config).map_or("", |settings| &settings.runtime);
@@ -96,7 +93,7 @@ impl Examined<'_> {
             Ok(_) => about().failed(format!("{daemon} reads no CDI specs from {}", folder.display()), remedy),
             Err(why) => about().skipped(why),
         });
-        checks
+        Ok(checks)
     }
 
     /// Where the wrapper is that an engine should run; without one nothing of it can be in sync.

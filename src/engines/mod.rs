@@ -22,7 +22,7 @@ use root::Root;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::canary::{self, Canary, CanaryContext, CanaryResult, Interrupted};
+use crate::canary::{self, Canary, CanaryContext, Interrupted};
 use crate::cdi::{DEFAULT_FOLDERS, is_read_by_engines};
 use crate::check::Check;
 use crate::config::{self, Config, Configure};
@@ -73,9 +73,9 @@ pub(crate) struct Engine {
     /// What the daemon watches beside its unit: what it reads, and its programs.
     pub(crate) watched: fn(&Root, &Config) -> Vec<Watched>,
     /// Whether its configuration is in effect. It is not asked of one that is not to be configured, nor is the canary.
-    pub(crate) doctor: fn(&Examined<'_>, &mut Versions<'_>) -> Vec<Check>,
-    /// Starts a container through it.
-    pub(crate) canary: fn(&CanaryContext<'_>) -> CanaryResult,
+    pub(crate) doctor: fn(&Examined<'_>, &mut Versions<'_>) -> Result<Vec<Check>, Check>,
+    /// Starts a container through it. Both give their checks, or the one that says why there is nothing to look at.
+    pub(crate) canary: fn(&CanaryContext<'_>) -> Result<Vec<Check>, Check>,
 }
 
 impl Engine {
@@ -93,8 +93,8 @@ impl Engine {
         real_runc: |_| None,
         files: |_, _, _| Vec::new(),
         watched: |_, _| Vec::new(),
-        doctor: |_, _| Vec::new(),
-        canary: |_| CanaryResult::Skipped(String::new()),
+        doctor: |_, _| Ok(Vec::new()),
+        canary: |_| Ok(Vec::new()),
     };
 
     /// Why doctor and the canary pass over it, where the configuration leaves it alone.
@@ -147,7 +147,7 @@ impl Engines {
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let tries = ALL.iter().map(|engine| {
         let try_it = |context: &CanaryContext<'_>| match engine.left_alone(context.config) {
-            Some(why) => CanaryResult::Skipped(why),
+            Some(why) => Err(context.skipped(why)),
             None => (engine.canary)(context),
         };
         (engine.name, try_it)

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use root::Root;
 
-use crate::canary::answer::named;
 use crate::canary::kfd as interface;
+use crate::canary::probe::named;
 use crate::groups::Groups;
 
 /// Where KFD's node is.

@@ -9,21 +9,18 @@ use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
 use crate::selection::select;
 use crate::version::Versions;
 
-pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Result<Vec<Check>, Check> {
     let about = || About::one(CHECKS, NAME);
     let concourse = Concourse::read(examined.root, versions);
     if concourse.worker.is_none() && concourse.unknown.is_none() {
-        return vec![about().skipped(format!("no worker: there is no {UNIT}"))];
+        return Err(about().skipped(format!("no worker: there is no {UNIT}")));
     }
     if concourse.worker.is_some() && managed(examined.config, &concourse).is_none() {
-        return vec![about().skipped("the Concourse charm has set it up by itself, and it is left alone")];
+        return Err(about().skipped("the Concourse charm has set it up by itself, and it is left alone"));
     }
-    let wrapper = match examined.wrapper(NAME) {
-        Ok(wrapper) => wrapper,
-        Err(check) => return vec![check],
-    };
+    let wrapper = examined.wrapper(NAME)?;
     let Ok(selection) = select(examined.config, examined.facts) else {
-        return vec![about().skipped("the configuration names a GPU that is not there")];
+        return Err(about().skipped("the configuration names a GPU that is not there"));
     };
     let shim = Path::new(SHIM_FOLDER);
     let desired =
@@ -37,7 +34,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec
     if has_environment {
         checks.push(by_systemd(examined));
     }
-    checks
+    Ok(checks)
 }
 
 /// What systemd says that it will read: its last reload counts, not the files.

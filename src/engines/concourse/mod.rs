@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 
 use root::{Kind, Root};
 
-use super::containerd::try_concourses;
+use super::containerd::check_concourses;
 use super::env_file::EnvFile;
 use super::unit::{FOLDERS, Unit};
 use super::{CommandLine, Engine, Watched, Wish};
@@ -75,7 +75,7 @@ pub(super) const ENGINE: Engine = Engine {
     },
     watched,
     doctor: doctor::check,
-    canary: try_concourses,
+    canary: check_concourses,
     ..Engine::UNCONFIGURED
 };
 

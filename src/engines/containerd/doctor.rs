@@ -18,10 +18,10 @@ const CDI: Version = Version { major: 1, minor: 7, patch: 0 };
 const APPLY: &str =
     "rocworker apply; where that changes nothing, another file has it: see imports in containerd config dump";
 
-pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Result<Vec<Check>, Check> {
     let config = examined.config;
     let Some(containerd) = Containerd::read(examined.root, config, versions) else {
-        return vec![About::one(CHECKS, NAME).skipped("not installed")];
+        return Err(About::one(CHECKS, NAME).skipped("not installed"));
     };
     let desired = |wrapper: &_| actions(config, &containerd, &examined.templates, wrapper);
     examined.engine(&ENGINE, ("containerd", APPLY), desired, |programs| {

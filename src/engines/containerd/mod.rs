@@ -21,7 +21,7 @@ use super::{CommandLine, Engine, Watched, Wish, default_runtime, on_path};
 use crate::config::{CONTAINERD_CONFIG, Config};
 use crate::version::{Version, Versions};
 
-pub(super) use canary::try_concourses;
+pub(super) use canary::check_concourses;
 pub use files::{File, Text};
 pub(crate) use report::KEYS as CONFIG_KEYS;
 
@@ -63,7 +63,7 @@ pub(super) const ENGINE: Engine = Engine {
     },
     watched,
     doctor: doctor::check,
-    canary: canary::try_it,
+    canary: canary::check,
     ..Engine::UNCONFIGURED
 };
 

@@ -12,10 +12,10 @@ use crate::engines::examined::{APPLY, CHECKS, Examined, InEffect, PATIENCE, fold
 
 const RESTART: &str = "systemctl restart crio makes CRI-O read it; containers go on";
 
-pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Result<Vec<Check>, Check> {
     let config = examined.config;
     let Some(crio) = Crio::read(examined.root, config, versions) else {
-        return vec![About::one(CHECKS, NAME).skipped("not installed")];
+        return Err(About::one(CHECKS, NAME).skipped("not installed"));
     };
     let desired = |wrapper: &_| actions(config, &crio, &examined.templates, wrapper);
     examined.engine(&ENGINE, ("CRI-O", RESTART), desired, |programs| {

@@ -13,7 +13,8 @@ use root::Root;
 
 use super::unit::Unit;
 use super::{CommandLine, Engine, Watched, Wish, default_runtime, on_path};
-use crate::canary::{CanaryContext, CanaryResult};
+use crate::canary::CanaryContext;
+use crate::check::Check;
 use crate::config::{CRIO_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 
@@ -77,14 +78,14 @@ fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
     crio.own_runc.clone().filter(|_| !crio.has_runc)
 }
 
-fn canary(context: &CanaryContext<'_>) -> CanaryResult {
+fn canary(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     let why = match context.programs.find(NAME) {
         Some(_) => {
             "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU"
         }
         None => "not installed",
     };
-    CanaryResult::Skipped(why.to_owned())
+    Err(context.skipped(why))
 }
 
 /// What is true of CRI-O.

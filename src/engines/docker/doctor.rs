@@ -14,12 +14,12 @@ use crate::engines::{Docker, Versions};
 const RESTART: &str =
     "systemctl reload docker makes dockerd read the runtime, systemctl restart docker CDI too";
 
-pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Result<Vec<Check>, Check> {
     let (about, config) = (About::one(CHECKS, NAME), examined.config);
     let docker = Docker::read(examined.root, &config.docker.config, versions);
     if docker.installed.is_none() {
         let why = if docker.is_snap { "a snap, which is left alone" } else { "not installed" };
-        return vec![about.skipped(why)];
+        return Err(about.skipped(why));
     }
     let desired = |wrapper: &_| actions(config, &docker, wrapper);
     examined.engine(&ENGINE, ("dockerd", RESTART), desired, |programs| {

@@ -65,7 +65,7 @@ pub(super) const ENGINE: Engine = Engine {
         docker.flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
     },
     doctor: doctor::check,
-    canary: canary::try_it,
+    canary: canary::check,
     ..Engine::UNCONFIGURED
 };
 

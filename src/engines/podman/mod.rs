@@ -12,6 +12,6 @@ pub(super) const ENGINE: Engine = Engine {
         &["/etc/containers/containers.conf", "/usr/share/containers/containers.conf"],
         &["/etc/containers/containers.conf.d"],
     )),
-    canary: canary::try_it,
+    canary: canary::check,
     ..Engine::UNCONFIGURED
 };
