@@ -17,7 +17,7 @@ use root::Attributes;
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
 use crate::config::{self, Config};
-use crate::engines::concourse::desired::{SetUp, set_up};
+use crate::engines::concourse::desired::set_up;
 use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
@@ -167,19 +167,19 @@ fn runtime(
     let mut desired = wrapper(program);
     let wish = wish(config, observations, selection, Some(program));
     let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
-    let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
+    let mut policy = policy::policy(config, selection, set_up == Some(true));
     let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(&wish));
     policy.runtime = policy.runtime.or_else(real_runc);
     let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
     let mut told = Desired::default();
-    if matches!(set_up, SetUp::Unknown) && !is_the_same {
+    if set_up.is_none() && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
         told.leave(Component::Policy);
     } else {
         told.push(policy::action(policy::text(&observations.templates, &policy)?));
     }
     desired.extend(told.of(Component::Policy));
-    if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
+    if policy.gives_nothing() && set_up.is_some() {
         desired.note(
             "wrapper",
             "its policy honours no request and gives nothing by itself, as it does unless it is told: containers get GPUs \

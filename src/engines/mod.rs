@@ -8,6 +8,7 @@ pub mod crio;
 pub mod docker;
 pub mod env_file;
 mod examined;
+mod file;
 mod glob;
 mod podman;
 mod reported;
@@ -36,6 +37,7 @@ pub use containerd::Containerd;
 pub use crio::Crio;
 pub use docker::Docker;
 pub(crate) use examined::{CHECKS, Examined};
+pub use file::File;
 pub(crate) use reported::{Command, Format, Keys, Reported, keys};
 use undo_constraints::undo_constraints;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::desired::{SHIM_FOLDER, actions, managed};
+use super::desired::{actions, managed};
 use super::{Concourse, ENV_FILE, NAME, UNIT};
 use crate::check::{About, Check};
 use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
@@ -22,9 +22,8 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     let Ok(selection) = select(examined.config, examined.facts) else {
         return Err(about().skipped("the configuration names a GPU that is not there"));
     };
-    let shim = Path::new(SHIM_FOLDER);
     let desired =
-        actions(examined.config, &selection, &concourse, &examined.templates, Some(wrapper), shim).of(NAME);
+        actions(examined.config, &selection, &concourse, &examined.templates, Some(wrapper)).of(NAME);
     let mut checks = examined.files(NAME, &desired);
     let has_environment = desired.actions.iter().any(|action| action.path == Path::new(ENV_FILE));
     if checks.is_empty() && has_environment {

@@ -6,7 +6,6 @@ mod charm;
 pub mod desired;
 mod doctor;
 mod environment;
-pub mod lost_tags;
 mod report;
 pub mod tags;
 
@@ -21,7 +20,6 @@ use super::unit::{FOLDERS, Unit};
 use super::{CommandLine, Engine, Watched, Wish};
 use crate::config::Config;
 use crate::version::{Version, Versions};
-use desired::{SHIM_FOLDER, SetUp};
 
 pub use charm::Charm;
 use environment::Environment;
@@ -61,17 +59,14 @@ pub(super) const ENGINE: Engine = Engine {
     // Its own tags are set without a GPU, too.
     desired: |wish| {
         let Wish { config, selection, engines, templates, wrapper } = *wish;
-        desired::actions(config, selection, &engines.concourse, templates, wrapper, Path::new(SHIM_FOLDER))
+        desired::actions(config, selection, &engines.concourse, templates, wrapper)
     },
     // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
-    real_runc: |wish| match desired::set_up(
-        wish.config,
-        wish.selection,
-        &wish.engines.concourse,
-        wish.templates,
-    ) {
-        SetUp::Yes(worker) => worker.charm.real_runc.clone(),
-        SetUp::No | SetUp::Unknown => None,
+    real_runc: |wish| {
+        let concourse = &wish.engines.concourse;
+        let set_up = desired::set_up(wish.config, wish.selection, concourse, wish.templates);
+        let worker = concourse.worker.as_ref().filter(|_| set_up == Some(true));
+        worker.and_then(|worker| worker.charm.real_runc.clone())
     },
     watched,
     doctor: doctor::check,

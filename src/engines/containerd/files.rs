@@ -5,30 +5,10 @@ use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
 
 use edit::Format;
-use root::{Kind, Root};
-use serde_json::Value;
+use root::Root;
 
+use crate::engines::File;
 use crate::engines::glob::{self, MOST, fits};
-
-/// More than any file has that people write; `containerd config default` makes 10 KB.
-const LIMIT: usize = 8 << 20;
-
-/// A file that containerd loads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    pub path: PathBuf,
-    pub text: Text,
-    /// What it says, where it is TOML; nothing of a file that is not there.
-    pub said: Result<Value, String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
-    Absent,
-    There(String),
-    /// Why it cannot be read, or must not be written.
-    Refused(String),
-}
 
 /// `ours` is left out; the number tells how many files are loaded before it, whether it is there yet or not: where none
 /// imports it, it is taken for the last import of the main file.
@@ -45,7 +25,7 @@ pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) 
         if files.len() >= MOST || files.iter().any(|file| file.path == path) {
             continue;
         }
-        let file = read_one(root, path);
+        let file = File::read(root, path);
         for pattern in file.imports() {
             let mut found = matches(root, &file.path, &pattern);
             if file.names(&pattern, ours) && !found.iter().any(|path| path == ours) {
@@ -62,34 +42,6 @@ pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) 
     (files, before_ours)
 }
 
-fn read_one(root: &Root, path: PathBuf) -> File {
-    let is_link = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link);
-    let link = path.ancestors().find(|path| is_link(path));
-    let text = match (link, root.lstat(&path)) {
-        (Some(link), _) => {
-            let link = root.shown(link);
-            Text::Refused(format!("{} is a link, and nothing is written through links", link.display()))
-        }
-        (None, Err(error)) if error.is_not_found() => Text::Absent,
-        (None, Err(error)) => Text::Refused(error.to_string()),
-        (None, Ok(_)) => {
-            root.read_text(&path, LIMIT).map_or_else(|error| Text::Refused(error.to_string()), Text::There)
-        }
-    };
-    let said = match &text {
-        Text::Absent => Ok(Value::Object(serde_json::Map::new())),
-        Text::There(text) => {
-            Format::Toml.read(text).map_err(|fault| format!("{}: {fault}", root.shown(&path).display()))
-        }
-        // A link can still be followed for what it says.
-        Text::Refused(reason) => match root.read_text(&path, LIMIT) {
-            Ok(text) => Format::Toml.read(&text).map_err(|fault| format!("{}: {fault}", path.display())),
-            Err(_) => Err(reason.clone()),
-        },
-    };
-    File { path, text, said }
-}
-
 impl File {
     /// What it imports, as it is written.
     #[must_use]
@@ -100,21 +52,9 @@ impl File {
 
     /// Takes what it would say without our keys for what it says.
     pub(super) fn without_ours(&mut self, text: impl Fn(&Path, &str) -> Option<String>) {
-        let without = match &self.text {
-            Text::There(it) => text(&self.path, it),
-            Text::Absent | Text::Refused(_) => None,
-        };
+        let without = self.text.as_ref().ok().and_then(|it| text(&self.path, it.as_deref()?));
         if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
             self.said = Ok(said);
-        }
-    }
-
-    /// Its text; nothing where it is not there or cannot be read.
-    #[must_use]
-    pub fn text_or_nothing(&self) -> &str {
-        match &self.text {
-            Text::There(text) => text,
-            Text::Absent | Text::Refused(_) => "",
         }
     }
 

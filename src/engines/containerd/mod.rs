@@ -17,12 +17,11 @@ use root::Root;
 
 use super::undo_constraints::with_docker;
 use super::unit::Unit;
-use super::{CommandLine, Engine, Watched, Wish, default_runtime, on_path};
+use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::config::{CONTAINERD_CONFIG, Config};
 use crate::version::{Version, Versions};
 
 pub(super) use canary::check_concourses;
-pub use files::{File, Text};
 pub(crate) use report::KEYS as CONFIG_KEYS;
 
 /// In receipts, notes and checks.

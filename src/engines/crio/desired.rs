@@ -9,9 +9,9 @@ use reconcile::{Action, Desired, Effect, Stage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Crio, ENGINE, File, NAME, UNIT};
+use super::{Crio, ENGINE, NAME, UNIT};
 use crate::config::Config;
-use crate::engines::{configured, drop_in, other_program, spec_folder, with_folder};
+use crate::engines::{File, configured, drop_in, other_program, spec_folder, with_folder};
 use crate::render::{self, Templates};
 use crate::version::Version;
 
@@ -123,7 +123,7 @@ struct Said<'a> {
 impl<'a> Said<'a> {
     fn of(files: &'a [File]) -> Result<Self, String> {
         let mut found = Self::default();
-        for File { path, said } in files {
+        for File { path, said, .. } in files {
             let mut table = said.as_ref().map_err(Clone::clone)?;
             let mut name = String::new();
             for part in ["crio", "runtime"] {

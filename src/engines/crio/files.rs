@@ -3,33 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use edit::Format;
 use root::{Kind, Root};
-use serde_json::Value;
 
-/// More than any file has that people write.
-const LIMIT: usize = 1 << 20;
-
-/// More than a folder of drop-ins has.
-const MOST: usize = 256;
-
-/// A file that CRI-O loads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    pub path: PathBuf,
-    /// What it says, or why that cannot be told.
-    pub said: Result<Value, String>,
-}
-
-impl File {
-    pub(super) fn read(root: &Root, path: PathBuf) -> Self {
-        let read = |text: String| {
-            Format::Toml.read(&text).map_err(|fault| format!("{}: {fault}", root.shown(&path).display()))
-        };
-        let said = root.read_text(&path, LIMIT).map_err(|error| error.to_string()).and_then(read);
-        Self { path, said }
-    }
-}
+use crate::engines::glob::MOST;
 
 /// The files, in their order.
 pub(super) fn paths(root: &Root, main: &Path, folder: &Path) -> Vec<PathBuf> {

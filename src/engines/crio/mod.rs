@@ -12,13 +12,11 @@ use reconcile::Desired;
 use root::Root;
 
 use super::unit::Unit;
-use super::{CommandLine, Engine, Watched, Wish, default_runtime, on_path};
+use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::canary::CanaryContext;
 use crate::check::Check;
 use crate::config::{CRIO_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
-
-pub use files::File;
 
 /// In receipts, notes and checks.
 const NAME: &str = "crio";

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::said::Said;
-use super::{NAME, RUNTIME_TYPE, Wanted, writable};
+use super::{NAME, RUNTIME_TYPE, Wanted};
 use crate::engines::{self, containerd, with_folder};
 use crate::render;
 
@@ -52,8 +52,8 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     let pattern = pattern(&path)?;
     let edit = (!main.covers(&path, &pattern)).then(|| import(said, &pattern));
     if let Some(edit) = &edit {
-        writable(&main.text)?;
-        edit.apply(main.text_or_nothing()).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
+        let text = main.text.clone()?.unwrap_or_default();
+        edit.apply(&text).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
     }
     if said.main_version.is_none() && main.said.as_ref().is_ok_and(|said| said.get("plugins").is_some()) {
         desired.note(

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use reconcile::{Action, Desired, Effect};
 
-use super::{Containerd, ENGINE, NAME, Text, UNIT};
+use super::{Containerd, ENGINE, NAME, UNIT};
 use crate::config::Config;
 use crate::engines::{configured, spec_folder};
 use crate::render::Templates;
@@ -80,13 +80,5 @@ impl Wanted<'_> {
             return action;
         }
         action.with(Effect::Restart { unit: UNIT.to_owned(), drain: None })
-    }
-}
-
-/// Whether a file can be edited, or why not.
-fn writable(text: &Text) -> Result<(), String> {
-    match text {
-        Text::Refused(reason) => Err(reason.clone()),
-        Text::Absent | Text::There(_) => Ok(()),
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::RUNTIME_TYPE;
-use crate::engines::containerd::{Containerd, File, Text};
-use crate::engines::other_program;
+use crate::engines::containerd::Containerd;
+use crate::engines::{File, other_program};
 use crate::version::Version;
 
 /// Of the versions of the file: in the second one plugins got whole names, in the third CRI became two of them.
@@ -39,7 +39,7 @@ impl Said {
         let mut versions = Vec::new();
         for file in &containerd.files {
             let said = file.said.as_ref().map_err(Clone::clone)?;
-            if file.text == Text::Absent && file.path != main.path {
+            if file.text == Ok(None) && file.path != main.path {
                 // Started again it would not come back; `containerd config dump` hides it.
                 return Err(format!(
                     "it imports {}, which is not there: containerd does not start so",
@@ -61,7 +61,7 @@ impl Said {
                     return Err(format!("{shown} has version = {value}, which has to be a number"));
                 }
             });
-            if version.major > 1 && matches!(&file.text, Text::There(text) if text.starts_with('\u{feff}')) {
+            if version.major > 1 && matches!(&file.text, Ok(Some(text)) if text.starts_with('\u{feff}')) {
                 return Err(format!(
                     "{shown} begins with a byte order mark, which containerd 2 refuses: take it away"
                 ));

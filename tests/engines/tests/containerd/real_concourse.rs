@@ -72,7 +72,7 @@ fn desired(worker: Worker) -> Desired {
     let concourse = Concourse { worker: Some(worker), ..Concourse::default() };
     // Where the host has the wrapper.
     let wrapper = Path::new(engines::engine::SHIM_FOLDER).join("runc");
-    actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper), Path::new(SHIM_FOLDER))
+    actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper))
 }
 
 /// Lays what should be out on a host, and Concourse's own programs: links to the engine's.
