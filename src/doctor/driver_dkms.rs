@@ -16,14 +16,10 @@ use crate::packages::Packages;
 
 const NAME: &str = "dkms";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
-    if subject.in_container() {
-        return vec![about.skipped("the driver is the host's: nothing is built for it in a container")];
-    }
-    if !subject.has_amd() {
-        return vec![about.skipped("there is no AMD GPU that needs a driver")];
-    }
+    subject.needs_host(about.clone(), "the driver is the host's: nothing is built for it in a container")?;
+    subject.needs_amd(about.clone(), "there is no AMD GPU that needs a driver")?;
     let driver = Driver::read(subject.root);
     let mut checks = Vec::new();
     if let config::Driver::AmdgpuDkms(wanted) = &subject.config.driver {
@@ -40,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     if checks.is_empty() {
         checks.push(about.skipped("dkms has no amdgpu: the driver is the kernel's own"));
     }
-    checks
+    Ok(checks)
 }
 
 /// What an apply would say of the driver that is asked for.

@@ -15,14 +15,18 @@ use crate::render::Templates;
 use crate::version::Versions;
 
 /// `programs`: `None` beneath another Root than `/`, where no engine is asked.
-pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Option<&Programs>) -> Vec<Check> {
+pub(super) fn check(
+    root: &Root,
+    config: &Config,
+    facts: &Facts,
+    programs: Option<&Programs>,
+) -> Result<Vec<Check>, Check> {
+    let about = About::all(CHECKS);
     if facts.amd().next().is_none() {
-        return vec![About::all(CHECKS).skipped("there is no AMD GPU that engines could be told of")];
+        return Err(about.skipped("there is no AMD GPU that engines could be told of"));
     }
-    let receipt = match Store::new(root).receipt() {
-        Ok(receipt) => receipt,
-        Err(error) => return vec![About::all(CHECKS).failed(error.to_string(), "put that right first")],
-    };
+    let receipt = Store::new(root).receipt();
+    let receipt = receipt.map_err(|error| about.failed(error.to_string(), "put that right first"))?;
     let known = Memory::read(root).map(|memory| memory.versions).unwrap_or_default();
     let mut versions = Versions::new(root, programs, known);
     let wrapper = Program::find(root, None)
@@ -33,5 +37,5 @@ pub(super) fn check(root: &Root, config: &Config, facts: &Facts, programs: Optio
         Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
         None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),
     };
-    engines::ALL.iter().flat_map(of_engine).collect()
+    Ok(engines::ALL.iter().flat_map(of_engine).collect())
 }

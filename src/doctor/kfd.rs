@@ -7,15 +7,13 @@ use crate::check::{About, Check};
 
 const NAME: &str = "kfd";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU that needs it")];
-    }
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    subject.needs_amd(About::all(NAME), "there is no AMD GPU that needs it")?;
     let mut checks = vec![topology(subject)];
     checks.extend(hidden(subject));
     checks.extend(major(subject));
     checks.extend(subject.facts.amd().filter(|gpu| !subject.is_left_outside(gpu)).filter_map(of_gpu));
-    checks
+    Ok(checks)
 }
 
 fn topology(subject: &Subject<'_>) -> Check {

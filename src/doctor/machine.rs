@@ -2,6 +2,7 @@ use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
 use reconcile::command::Programs;
 use root::Root;
 
+use crate::check::{About, Check};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::groups::Groups;
@@ -57,6 +58,16 @@ impl<'a> Subject<'a> {
 
     pub(crate) fn has_amd(&self) -> bool {
         self.facts.amd().next().is_some()
+    }
+
+    /// Skips what only a machine with an AMD GPU has.
+    pub(crate) fn needs_amd(&self, about: About, why: &str) -> Result<(), Check> {
+        if self.has_amd() { Ok(()) } else { Err(about.skipped(why)) }
+    }
+
+    /// Skips what the host decides for a container.
+    pub(crate) fn needs_host(&self, about: About, why: &str) -> Result<(), Check> {
+        if self.in_container() { Err(about.skipped(why)) } else { Ok(()) }
     }
 
     /// AMD's cards, each with its first GPU: partitions share one.

@@ -10,10 +10,8 @@ use crate::check::{About, Check, Remedy};
 
 const NAME: &str = "nodes";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU to have any")];
-    }
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    subject.needs_amd(About::all(NAME), "there is no AMD GPU to have any")?;
     let mut checks: Vec<Check> =
         subject.nodes().into_iter().map(|(role, node)| examine(subject, role, node)).collect();
     let outside = subject.facts.amd().filter(|gpu| subject.is_left_outside(gpu));
@@ -22,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             About::one(NAME, name_of(gpu)).skipped("its nodes were not passed into this container")
         }),
     );
-    checks
+    Ok(checks)
 }
 
 fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {

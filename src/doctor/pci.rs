@@ -9,7 +9,7 @@ use crate::names;
 
 const NAME: &str = "pci";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut checks: Vec<Check> = subject
         .cards()
         .into_iter()
@@ -30,7 +30,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says",
         )
     }));
-    checks
+    Ok(checks)
 }
 
 fn no_amd(subject: &Subject<'_>) -> Check {

@@ -33,16 +33,26 @@ pub fn check(programs: Option<&Programs>, facts: &Facts) -> Vec<Check> {
     TOOLS.iter().map(|tool| tool.check(programs, ours)).collect()
 }
 
+/// The commands, where this program may be run.
+pub(super) fn installed<'a>(
+    about: &About,
+    programs: Option<&'a Programs>,
+    name: &str,
+) -> Result<&'a Programs, Check> {
+    let skipped = |why| about.clone().skipped(why);
+    let programs = programs.ok_or_else(|| skipped("reads a Root: no command is run"))?;
+    let is_there = programs.find(name).is_some();
+    is_there.then_some(programs).ok_or_else(|| skipped("not installed, and nothing here needs it"))
+}
+
 impl Tool {
     fn check(&self, programs: Option<&Programs>, ours: usize) -> Check {
         let name = self.argv.first().copied().unwrap_or_default();
         let about = About::one(NAME, name);
-        let Some(programs) = programs else {
-            return about.skipped("reads a Root: no command is run");
+        let programs = match installed(&about, programs, name) {
+            Ok(programs) => programs,
+            Err(check) => return check,
         };
-        if programs.find(name).is_none() {
-            return about.skipped("not installed, and nothing here needs it");
-        }
         let by_hand =
             format!("run {} by hand; rocworker itself reads sysfs and goes on", self.argv.join(" "));
         let output = match programs.run(self.argv, LIMIT) {

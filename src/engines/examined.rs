@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use reconcile::command::Programs;
-use reconcile::{Action, Desired, Effect, Plan, Receipt, Resource};
+use reconcile::{Desired, Effect, Plan, Receipt, Resource};
 use root::Root;
 use serde_json::Value;
 
@@ -60,9 +60,10 @@ impl Examined<'_> {
         let wrapper = self.wrapper(engine.name)?;
         let desired = desired(wrapper);
         let mut checks = self.files(engine.name, &desired);
-        if checks.is_empty() {
-            let meant = |action: &Action| format!("{} says what was meant", action.path.display());
-            checks.extend(desired.actions.iter().map(|action| about().ok(meant(action))));
+        let paths: Vec<_> = desired.actions.iter().map(|it| it.path.display().to_string()).collect();
+        if checks.is_empty() && !paths.is_empty() {
+            let says = if paths.len() == 1 { "says" } else { "say" };
+            checks.push(about().ok(format!("{} {says} what was meant", paths.join(" and "))));
         }
         checks.extend(self.pending(engine.name, engine.unit.unwrap_or_default()));
         let not_asked = || about().skipped(format!("reads a Root: {daemon} is not asked what is in effect"));
