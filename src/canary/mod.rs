@@ -38,20 +38,8 @@ const LOCK: &str = "/run/rocworker/canary.lock";
 /// Another canary takes as long as its engines.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long an engine may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// To run the container, from its creation to its end.
-    pub run: Duration,
-    /// To answer, or to remove one.
-    pub call: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { run: Duration::from_secs(60), call: Duration::from_secs(15) }
-    }
-}
+/// How long an engine may take to answer, or to remove a container.
+pub(crate) const CALL: Duration = Duration::from_secs(15);
 
 /// A signal ended it early.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +57,8 @@ pub struct Canary<'a> {
     pub facts: &'a Facts,
     /// `None` beneath another Root than `/`.
     pub programs: Option<&'a Programs>,
-    pub limits: Limits,
+    /// How long an engine may take to run its container, from its creation to its end.
+    pub limit: Duration,
     pub leased: Leased,
     /// Becomes true when it is to end.
     pub interrupt: &'a Arc<AtomicBool>,
@@ -80,13 +69,13 @@ pub(crate) struct CanaryContext<'a> {
     pub(crate) root: &'a Root,
     pub(crate) config: &'a Config,
     pub(crate) facts: &'a Facts,
-    pub(crate) limits: Limits,
     pub(crate) sandbox: Sandbox,
     /// Ends early on a signal.
     pub(crate) programs: Programs,
     /// Removes containers, and is not interrupted.
     uninterrupted: &'a Programs,
     engine: &'static str,
+    limit: Duration,
     leased: Leased,
 }
 
@@ -122,10 +111,10 @@ pub(crate) fn examine(
                 break;
             }
         };
-        let Canary { root, config, facts, limits, leased, interrupt, .. } = *canary;
+        let Canary { root, config, facts, limit, leased, interrupt, .. } = *canary;
         let programs = uninterrupted.interrupted_by(Arc::clone(interrupt));
         let context =
-            CanaryContext { root, config, facts, limits, sandbox, programs, uninterrupted, engine, leased };
+            CanaryContext { root, config, facts, limit, sandbox, programs, uninterrupted, engine, leased };
         checks.extend(try_it(&context).unwrap_or_else(|check| vec![check]));
         if let Err(left) = sandbox::remove(root, &context.sandbox.folder) {
             checks.push(About::one(NAME, engine).warning(left, "remove it by hand"));
@@ -192,12 +181,12 @@ impl CanaryContext<'_> {
 
     /// Runs a command of the engine's, to the container's end.
     pub(crate) fn run(&self, argv: &[&str]) -> Result<(), String> {
-        self.programs.run(argv, self.limits.run).map(drop).map_err(|error| without_arguments(&error))
+        self.programs.run(argv, self.limit).map(drop).map_err(|error| without_arguments(&error))
     }
 
     /// The words that a command prints, which no signal ends early.
     pub(crate) fn call(&self, argv: &[&str]) -> Result<Vec<String>, String> {
-        let output = self.uninterrupted.run(argv, self.limits.call);
+        let output = self.uninterrupted.run(argv, CALL);
         let output = output.map_err(|error| without_arguments(&error))?;
         Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
     }

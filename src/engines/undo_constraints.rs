@@ -8,7 +8,7 @@ use reconcile::{Desired, Effect, Finding, Named, Running, UndoConstraints};
 use root::{Kind, Root};
 
 use super::containerd::UNIT;
-use super::docker::desired::{start_now, start_with};
+use super::docker::desired::{restart_now, restart_with};
 use super::docker::{self, DefaultRuntime, Installed};
 use super::unit::{Unit, named};
 use super::{ALL, Containerd, Docker};
@@ -62,9 +62,9 @@ pub fn undo_constraints(
     let remedy = format!("{} (it keeps a default that is only taken out)", remedy(docker));
     found.remedies.insert(name(Component::Docker), remedy);
     if docker.ends_with.iter().any(|unit| unit == UNIT) {
-        found.starts.insert(UNIT.to_owned(), start_with(config, docker, UNIT));
+        found.starts.insert(UNIT.to_owned(), vec![restart_with(config, docker, UNIT)]);
     }
-    found.starts.insert(docker::UNIT.to_owned(), start_now(config, docker));
+    found.starts.insert(docker::UNIT.to_owned(), restart_now(config, docker));
     found
 }
 

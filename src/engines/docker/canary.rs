@@ -6,7 +6,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::desired::CDI;
 use super::doctor::info;
-use crate::canary::{CanaryContext, POLICY, PREFIX, Question, words};
+use crate::canary::{CALL, CanaryContext, POLICY, PREFIX, Question, words};
 use crate::check::Check;
 use crate::version::Version;
 
@@ -17,7 +17,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     if context.programs.find("docker").is_none() {
         return Err(context.skipped("not installed"));
     }
-    let info = info(&context.programs, context.limits.call)
+    let info = info(&context.programs, CALL)
         .map_err(|why| context.skipped(format!("dockerd does not answer: {why}")))?;
     let remedy = format!(
         "rocworker status says what differs, and rocworker apply puts it right; {POLICY} has to offer that GPU and no \

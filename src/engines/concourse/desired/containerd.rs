@@ -7,10 +7,11 @@
 
 use std::path::Path;
 
+use edit::Format;
 use reconcile::{Action, Content, Kind, Stage};
 use root::Attributes;
 use serde::Serialize;
-use toml_edit::{DocumentMut, Item};
+use serde_json::Value;
 
 use super::super::{CONFIG_VARIABLE, Worker};
 use super::{CONTAINERD_CONFIG, LAUNCHER, SHIM_FOLDER};
@@ -65,7 +66,8 @@ pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>,
             Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
         })?;
         // A configuration that somebody gave the worker stays as it is.
-        return match shim_path(text) {
+        // Of a text that containerd cannot read either, none.
+        return match shim_path(&Format::Toml.read(text).unwrap_or_default()) {
             Some(shims)
                 if shims
                     .split(':')
@@ -127,12 +129,10 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     }
 }
 
-/// The PATH that a configuration gives the shims; of a text that containerd cannot read either, none.
-fn shim_path(text: &str) -> Option<String> {
-    let document: DocumentMut = text.parse().ok()?;
-    let env = document.get("plugins")?.get(MANAGER)?.get("env")?.as_array()?;
-    let paths = env.iter().filter_map(|word| word.as_str()?.strip_prefix("PATH="));
-    paths.last().map(str::to_owned)
+/// The PATH that a configuration gives the shims.
+fn shim_path(config: &Value) -> Option<&str> {
+    let env = config.get("plugins")?.get(MANAGER)?.get("env")?.as_array()?;
+    env.iter().filter_map(|word| word.as_str()?.strip_prefix("PATH=")).next_back()
 }
 
 /// What the worker would give its containerd, and the PATH; `None` where that has a section of this plugin already.
@@ -144,13 +144,13 @@ fn shims(templates: &Templates, worker: &Worker) -> Result<Option<Way>, String> 
     }
     let is_4 = worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_VERSION_4);
     let written = worker.written_config.as_deref().filter(|text| {
-        let version = version(text);
+        let version = Format::Toml.read(text).ok().and_then(|config| config.get("version")?.as_u64());
         // What an earlier release wrote is out of date; a later one may have gone on.
         if is_4 { version >= Some(4) } else { version == Some(3) }
     });
     let default = written.unwrap_or(if is_4 { DEFAULT_4 } else { DEFAULT_3 });
-    let meant: DocumentMut =
-        default.parse().map_err(|error| format!("the worker's own containerd.toml is not TOML: {error}"))?;
+    let meant = Format::Toml.read(default);
+    let meant = meant.map_err(|fault| format!("the worker's own containerd.toml is not TOML: {fault}"))?;
     if meant.get("plugins").is_some_and(|plugins| plugins.get(MANAGER).is_some()) {
         return Ok(None);
     }
@@ -169,24 +169,15 @@ fn shims(templates: &Templates, worker: &Worker) -> Result<Option<Way>, String> 
 }
 
 /// Holds what came out of the template against what it was made of.
-fn check(templates: &Templates, text: &str, meant: &DocumentMut, path: &str) -> Result<(), String> {
+fn check(templates: &Templates, text: &str, meant: &Value, path: &str) -> Result<(), String> {
     let wrong = |problem: String| format!("{}: {problem}", templates.place(render::CONCOURSE_CONTAINERD));
-    let document: DocumentMut = text.parse().map_err(|error| wrong(format!("it gives no TOML: {error}")))?;
-    if shim_path(text).as_deref() != Some(path) {
+    let made = Format::Toml.read(text).map_err(|fault| wrong(format!("it gives no TOML: {fault}")))?;
+    if shim_path(&made) != Some(path) {
         return Err(wrong("it does not give the shims the PATH that it was asked for".to_owned()));
     }
-    let lost = meant.iter().find(|(key, item)| *key != "plugins" && !same(document.get(key), item));
+    let is_lost = |(key, value): &(&String, &Value)| *key != "plugins" && made.get(key) != Some(value);
+    let lost = meant.as_object().into_iter().flatten().find(is_lost);
     lost.map_or(Ok(()), |(key, _)| Err(wrong(format!("it loses {key} of Concourse's own configuration"))))
-}
-
-/// The same value, whatever is around it.
-fn same(item: Option<&Item>, other: &Item) -> bool {
-    let bare = |item: &Item| item.to_string().split_whitespace().collect::<String>();
-    item.is_some_and(|item| bare(item) == bare(other))
-}
-
-fn version(text: &str) -> Option<i64> {
-    text.parse::<DocumentMut>().ok()?.get("version")?.as_integer()
 }
 
 fn launcher(templates: &Templates, worker: &Worker) -> Result<Way, Hindrance> {
