@@ -27,7 +27,6 @@ use crate::program::Program;
 pub(crate) use question::Question;
 pub(crate) use sandbox::{PREFIX, Sandbox};
 
-/// The component that the checks belong to.
 pub const NAME: &str = "canary";
 
 /// What the wrapper may do.
@@ -94,9 +93,13 @@ pub(crate) fn examine(
         Ok(programs) => programs,
         Err(why) => return Ok(vec![about().skipped(why)]),
     };
-    let lock = match lock(canary.root) {
+    // Canaries take turns: each removes what an earlier one left.
+    let lock = match canary.root.lock(LOCK, PATIENCE) {
         Ok(lock) => lock,
-        Err(why) => return Ok(vec![retry(why)]),
+        Err(root::Error::Locked { .. }) => {
+            return Ok(vec![retry("another rocworker doctor --canary runs".to_owned())]);
+        }
+        Err(error) => return Ok(vec![retry(error.to_string())]),
     };
     let mut checks = Vec::new();
     let stale = sandbox::remove_stale(canary.root);
@@ -134,14 +137,6 @@ fn ready<'a>(canary: &Canary<'a>) -> Result<&'a Programs, String> {
     }
     Question::of(canary.config, canary.facts, &[])?;
     Ok(programs)
-}
-
-/// Canaries take turns: each removes what an earlier one left.
-fn lock(root: &Root) -> Result<Lock, String> {
-    root.lock(LOCK, PATIENCE).map_err(|error| match error {
-        root::Error::Locked { .. } => "another rocworker doctor --canary runs".to_owned(),
-        error => error.to_string(),
-    })
 }
 
 fn unlock(root: &Root, lock: Lock) -> Result<(), root::Error> {

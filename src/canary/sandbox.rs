@@ -100,7 +100,6 @@ impl Sandbox {
         self.folder.join("root")
     }
 
-    /// What the container answered.
     pub(super) fn answer(&self, root: &Root) -> Result<Answer, String> {
         let text = root.read(self.folder.join("answer/answer.json"), LIMIT).map_err(|error| {
             if error.is_not_found() { "the container left no answer".to_owned() } else { error.to_string() }
@@ -109,7 +108,6 @@ impl Sandbox {
     }
 }
 
-/// Removes what killed canaries left.
 pub(super) fn remove_stale(root: &Root) -> Result<(), String> {
     for name in root.list(FOLDER).map_err(|error| error.to_string())? {
         if name.to_string_lossy().starts_with(PREFIX) {

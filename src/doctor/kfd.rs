@@ -23,13 +23,13 @@ fn topology(subject: &Subject<'_>) -> Check {
             let known = subject.facts.amd().filter(|gpu| gpu.kfd_node.is_some()).count();
             about.ok(format!("it knows {}", gpus(known)))
         }
-        Err(reason) if subject.facts.machine.amdgpu.loaded == Ok(false) => {
-            about.failed(format!("there is none: {reason}"), "it comes with amdgpu: see to the driver first")
+        Err(reason) => {
+            let remedy = match subject.facts.machine.amdgpu.loaded {
+                Ok(false) => "it comes with amdgpu: see to the driver first",
+                _ => "boot a kernel that is built with CONFIG_HSA_AMD, as the distributions' are",
+            };
+            about.failed(format!("there is none: {reason}"), remedy)
         }
-        Err(reason) => about.failed(
-            format!("there is none: {reason}"),
-            "boot a kernel that is built with CONFIG_HSA_AMD, as the distributions' are",
-        ),
     }
 }
 

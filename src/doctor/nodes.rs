@@ -27,14 +27,7 @@ fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {
     let about = About::one(NAME, node.path.display().to_string());
     match &node.state {
         Ok(meta) => rights(about, subject, role, meta),
-        Err(fault) => {
-            let (evidence, remedy) = (said(fault), absent(subject, role, node, fault));
-            if role.is_for_computing() {
-                about.failed(evidence, remedy)
-            } else {
-                about.warning(evidence, remedy)
-            }
-        }
+        Err(fault) => role.unusable(about, said(fault), absent(subject, role, node, fault)),
     }
 }
 
@@ -83,7 +76,7 @@ pub(super) fn repair(subject: &Subject<'_>, role: Role) -> String {
     if subject.in_container() {
         return passthrough::of_rights(subject);
     }
-    let (matches, group) = (role.udev_match(), role.group());
+    let (matches, group) = role.udev();
     format!(
         "put the line {matches}, GROUP=\"{group}\", MODE=\"0660\" into /etc/udev/rules.d/70-amdgpu.rules, then \
          udevadm control --reload and udevadm trigger"

@@ -4,7 +4,6 @@ use amdgpu::Gpu;
 
 use super::machine::Subject;
 use crate::check::{About, Check};
-use crate::config::ComputeRuntime;
 use crate::names;
 
 const NAME: &str = "pci";
@@ -34,18 +33,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 }
 
 fn no_amd(subject: &Subject<'_>) -> Check {
-    let evidence = "no AMD GPU is on the bus";
     let remedy = match subject.facts.virtualization {
         Some(_) => "pass one through from the host, or set compute-runtime: none",
         None => {
             "see whether lspci -d 1002: lists one and the firmware has its slot enabled, or set compute-runtime: none"
         }
     };
-    let about = About::all(NAME);
-    match subject.config.compute_runtime {
-        ComputeRuntime::Rocm => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
-        _ => about.warning(evidence, remedy),
-    }
+    subject.lacks(About::all(NAME), "no AMD GPU is on the bus", remedy)
 }
 
 fn described(gpu: &Gpu) -> String {

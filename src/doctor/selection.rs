@@ -32,8 +32,7 @@ fn none(subject: &Subject<'_>, about: About) -> Check {
     let evidence = "containers can be given no GPU: none is usable";
     let remedy = "see the checks above for the reasons";
     match (subject.config.compute_runtime, subject.has_amd()) {
-        (ComputeRuntime::Rocm, _) => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
-        (_, true) => about.warning(evidence, remedy),
+        (ComputeRuntime::Rocm, _) | (_, true) => subject.lacks(about, evidence, remedy),
         (_, false) => about.skipped("there is no AMD GPU to choose from"),
     }
 }

@@ -30,12 +30,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 }
 
 fn examine(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check {
-    let why_not = match way_in(subject, meta) {
-        Ok(way) => return about.ok(way),
-        Err(why_not) => format!("root of a container in a user namespace cannot open it: {why_not}"),
-    };
-    let remedy = nodes::repair(subject, role);
-    if role.is_for_computing() { about.failed(why_not, remedy) } else { about.warning(why_not, remedy) }
+    match way_in(subject, meta) {
+        Ok(way) => about.ok(way),
+        Err(why_not) => {
+            let evidence = format!("root of a container in a user namespace cannot open it: {why_not}");
+            role.unusable(about, evidence, nodes::repair(subject, role))
+        }
+    }
 }
 
 /// By what right it is opened, or what is missing.

@@ -51,7 +51,6 @@ impl EnvFile {
         }
     }
 
-    /// The value of a variable.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

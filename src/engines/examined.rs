@@ -24,7 +24,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) const APPLY: &str = "rocworker apply";
 
-/// What the checks of every engine read.
 pub(crate) struct Examined<'a> {
     pub(crate) root: &'a Root,
     pub(crate) config: &'a Config,

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use edit::Format;
 use root::{Kind, Root};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// More than any file has that people write; `containerd config default` makes 10 KB.
 const LIMIT: usize = 8 << 20;
 
-/// A file that an engine loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub path: PathBuf,
@@ -37,5 +36,19 @@ impl File {
             None => text,
         };
         Self { path, text, said }
+    }
+
+    /// The table at this place. An engine does not start where another value is in its stead.
+    pub(super) fn table(&self, keys: &[&str]) -> Result<Option<&Map<String, Value>>, String> {
+        let mut table = self.said.as_ref().map_err(Clone::clone)?;
+        for (at, key) in keys.iter().enumerate() {
+            let Some(inner) = table.get(key) else { return Ok(None) };
+            if !inner.is_object() {
+                let name = keys.get(..=at).unwrap_or_default().join(".");
+                return Err(format!("{}: {name} has to be a table", self.path.display()));
+            }
+            table = inner;
+        }
+        Ok(table.as_object())
     }
 }

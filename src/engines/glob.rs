@@ -25,6 +25,18 @@ pub(super) fn paths(root: &Root, pattern: &Path, fits: fn(&str, &str) -> bool) -
     found
 }
 
+/// A path without `.` and `..`, as Go's filepath.Clean has it.
+pub(super) fn clean(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut clean, part| {
+        match part {
+            Component::ParentDir => _ = clean.pop(),
+            Component::CurDir => {}
+            part => clean.push(part),
+        }
+        clean
+    })
+}
+
 /// Go's path.Match for one name: `*`, `?`, `[a-z]`, `[^a-z]` and `\`; a leading dot is no exception.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());

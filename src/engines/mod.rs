@@ -117,7 +117,6 @@ pub(crate) struct Wish<'a> {
     pub(crate) wrapper: Option<&'a Path>,
 }
 
-/// The engines as they are found.
 #[derive(Debug)]
 pub struct Engines {
     /// `None`: it is not installed. One that is not to be configured is not asked for its version.
@@ -131,7 +130,6 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// Looks for them beneath `root`.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Self {
         let containerd = Containerd::read(root, config, versions);

@@ -16,15 +16,15 @@ use crate::component::Component;
 use crate::config::Config;
 use crate::program::{INSTALLED, PACKAGED};
 
-/// containerd's shim writes its options and the runtime's path there (`WriteOptions` and `WriteRuntime` of
-/// runtime/v2/runc), and calls that path to stop a container, whatever containerd's configuration says by then.
-fn bundles(folder: &str) -> Running {
-    let files = ["options.json", "runtime"].map(str::to_owned).to_vec();
-    Running { folder: folder.into(), files, what: "container".to_owned() }
-}
-
-/// Where whoever runs by the wrapper names it.
+/// Where containerd's shims name the wrapper of a container that runs. A shim writes its options and the runtime's path
+/// there (`WriteOptions` and `WriteRuntime` of runtime/v2/runc), and calls that path to stop a container, whatever
+/// containerd's configuration says by then.
 pub(crate) fn running() -> Vec<Running> {
+    let bundles = |folder: &str| Running {
+        folder: folder.into(),
+        files: ["options.json", "runtime"].map(str::to_owned).to_vec(),
+        what: "container".to_owned(),
+    };
     ALL.iter().filter_map(|engine| engine.bundles).map(bundles).collect()
 }
 
@@ -131,6 +131,8 @@ pub fn named_by_default(
     docker: &Installed,
     default: Result<DefaultRuntime, String>,
 ) -> Vec<Named> {
+    // Every path of the wrapper that an engine may have been given.
+    let ours = || [INSTALLED, PACKAGED].map(str::to_owned).into();
     let (runtime, programs, why): (_, Vec<String>, _) = match default {
         Ok(default) => {
             let why = format!(
@@ -158,11 +160,6 @@ pub fn named_by_default(
     let named = |component, value| Named { component: name(component), value, why: why.clone() };
     let programs = programs.into_iter().map(|program| named(Component::Wrapper, program));
     std::iter::once(named(Component::Docker, runtime)).chain(programs).collect()
-}
-
-/// Every path of the wrapper that an engine may have been given.
-fn ours() -> Vec<String> {
-    [INSTALLED, PACKAGED].map(str::to_owned).into()
 }
 
 fn name(component: Component) -> String {

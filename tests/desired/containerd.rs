@@ -143,7 +143,7 @@ fn a_file_that_cannot_be_right_is_left_alone_and_said_where() {
         (v("2.1.9", "version = 2\nplugins = \"none\"\n"), "plugins has to be a table"),
         (
             v("1.7.24", &format!("version = 2\n[plugins.\"{CRI_2}\".containerd]\nruntimes = \"runc\"\n")),
-            "containerd.runtimes of io.containerd.grpc.v1.cri has to be a table",
+            "plugins.io.containerd.grpc.v1.cri.containerd.runtimes has to be a table",
         ),
         (
             v("1.7.24", &format!("version = 2\n[[plugins.\"{CRI_2}\".containerd.runtimes.amd]]\n")),

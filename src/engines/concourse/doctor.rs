@@ -49,19 +49,14 @@ fn by_systemd(examined: &Examined<'_>) -> Check {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => return about.skipped(error.to_string()),
     };
-    match last(&said) {
+    let evidence = match last(&said) {
         Some(last) if Path::new(last) == Path::new(ENV_FILE) => {
-            about.ok(format!("systemd reads {ENV_FILE} last"))
+            return about.ok(format!("systemd reads {ENV_FILE} last"));
         }
-        Some(other) => about.failed(
-            format!("systemd reads {other} last, and what it says wins over {ENV_FILE}"),
-            format!("systemctl daemon-reload; where that changes nothing, {APPLY}"),
-        ),
-        None => about.failed(
-            format!("systemd reads no environment file for {UNIT}"),
-            format!("systemctl daemon-reload; where that changes nothing, {APPLY}"),
-        ),
-    }
+        Some(other) => format!("systemd reads {other} last, and what it says wins over {ENV_FILE}"),
+        None => format!("systemd reads no environment file for {UNIT}"),
+    };
+    about.failed(evidence, format!("systemctl daemon-reload; where that changes nothing, {APPLY}"))
 }
 
 /// The last file in what systemctl shows: `EnvironmentFiles=PATH (ignore_errors=no)`, a line each.

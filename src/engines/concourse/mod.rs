@@ -10,12 +10,13 @@ mod report;
 pub mod tags;
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
 use super::containerd::check_concourses;
 use super::env_file::EnvFile;
+use super::glob::clean;
 use super::unit::{FOLDERS, Unit};
 use super::{CommandLine, Engine, Watched, Wish};
 use crate::config::Config;
@@ -24,7 +25,6 @@ use crate::version::{Version, Versions};
 pub use charm::Charm;
 use environment::Environment;
 
-/// In receipts, notes and checks.
 const NAME: &str = "concourse";
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
@@ -86,7 +86,6 @@ fn watched(root: &Root, _config: &Config) -> Vec<Watched> {
     settings.chain([DEFAULTS.into()]).chain(of_worker).map(Watched::File).collect()
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Concourse {
     pub worker: Option<Worker>,
@@ -137,7 +136,6 @@ pub struct Containerd {
 }
 
 impl Concourse {
-    /// Looks for a worker beneath `root`.
     #[must_use]
     pub fn read(root: &Root, versions: &mut Versions<'_>) -> Self {
         let mut found = Self { notes: others(root), ..Self::default() };
@@ -270,23 +268,11 @@ impl Containerd {
 fn resolved(root: &Root, mut path: PathBuf) -> PathBuf {
     for _ in 0..8 {
         match root.read_link(&path) {
-            Ok(target) => path = plain(&path.parent().unwrap_or(Path::new("/")).join(target)),
+            Ok(target) => path = clean(&path.parent().unwrap_or(Path::new("/")).join(target)),
             Err(_) => break,
         }
     }
     path
-}
-
-/// Without `..`, which a link may hold.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        if part == Component::ParentDir {
-            plain.pop();
-        } else {
-            plain.push(part);
-        }
-        plain
-    })
 }
 
 fn written(root: &Root, folder: &Path, unread: &mut Vec<String>) -> Option<String> {

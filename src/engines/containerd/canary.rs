@@ -19,7 +19,6 @@ const NAMESPACE: &str = "rocworker";
 /// although its CRI knows CDI.
 const CDI: Version = Version { major: 2, minor: 0, patch: 0 };
 
-/// Which containerd is tried.
 struct Daemon {
     address: PathBuf,
     /// The wrapper, where the runtime is named; Concourse's shims find it as their runc.
@@ -119,7 +118,6 @@ impl Daemon {
     }
 }
 
-/// Whether this `ctr` knows CDI.
 fn knows_cdi(context: &CanaryContext<'_>, ctr: &str) -> Result<(), Check> {
     let said = context
         .call(&[ctr, "--version"])

@@ -2,13 +2,12 @@
 //! (`LoadConfig` in its cmd/containerd/server/config/config.go, services/server/config in 1.x).
 
 use std::collections::VecDeque;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use edit::Format;
 use root::Root;
 
 use crate::engines::File;
-use crate::engines::glob::{self, MOST, fits};
+use crate::engines::glob::{self, MOST, clean, fits};
 
 /// `ours` is left out; the number tells how many files are loaded before it, whether it is there yet or not: where none
 /// imports it, it is taken for the last import of the main file.
@@ -50,14 +49,6 @@ impl File {
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
     }
 
-    /// Takes what it would say without our keys for what it says.
-    pub(super) fn without_ours(&mut self, text: impl Fn(&Path, &str) -> Option<String>) {
-        let without = self.text.as_ref().ok().and_then(|it| text(&self.path, it.as_deref()?));
-        if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
-            self.said = Ok(said);
-        }
-    }
-
     /// Whether one of its imports, other than `ours`, is this file or a pattern that matches it.
     #[must_use]
     pub fn covers(&self, path: &Path, ours: &str) -> bool {
@@ -78,19 +69,9 @@ impl File {
     }
 }
 
-/// Relative to the file that imports it, without `.` and `..`, as Go's filepath.Clean has it.
+/// Relative to the file that imports it.
 fn resolved(file: &Path, pattern: &str) -> PathBuf {
-    let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
-    whole.components().fold(PathBuf::new(), |mut path, part| {
-        match part {
-            Component::ParentDir => {
-                path.pop();
-            }
-            Component::CurDir => {}
-            part => path.push(part),
-        }
-        path
-    })
+    clean(&file.parent().unwrap_or(Path::new("/")).join(pattern))
 }
 
 /// containerd takes a path for a pattern where it has an asterisk.

@@ -13,7 +13,6 @@ use crate::engines::CommandLine;
 /// The process that listens at a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listener {
-    /// Its program.
     pub(super) program: PathBuf,
     pub(super) of_concourse: bool,
     line: CommandLine,

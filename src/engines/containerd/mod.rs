@@ -24,10 +24,8 @@ use crate::version::{Version, Versions};
 pub(super) use canary::check_concourses;
 pub(crate) use report::KEYS as CONFIG_KEYS;
 
-/// In receipts, notes and checks.
 pub(super) const NAME: &str = "containerd";
 
-/// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
@@ -91,7 +89,6 @@ fn watched(root: &Root, config: &Config) -> Vec<Watched> {
 /// The sections in which the versions of its file name the runtime of pods that name none.
 const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"];
 
-/// What is true of the system's containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containerd {
     pub program: PathBuf,
@@ -161,7 +158,10 @@ impl Containerd {
         // containerd 1.x goes on with our keys where they stand.
         if self.version.as_ref().is_ok_and(|version| version.major > 1) {
             for file in &mut self.files {
-                file.without_ours(&text);
+                let without = file.text.as_ref().ok().and_then(|it| text(&file.path, it.as_deref()?));
+                if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
+                    file.said = Ok(said);
+                }
             }
         }
         self

@@ -38,7 +38,6 @@ pub fn actions(config: &Config, crio: &Crio, templates: &Templates, wrapper: &Pa
     })
 }
 
-/// What the template is given.
 #[derive(Serialize)]
 struct Context<'a> {
     runtime: &'a str,
@@ -123,27 +122,10 @@ struct Said<'a> {
 impl<'a> Said<'a> {
     fn of(files: &'a [File]) -> Result<Self, String> {
         let mut found = Self::default();
-        for File { path, said, .. } in files {
-            let mut table = said.as_ref().map_err(Clone::clone)?;
-            let mut name = String::new();
-            for part in ["crio", "runtime"] {
-                let Some(inner) = table.get(part) else { break };
-                name = format!("{name}{}{part}", if name.is_empty() { "" } else { "." });
-                if !inner.is_object() {
-                    return Err(format!("{}: {name} has to be a table", path.display()));
-                }
-                table = inner;
-            }
-            if name != "crio.runtime" {
-                continue;
-            }
-            match table.get("runtimes") {
-                Some(Value::Object(runtimes)) => found.runtimes.extend(runtimes.clone()),
-                Some(_) => {
-                    return Err(format!("{}: crio.runtime.runtimes has to be a table", path.display()));
-                }
-                None => {}
-            }
+        for file in files {
+            let Some(table) = file.table(&["crio", "runtime"])? else { continue };
+            let runtimes = file.table(&["crio", "runtime", "runtimes"])?;
+            found.runtimes.extend(runtimes.cloned().unwrap_or_default());
             found.default_runtime =
                 table.get("default_runtime").and_then(Value::as_str).or(found.default_runtime);
             let dirs = table.get("cdi_spec_dirs").and_then(Value::as_array);

@@ -2,15 +2,15 @@
 
 pub mod desired;
 mod doctor;
-mod files;
 mod report;
 
 use std::path::{Path, PathBuf};
 
 use edit::Format;
 use reconcile::Desired;
-use root::Root;
+use root::{Kind, Root};
 
+use super::glob::MOST;
 use super::unit::Unit;
 use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::canary::CanaryContext;
@@ -18,7 +18,6 @@ use crate::check::Check;
 use crate::config::{CRIO_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 
-/// In receipts, notes and checks.
 const NAME: &str = "crio";
 
 pub const UNIT: &str = "crio.service";
@@ -86,7 +85,6 @@ fn canary(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     Err(context.skipped(why))
 }
 
-/// What is true of CRI-O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crio {
     pub program: PathBuf,
@@ -137,7 +135,7 @@ impl Crio {
                 configured.display()
             ));
         }
-        let mut paths = files::paths(root, &main, &folder);
+        let mut paths = paths(root, &main, &folder);
         let ours = folder.join(DROP_IN);
         let later = |path: &PathBuf| *path != main && *path > ours;
         paths.retain(|path| *path != ours);
@@ -162,9 +160,31 @@ impl Crio {
         })
     }
 
-    /// Where our drop-in stands.
     #[must_use]
     pub fn drop_in(&self) -> PathBuf {
         self.folder.join(DROP_IN)
+    }
+}
+
+/// The files that CRI-O loads, in order: the main file, then every file of a folder and the folders in it, by their names
+/// (`UpdateFromPath` of its pkg/config). It takes a file of any name for one of its own.
+fn paths(root: &Root, main: &Path, folder: &Path) -> Vec<PathBuf> {
+    // One that is named and not there is passed over.
+    let mut found: Vec<PathBuf> = [main].iter().filter(|it| root.exists(it)).map(PathBuf::from).collect();
+    below(root, folder, &mut found);
+    found
+}
+
+fn below(root: &Root, folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut names = root.list(folder).unwrap_or_default();
+    names.sort();
+    for path in names.into_iter().map(|name| folder.join(name)) {
+        let kind = root.lstat(&path).map(|meta| meta.kind);
+        match kind {
+            _ if found.len() >= MOST => return,
+            Ok(Kind::Directory) => below(root, &path, found),
+            Ok(_) => found.push(path),
+            Err(_) => {}
+        }
     }
 }

@@ -40,7 +40,6 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     })
 }
 
-/// What dockerd says of itself.
 pub(super) fn info(programs: &Programs, limit: Duration) -> Result<Value, String> {
     let argv = ["docker", "info", "--format", "{{json .}}"];
     let output = programs.run(&argv, limit).map_err(|error| error.to_string())?;

@@ -20,7 +20,6 @@ use crate::config::DOCKER_CONFIG;
 use crate::version::{Version, Versions};
 pub use running::DefaultRuntime;
 
-/// In receipts, notes and checks.
 const NAME: &str = "docker";
 
 pub const UNIT: &str = "docker.service";
@@ -79,7 +78,6 @@ fn desired(wish: &Wish<'_>) -> Desired {
     desired::actions(wish.config, docker, wrapper).used_by(&uses)
 }
 
-/// What there is of docker on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Docker {
     pub installed: Option<Installed>,

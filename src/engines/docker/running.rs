@@ -24,7 +24,6 @@ const LIMIT: usize = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultRuntime {
     pub name: String,
-    /// The program that it is.
     pub program: Option<String>,
 }
 

@@ -15,7 +15,6 @@ use crate::render;
 /// The version of the file that every release of containerd 2 reads.
 const VERSION: u64 = 3;
 
-/// What the template is given.
 #[derive(Serialize)]
 struct Context<'a> {
     version: u64,
@@ -37,7 +36,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
         runtime: wanted.runtime,
         wrapper: wanted.wrapper,
         systemd_cgroup: said.systemd_cgroup(),
-        enable_cdi: said.enable_cdi() == Some(false),
+        enable_cdi: said.cri.get("enable_cdi") == Some(&false.into()),
         cdi_spec_dirs: cdi_dirs(wanted, said),
     };
     let program =
@@ -49,7 +48,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
         return Err(format!("{place}: what it makes has not the main file's version"));
     }
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
-    let pattern = pattern(&path)?;
+    let pattern = pattern(&path);
     let edit = (!main.covers(&path, &pattern)).then(|| import(said, &pattern));
     if let Some(edit) = &edit {
         let text = main.text.clone()?.unwrap_or_default();
@@ -115,9 +114,8 @@ fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Vec<Value> {
 
 /// What the main file imports. A file that it names and that is not there keeps containerd from starting; a pattern
 /// that matches nothing does not (*observed* with 2.1.9).
-fn pattern(path: &Path) -> Result<String, String> {
-    let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
-    Ok(format!("{}*.toml", path.strip_suffix(".toml").unwrap_or(path)))
+fn pattern(drop_in: &Path) -> String {
+    format!("{}*.toml", drop_in.with_extension("").display())
 }
 
 fn import(said: &Said, pattern: &str) -> Edit {

@@ -17,7 +17,6 @@ pub(super) const CRI_3: &str = "io.containerd.cri.v1.runtime";
 pub(super) struct Said {
     /// The version of the main file. Absent: version 1, but for a file that says nothing.
     pub(super) main_version: Option<u64>,
-    /// Whether the main file says anything at all.
     pub(super) main_is_empty: bool,
     /// The CRI section that is in effect, without defaults.
     pub(super) cri: Value,
@@ -46,7 +45,9 @@ impl Said {
                     file.path.display()
                 ));
             }
-            tables(file)?;
+            for section in [CRI_1, CRI_2, CRI_3] {
+                file.table(&["plugins", section, "containerd", "runtimes"])?;
+            }
             let shown = file.path.display();
             let most = most(version);
             versions.push(match said.get("version").map(|value| (value, value.as_u64())) {
@@ -69,7 +70,6 @@ impl Said {
         }
         let main_version = versions.first().copied().flatten();
         let main_is_empty = main.said.as_ref().is_ok_and(|said| said.as_object().is_some_and(Map::is_empty));
-        let files = || containerd.files.iter().zip(&versions);
         let mut later = Vec::new();
         let (section, host, cri) = if version.major == 1 {
             // The last version that a file names counts for all of them.
@@ -82,7 +82,7 @@ impl Said {
         } else {
             one_version(containerd, version, &versions)?;
             let mut cri = Value::Object(Map::new());
-            for (at, (file, file_version)) in files().enumerate() {
+            for (at, (file, file_version)) in containerd.files.iter().zip(&versions).enumerate() {
                 for section in sections(*file_version, version) {
                     let Some(said) = cri_of(file, section) else { continue };
                     merge(&mut cri, said);
@@ -94,11 +94,10 @@ impl Said {
             let names_runtimes = cri.pointer("/containerd/runtimes").is_some();
             (section(main_version, names_runtimes), 0, cri)
         };
-        let disabled = files().flat_map(|(file, _)| {
-            let list = file.said.as_ref().ok().and_then(|said| said.get("disabled_plugins")?.as_array());
-            list.into_iter().flatten().filter_map(Value::as_str)
-        });
-        let cri_is_disabled = disabled.into_iter().any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
+        let said = containerd.files.iter().filter_map(|file| file.said.as_ref().ok());
+        let disabled = said.filter_map(|said| said.get("disabled_plugins")?.as_array()).flatten();
+        let mut disabled = disabled.filter_map(Value::as_str);
+        let cri_is_disabled = disabled.any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
         let is_in_place = version.major == 1;
         Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later, is_in_place })
     }
@@ -124,10 +123,6 @@ impl Said {
         let default = || self.cri.pointer("/containerd/default_runtime_name")?.as_str();
         let has_runc = self.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc"));
         if has_runc { of("runc") } else { default().and_then(of) }.unwrap_or(false)
-    }
-
-    pub(super) fn enable_cdi(&self) -> Option<bool> {
-        self.cri.get("enable_cdi")?.as_bool()
     }
 
     pub(super) fn cdi_dirs(&self) -> Option<&Vec<Value>> {
@@ -192,25 +187,6 @@ fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64
         )),
         _ => Ok(()),
     }
-}
-
-/// A text where a table has to be: containerd would not start with it either.
-fn tables(file: &File) -> Result<(), String> {
-    let Ok(said) = &file.said else { return Ok(()) };
-    let is_table = |value: Option<&Value>, name: &str| match value {
-        Some(value) if !value.is_object() => {
-            Err(format!("{}: {name} has to be a table", file.path.display()))
-        }
-        _ => Ok(()),
-    };
-    is_table(said.get("plugins"), "plugins")?;
-    for section in [CRI_1, CRI_2, CRI_3] {
-        let Some(cri) = said.get("plugins").and_then(|plugins| plugins.get(section)) else { continue };
-        is_table(Some(cri), section)?;
-        is_table(cri.get("containerd"), &format!("containerd of {section}"))?;
-        is_table(cri.pointer("/containerd/runtimes"), &format!("containerd.runtimes of {section}"))?;
-    }
-    Ok(())
 }
 
 fn cri_of<'a>(file: &'a File, section: &str) -> Option<&'a Value> {
