@@ -168,19 +168,6 @@ fn on_path(root: &Root, name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.exists(path))
 }
 
-/// The version of an engine that is to be configured, or why it is not known.
-fn version(
-    program: &Path,
-    configure: Configure,
-    packages: &[&str],
-    versions: &mut Versions<'_>,
-) -> Result<Version, String> {
-    match configure {
-        Configure::Never => Err(format!("{} was not asked", program.display())),
-        Configure::Auto => versions.of(program, packages),
-    }
-}
-
 /// What a default names that would name nothing if our runtime went: an engine with such a default does not start.
 /// `key`: where a file says it.
 fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> Use {

@@ -18,7 +18,7 @@ use root::Root;
 use super::undo_constraints::with_docker;
 use super::unit::Unit;
 use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
-use crate::config::{CONTAINERD_CONFIG, Config};
+use crate::config::{CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 
 pub(super) use canary::check_concourses;
@@ -112,7 +112,9 @@ impl Containerd {
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.containerd.config)?;
-        found.version = super::version(&found.program, config.containerd.configure, &PACKAGES, versions);
+        if config.containerd.configure == Configure::Auto {
+            found.version = versions.of(&found.program, &PACKAGES);
+        }
         Some(found)
     }
 

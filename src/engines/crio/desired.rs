@@ -6,8 +6,7 @@
 use std::path::Path;
 
 use reconcile::{Action, Desired, Effect, Stage};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Crio, ENGINE, NAME, UNIT};
 use crate::config::Config;
@@ -38,20 +37,6 @@ pub fn actions(config: &Config, crio: &Crio, templates: &Templates, wrapper: &Pa
     })
 }
 
-#[derive(Serialize)]
-struct Context<'a> {
-    runtime: &'a str,
-    wrapper: &'a str,
-    cdi_spec_dirs: Vec<Value>,
-    settings: Vec<Setting<'a>>,
-}
-
-#[derive(Serialize)]
-struct Setting<'a> {
-    key: &'static str,
-    value: &'a Value,
-}
-
 fn want(
     config: &Config,
     crio: &Crio,
@@ -79,13 +64,13 @@ fn want(
     let folder = spec_folder(config);
     let before = Said::of(crio.files.get(..crio.before_ours).unwrap_or_default())?;
     let with_ours = |folder| with_folder(before.cdi_spec_dirs.as_ref(), folder);
-    let context = Context {
-        runtime,
-        wrapper,
+    let context = json!({
+        "runtime": runtime,
+        "wrapper": wrapper,
         // What a file says replaces the whole list.
-        cdi_spec_dirs: folder.map_or_else(Vec::new, with_ours),
-        settings: said.inherited(),
-    };
+        "cdi_spec_dirs": folder.map_or_else(Vec::new, with_ours),
+        "settings": said.inherited(),
+    });
     let program = ["crio", "runtime", "runtimes", runtime, "runtime_path"];
     let (text, _) = drop_in(templates, render::CRIO, &context, (&program, wrapper))?;
     let path = crio.drop_in();
@@ -135,11 +120,11 @@ impl<'a> Said<'a> {
     }
 
     /// Of runc's entry, else of the default runtime's, unless that one runs virtual machines.
-    fn inherited(&self) -> Vec<Setting<'_>> {
+    fn inherited(&self) -> Vec<Value> {
         let is_oci = |it: &&Value| it.get("runtime_type").is_none_or(|kind| kind == "" || kind == "oci");
         let default = || self.runtimes.get(self.default_runtime.unwrap_or("crun"));
         let from = self.runtimes.get("runc").or_else(default).filter(is_oci);
-        let of_key = |key| Some(Setting { key, value: from?.get(key)? });
+        let of_key = |key| Some(json!({ "key": key, "value": from?.get(key)? }));
         INHERITED.into_iter().filter_map(of_key).collect()
     }
 }

@@ -114,7 +114,9 @@ impl Crio {
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.crio.config)?;
-        found.version = super::version(&found.program, config.crio.configure, &PACKAGES, versions);
+        if config.crio.configure == Configure::Auto {
+            found.version = versions.of(&found.program, &PACKAGES);
+        }
         Some(found)
     }
 

@@ -186,16 +186,14 @@ fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[S
 
 fn text(root: &Root, config: &Path) -> Result<Option<String>, String> {
     match root.lstat(config) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-        Ok(meta) if meta.kind == Kind::Regular => {}
-        Ok(meta) => {
-            return Err(format!(
-                "{} is {}, not a regular file, and is left alone",
-                root.shown(config).display(),
-                meta.kind.described()
-            ));
+        Err(error) if error.is_not_found() => Ok(None),
+        Ok(meta) if meta.kind != Kind::Regular => Err(format!(
+            "{} is {}, not a regular file, and is left alone",
+            root.shown(config).display(),
+            meta.kind.described()
+        )),
+        found => {
+            found.and_then(|_| root.read_text(config, LIMIT)).map(Some).map_err(|error| error.to_string())
         }
     }
-    root.read_text(config, LIMIT).map(Some).map_err(|error| error.to_string())
 }

@@ -10,8 +10,7 @@ use std::path::Path;
 use edit::Format;
 use reconcile::{Action, Content, Kind, Stage};
 use root::Attributes;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{CONFIG_VARIABLE, Worker};
 use super::{CONTAINERD_CONFIG, LAUNCHER, SHIM_FOLDER};
@@ -137,11 +136,6 @@ fn shim_path(config: &Value) -> Option<&str> {
 
 /// What the worker would give its containerd, and the PATH; `None` where that has a section of this plugin already.
 fn shims(templates: &Templates, worker: &Worker) -> Result<Option<Way>, String> {
-    #[derive(Serialize)]
-    struct Context<'a> {
-        default: &'a str,
-        path: String,
-    }
     let is_4 = worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_VERSION_4);
     let written = worker.written_config.as_deref().filter(|text| {
         let version = Format::Toml.read(text).ok().and_then(|config| config.get("version")?.as_u64());
@@ -155,7 +149,7 @@ fn shims(templates: &Templates, worker: &Worker) -> Result<Option<Way>, String> 
         return Ok(None);
     }
     let path = format!("{SHIM_FOLDER}:{}", worker.path());
-    let context = Context { default: default.trim_matches('\n'), path: format!("PATH={path}") };
+    let context = json!({ "default": default.trim_matches('\n'), "path": format!("PATH={path}") });
     let text = templates.render(render::CONCOURSE_CONTAINERD, context).map_err(|error| error.to_string())?;
     check(templates, &text, &meant, &path)?;
     // A copy of the worker's containerd.toml, which may be for root alone; only root's containerd reads it.
@@ -181,11 +175,6 @@ fn check(templates: &Templates, text: &str, meant: &Value, path: &str) -> Result
 }
 
 fn launcher(templates: &Templates, worker: &Worker) -> Result<Way, Hindrance> {
-    #[derive(Serialize)]
-    struct Context {
-        shim: String,
-        containerd: String,
-    }
     if let Some(program) = worker.options.value(&["containerd-bin"]) {
         return Err(Hindrance::Known(format!(
             "{} says --containerd-bin {program}, which wins over CONCOURSE_CONTAINERD_BIN, so that its containers get \
@@ -203,7 +192,7 @@ fn launcher(templates: &Templates, worker: &Worker) -> Result<Way, Hindrance> {
     let containerd = containerd.ok_or_else(|| {
         Hindrance::Known("a path with an apostrophe cannot stand in the launcher".to_owned())
     })?;
-    let context = Context { shim: format!("'{SHIM_FOLDER}'"), containerd: format!("'{containerd}'") };
+    let context = json!({ "shim": format!("'{SHIM_FOLDER}'"), "containerd": format!("'{containerd}'") });
     let text = templates
         .render(render::CONCOURSE_LAUNCHER, context)
         .map_err(|error| Hindrance::Unknown(error.to_string()))?;

@@ -11,7 +11,7 @@ mod written;
 use std::path::Path;
 
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
-use serde::Serialize;
+use serde_json::json;
 
 use super::tags::{self, VARIABLE as TAGS};
 use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
@@ -209,7 +209,7 @@ fn environment_files(
         let text = environment_text(templates, &variables)?;
         desired.push(Action::file(Stage::Expose, path, text, reason).with(restart()));
     }
-    let context = DropIn { environment_file, unset };
+    let context = json!({ "environment_file": environment_file, "unset": unset });
     let text = templates.render(render::CONCOURSE_DROP_IN, context).map_err(|error| error.to_string())?;
     let reason = "the worker reads rocworker's environment file last";
     let drop_in = Action::file(Stage::Expose, DROP_IN, text, reason);
@@ -217,23 +217,13 @@ fn environment_files(
     Ok(())
 }
 
-#[derive(Serialize)]
-struct DropIn {
-    environment_file: Option<&'static str>,
-    unset: Vec<&'static str>,
-}
-
 /// The environment file's text, read again as systemd will.
 fn environment_text(templates: &Templates, variables: &[(&'static str, String)]) -> Result<String, String> {
-    #[derive(Serialize)]
-    struct Context {
-        lines: Vec<String>,
-    }
     let lines = variables.iter().map(|(name, value)| {
         env_file::line(name, value)
             .ok_or_else(|| format!("{name} cannot be set to {value:?} in an environment file"))
     });
-    let context = Context { lines: lines.collect::<Result<_, _>>()? };
+    let context = json!({ "lines": lines.collect::<Result<Vec<_>, _>>()? });
     let text = templates.render(render::CONCOURSE_ENVIRONMENT, context).map_err(|error| error.to_string())?;
     let read = EnvFile::parse(&text).variables;
     let is_meant = read.len() == variables.len()

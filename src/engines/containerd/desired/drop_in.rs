@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Desired, Stage};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::said::Said;
 use super::{NAME, RUNTIME_TYPE, Wanted};
@@ -15,35 +14,25 @@ use crate::render;
 /// The version of the file that every release of containerd 2 reads.
 const VERSION: u64 = 3;
 
-#[derive(Serialize)]
-struct Context<'a> {
-    version: u64,
-    section: &'a str,
-    runtime: &'a str,
-    wrapper: &'a str,
-    systemd_cgroup: bool,
-    /// Only where it is switched off: on is the default.
-    enable_cdi: bool,
-    cdi_spec_dirs: Vec<Value>,
-}
-
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
     let main = wanted.containerd.main().ok_or("it has no main file")?;
     let path = containerd::drop_in(&main.path);
-    let context = Context {
-        version: said.main_version.unwrap_or(VERSION),
-        section: said.section,
-        runtime: wanted.runtime,
-        wrapper: wanted.wrapper,
-        systemd_cgroup: said.systemd_cgroup(),
-        enable_cdi: said.cri.get("enable_cdi") == Some(&false.into()),
-        cdi_spec_dirs: cdi_dirs(wanted, said),
-    };
+    let version = said.main_version.unwrap_or(VERSION);
+    let context = json!({
+        "version": version,
+        "section": said.section,
+        "runtime": wanted.runtime,
+        "wrapper": wanted.wrapper,
+        "systemd_cgroup": said.systemd_cgroup(),
+        // Only where it is switched off: on is the default.
+        "enable_cdi": said.cri.get("enable_cdi") == Some(&false.into()),
+        "cdi_spec_dirs": cdi_dirs(wanted, said),
+    });
     let program =
         ["plugins", said.section, "containerd", "runtimes", wanted.runtime, "options", "BinaryName"];
     let (text, made) =
         engines::drop_in(wanted.templates, render::CONTAINERD, &context, (&program, wanted.wrapper))?;
-    if made.get("version").and_then(Value::as_u64) != Some(context.version) {
+    if made.get("version").and_then(Value::as_u64) != Some(version) {
         let place = wanted.templates.place(render::CONTAINERD);
         return Err(format!("{place}: what it makes has not the main file's version"));
     }
