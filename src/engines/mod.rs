@@ -38,7 +38,7 @@ pub use crio::Crio;
 pub use docker::Docker;
 pub(crate) use examined::{CHECKS, Examined};
 pub use file::File;
-pub(crate) use reported::{Command, Format, Keys, Reported, keys};
+pub(crate) use reported::{Command, Format, Keys, Reported};
 use undo_constraints::undo_constraints;
 
 /// Every engine, in the order in which they are asked.
