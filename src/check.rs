@@ -16,14 +16,14 @@ pub struct Check {
     pub remedy: Option<String>,
     /// The remedy where it is commands on the host of this container, and nothing else.
     #[serde(skip)]
-    pub(crate) on_host: Option<OnHost>,
+    pub(crate) on_host: Option<Box<OnHost>>,
 }
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remedy {
     text: String,
-    on_host: Option<OnHost>,
+    on_host: Option<Box<OnHost>>,
 }
 
 impl From<String> for Remedy {
@@ -41,7 +41,7 @@ impl From<&str> for Remedy {
 /// On the host of this container.
 impl From<OnHost> for Remedy {
     fn from(on_host: OnHost) -> Self {
-        Self { text: on_host.to_string(), on_host: Some(on_host) }
+        Self { text: on_host.to_string(), on_host: Some(Box::new(on_host)) }
     }
 }
 

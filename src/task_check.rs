@@ -12,8 +12,8 @@ use nix::errno::Errno;
 use root::{Kind, Root};
 use serde::Serialize;
 
-use crate::canary::answer::named;
 use crate::canary::kfd as interface;
+use crate::canary::probe::named;
 use crate::groups::Groups;
 
 const FOLDER: &str = "/dev/dri";

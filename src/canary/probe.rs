@@ -7,9 +7,40 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod};
 use nix::unistd::unlink;
+use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Tried};
 use super::kfd;
+
+/// What the probe saw inside, as one line of JSON between the container and the program that started it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub schema_version: u32,
+    /// The version that KFD answers, as `1.11`.
+    pub kfd: Tried,
+    /// The number of the render node that was opened, as `226:128`.
+    pub render: Tried,
+    /// The same of the node that the container made for a GPU that it was not given.
+    pub stranger: Tried,
+}
+
+/// How far it got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tried {
+    Got(String),
+    /// The node could not be made: mknod(2)'s errno.
+    Unmade(i32),
+    /// It could not be opened: open(2)'s errno.
+    Unopened(i32),
+    /// It was opened, and its driver gave this errno.
+    Unanswered(i32),
+}
+
+/// An errno in words, with its name: `ENXIO, No such device or address`.
+pub(crate) fn named(errno: i32) -> String {
+    let errno = Errno::from_raw(errno);
+    format!("{errno:?}, {}", errno.desc())
+}
 
 /// Where the node of another GPU is made: in a container that is a tmpfs, on which devices count.
 const STRANGER: &str = "/dev/rocworker-canary";
@@ -20,7 +51,7 @@ pub fn probe(kfd: &Path, render: &Path, stranger: (u64, u64)) -> Answer {
     Answer { schema_version: 1, kfd: ask_kfd(kfd), render: open_node(render), stranger: forge(stranger) }
 }
 
-fn ask_kfd(path: &Path) -> Tried<String> {
+fn ask_kfd(path: &Path) -> Tried {
     match open(path) {
         Err(errno) => Tried::Unopened(errno),
         Ok(file) => match kfd::version(&file) {
@@ -30,7 +61,7 @@ fn ask_kfd(path: &Path) -> Tried<String> {
     }
 }
 
-fn open_node(path: &Path) -> Tried<String> {
+fn open_node(path: &Path) -> Tried {
     let number = |file: File| {
         let meta = file.metadata().ok().filter(|meta| meta.file_type().is_char_device())?;
         Some(format!("{}:{}", major(meta.rdev()), minor(meta.rdev())))
@@ -41,8 +72,8 @@ fn open_node(path: &Path) -> Tried<String> {
     }
 }
 
-/// A node of that number which nobody handed out: what stands before its driver is the device cgroup alone.
-fn forge((major, minor): (u64, u64)) -> Tried<String> {
+/// Makes a node of that number, which no engine handed out: only the device cgroup keeps the container from its driver.
+fn forge((major, minor): (u64, u64)) -> Tried {
     let path = Path::new(STRANGER);
     // Of an earlier probe in the same container.
     unlink(path).ok();

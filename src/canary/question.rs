@@ -1,22 +1,18 @@
-//! What is asked: which GPU a container is to get, and which device it must not reach.
+//! What is asked: which GPU a container is to get and how, and which device it must not reach.
 
 use std::path::PathBuf;
 
+use allocation::policy::{Ask, Setting, Sharing};
+use allocation::request::{Request, VISIBLE_DEVICES};
 use amdgpu::Gpu;
 
+use super::sandbox::{ANSWER, PROGRAM};
+use super::{CanaryContext, display};
 use crate::cdi::KIND;
+use crate::check::Check;
 use crate::config::{Config, NamedBy};
 use crate::facts::Facts;
 use crate::selection::{is_off, select};
-
-/// What a container is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Granted {
-    /// The GPU that it asks for.
-    One,
-    /// Every GPU that the configuration offers.
-    All,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
@@ -26,28 +22,22 @@ pub(crate) struct Question {
     pub(crate) render: PathBuf,
     /// The render node's number on this machine.
     pub(crate) number: (u64, u64),
-    pub(crate) stranger: Stranger,
-}
-
-/// A device that the container was not given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stranger {
-    pub(crate) number: (u64, u64),
-    /// Whose it is, to be read behind its number.
-    pub(crate) whose: String,
+    /// The number of a device that the container is not given.
+    pub(crate) stranger: (u64, u64),
+    /// Whose that is, to be read behind its number.
+    pub(crate) stranger_of: String,
+    /// How the engine's command line asks for the GPU, and the same in words.
+    pub(crate) flags: Vec<String>,
+    pub(crate) way: String,
 }
 
 /// DRM's render nodes have the minors 128 to 191 (include/drm/drm_file.h, `DRM_MINOR_RENDER`).
 const RENDER_MINORS: std::ops::RangeInclusive<u64> = 128..=191;
 
 impl Question {
-    /// About the first GPU that the configuration offers and nobody has by a lease. `leased`: names of render nodes.
-    pub(crate) fn of(
-        config: &Config,
-        facts: &Facts,
-        granted: Granted,
-        leased: &[String],
-    ) -> Result<Self, String> {
+    /// About the first GPU that the configuration offers and no container has by a lease, by its name in the CDI spec, which
+    /// the engine reads itself. `leased`: names of render nodes.
+    pub(crate) fn of(config: &Config, facts: &Facts, leased: &[String]) -> Result<Self, String> {
         if is_off(config) {
             return Err("the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned());
         }
@@ -57,47 +47,74 @@ impl Question {
             render.is_some_and(|render| leased.iter().any(|leased| leased == render))
         };
         let none = "there is no usable GPU to give to a container: see the checks above";
-        let asked = selection.gpus.iter().copied().filter(|gpu| !is_leased(gpu));
-        let gpu = asked.into_iter().next().ok_or(match selection.gpus.as_slice() {
-            [] => none,
-            _ => "every GPU is leased to a container (rocworker lease list): try again when one is free",
-        })?;
+        let gpu =
+            selection.gpus.iter().find(|gpu| !is_leased(gpu)).ok_or(match selection.gpus.as_slice() {
+                [] => none,
+                _ => "every GPU is leased to a container (rocworker lease list): try again when one is free",
+            })?;
         let name = name(config, gpu, &selection.gpus).ok_or(
             "no name of the CDI spec stands for one GPU alone (cdi.names): no container can ask for one",
         )?;
         let render = gpu.render.as_ref().ok_or(none)?;
-        let given: Vec<(u64, u64)> = match granted {
-            Granted::One => [gpu].into_iter().filter_map(number).collect(),
-            Granted::All => selection.gpus.iter().copied().filter_map(number).collect(),
-        };
+        let number = render.number().ok_or(none)?;
+        let (stranger, stranger_of) = stranger(facts, &[number])?;
+        let device = format!("{KIND}={name}");
         Ok(Self {
             name,
             kfd: facts.machine.kfd.node.path.clone(),
             render: render.path.clone(),
-            number: render.number().ok_or(none)?,
-            stranger: Stranger::of(facts, &given)?,
+            number,
+            stranger,
+            stranger_of,
+            way: format!("asked for by the CDI name {device}"),
+            flags: vec!["--device".to_owned(), device],
         })
     }
 
-    /// The GPU as CDI names it.
-    pub(crate) fn device(&self) -> String {
-        format!("{KIND}={}", self.name)
+    /// Through the wrapper, as the policy of this machine lets a container: by its environment, else by what the policy
+    /// gives every container, else by CDI, where the engine knows it: `cdi` says why not.
+    pub(crate) fn through_wrapper(
+        context: &CanaryContext<'_>,
+        cdi: impl FnOnce() -> Result<(), Check>,
+    ) -> Result<Self, Check> {
+        let policy = context.policy().map_err(|why| context.failed(why, "rocworker apply"))?;
+        let leased =
+            (context.leased)(context.root).map_err(|why| context.failed(why, "rocworker lease list"))?;
+        let is_exclusive = policy.as_ref().is_some_and(|policy| policy.sharing == Sharing::Exclusive);
+        let leased = if is_exclusive { leased } else { Vec::new() };
+        let question = Self::of(context.config, context.facts, &leased);
+        let question = question.map_err(|why| context.skipped(why))?;
+        let variable = format!("{VISIBLE_DEVICES}={}", question.name);
+        let request = Request::from_env([variable.as_str()]).ok().flatten();
+        let ask = policy.as_ref().zip(request.as_ref());
+        let ask = ask.and_then(|(policy, request)| policy.ask(Some(request), Setting::default()).ok());
+        if let Some(Ask::Explicit(_)) = ask {
+            let way = format!("asked for by {variable}");
+            return Ok(Self { flags: vec!["--env".to_owned(), variable], way, ..question });
+        }
+        let default = policy.as_ref().and_then(|policy| policy.ask(None, Setting::default()).ok());
+        if default == Some(Ask::Default) {
+            // The container gets every GPU that the configuration offers.
+            let selection = select(context.config, context.facts);
+            let gpus = selection.map_or_else(|_| Vec::new(), |selection| selection.gpus);
+            let given: Vec<_> = gpus.into_iter().filter_map(number).collect();
+            let (stranger, stranger_of) =
+                stranger(context.facts, &given).map_err(|why| context.skipped(why))?;
+            let way = "given by the policy's default".to_owned();
+            return Ok(Self { flags: Vec::new(), way, stranger, stranger_of, ..question });
+        }
+        cdi()?;
+        let way = question.way.clone() + ", since the policy lets no container ask";
+        Ok(Self { way, ..question })
     }
 
-    /// The probe's command line, behind the program.
-    pub(crate) fn arguments(&self, into: &str) -> Vec<String> {
-        let (major, minor) = self.stranger.number;
-        let path = |path: &PathBuf| path.display().to_string();
-        let mut arguments = vec!["probe".to_owned()];
-        for (flag, value) in [
-            ("--kfd", path(&self.kfd)),
-            ("--render", path(&self.render)),
-            ("--stranger", format!("{major}:{minor}")),
-            ("--into", into.to_owned()),
-        ] {
-            arguments.extend([flag.to_owned(), value]);
-        }
-        arguments
+    /// What the container runs: the probe.
+    pub(crate) fn command(&self) -> Vec<String> {
+        let (major, minor) = self.stranger;
+        let (kfd, render) = (display(&self.kfd), display(&self.render));
+        let stranger = format!("{major}:{minor}");
+        let asked = ["--kfd", &kfd, "--render", &render, "--stranger", &stranger, "--into", ANSWER];
+        [PROGRAM, "probe"].into_iter().chain(asked).map(str::to_owned).collect()
     }
 }
 
@@ -115,23 +132,21 @@ fn name(config: &Config, gpu: &Gpu, all: &[&Gpu]) -> Option<String> {
     index.or(uuid).or(pci)
 }
 
-impl Stranger {
-    /// Another GPU's render node, of whatever vendor; else a number of a render node that no GPU has. Its refusal
-    /// says as much: a device cgroup goes by numbers.
-    fn of(facts: &Facts, given: &[(u64, u64)]) -> Result<Self, String> {
-        let others = facts.machine.gpus.iter().filter_map(|gpu| Some((gpu, number(gpu)?)));
-        let mut others = others.filter(|(_, number)| !given.contains(number));
-        if let Some((gpu, number)) = others.next() {
-            let whose = match (gpu.index, gpu.pci) {
-                (Some(index), _) => format!("GPU {index}'s"),
-                (None, Some(address)) => format!("the {} card's at {address}", gpu.vendor.name()),
-                (None, None) => "another GPU's".to_owned(),
-            };
-            return Ok(Self { number, whose });
-        }
-        let major = given.first().map(|(major, _)| *major);
-        let free = RENDER_MINORS.rev().find(|minor| !given.iter().any(|(_, given)| given == minor));
-        let number = major.zip(free).ok_or("every number of a render node is given to the container")?;
-        Ok(Self { number, whose: "which no GPU of this machine has".to_owned() })
+/// Another GPU's render node, of whatever vendor; else a number of a render node that no GPU has. Its refusal says as
+/// much: a device cgroup goes by numbers.
+fn stranger(facts: &Facts, given: &[(u64, u64)]) -> Result<((u64, u64), String), String> {
+    let others = facts.machine.gpus.iter().filter_map(|gpu| Some((gpu, number(gpu)?)));
+    let mut others = others.filter(|(_, number)| !given.contains(number));
+    if let Some((gpu, number)) = others.next() {
+        let whose = match (gpu.index, gpu.pci) {
+            (Some(index), _) => format!("GPU {index}'s"),
+            (None, Some(address)) => format!("the {} card's at {address}", gpu.vendor.name()),
+            (None, None) => "another GPU's".to_owned(),
+        };
+        return Ok((number, whose));
     }
+    let major = given.first().map(|(major, _)| *major);
+    let free = RENDER_MINORS.rev().find(|minor| !given.iter().any(|(_, given)| given == minor));
+    let number = major.zip(free).ok_or("every number of a render node is given to the container")?;
+    Ok((number, "which no GPU of this machine has".to_owned()))
 }

@@ -11,7 +11,7 @@ use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::progress::Shown;
 use super::session::Session;
-use crate::canary::{Canary, Limits};
+use crate::canary::Canary;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
 use crate::{engines, lease};
@@ -22,17 +22,17 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     let config = session.config()?;
     let facts = session.facts()?;
     let mut diagnosis = examine(&session.root, &config, &facts, session.programs.as_ref());
-    if let Some(run) = canary {
-        let limits = Limits { run, ..Limits::default() };
+    if let Some(limit) = canary {
         let mut shown = Shown::new(session);
-        let text = format!("a container is started through each engine: up to {} s for each", run.as_secs());
+        let text =
+            format!("a container is started through each engine: up to {} s for each", limit.as_secs());
         shown.step(&Step { text, percent: None });
         let canary = Canary {
             root: &session.root,
             config: &config,
             facts: &facts,
             programs: session.programs.as_ref(),
-            limits,
+            limit,
             leased: lease::taken,
             interrupt: &interrupt()?,
         };

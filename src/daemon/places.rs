@@ -45,15 +45,15 @@ pub fn receipt(root: &Root) -> Option<Identity> {
 
 /// What engines read, and the units that start them.
 fn engines(root: &Root, config: &Config, found: &mut BTreeSet<PathBuf>) {
-    let folders = FOLDERS.iter().filter(|it| it.starts_with("/etc") || it.starts_with("/run"));
-    for engine in ALL {
-        for (unit, folder) in
-            engine.about().unit.into_iter().flat_map(|unit| folders.clone().map(move |it| (unit, it)))
-        {
-            found.insert(Path::new(folder).join(unit));
-            found.extend(all_in(&Path::new(folder).join(format!("{unit}.d"))));
+    let of_machine = |it: &str| it.starts_with("/etc") || it.starts_with("/run");
+    for engine in &ALL {
+        for (unit, folder) in engine.unit.iter().flat_map(|unit| FOLDERS.iter().map(move |it| (unit, it))) {
+            if of_machine(folder) {
+                found.insert(Path::new(folder).join(unit));
+                found.extend(all_in(&Path::new(folder).join(format!("{unit}.d"))));
+            }
         }
-        for watched in engine.watched(root, config) {
+        for watched in (engine.watched)(root, config) {
             match watched {
                 Watched::File(path) => drop(found.insert(path)),
                 Watched::Folder(path) => found.extend(all_in(&path)),

@@ -14,8 +14,7 @@ use root::Attributes;
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
 use crate::config::{self, Config};
-use crate::engines::concourse::desired::{SetUp, set_up};
-use crate::engines::undo_constraints::undo_constraints;
+use crate::engines::concourse::desired::set_up;
 use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
@@ -40,8 +39,7 @@ pub enum Error {
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
 pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, Error> {
-    let undo_constraints =
-        undo_constraints(config, &observations.engines.in_force, &observations.engines.docker);
+    let undo_constraints = observations.engines.undo_constraints.clone();
     let mut desired = Desired { undo_constraints, ..Desired::default() };
     let Observations { facts, templates, own_program: program, .. } = observations;
     let has_amd = facts.amd().next().is_some();
@@ -101,7 +99,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
             desired.problem("wrapper", text);
             desired.leave(Component::Wrapper);
             desired.leave(Component::Policy);
-            engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
+            engines::ALL.iter().for_each(|engine| desired.leave(engine.name));
         }
     }
     desired.extend(DAEMON.actions(config, facts, templates, program)?);
@@ -111,7 +109,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
 /// Each engine's part. Without the wrapper's program, what of it needs none.
 fn of_engines(wish: &Wish<'_>) -> Desired {
     let mut desired = Desired::default();
-    engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(wish)));
+    engines::ALL.iter().for_each(|engine| desired.extend((engine.desired)(wish)));
     desired
 }
 
@@ -159,17 +157,17 @@ fn runtime(
     desired = desired.of(Component::Wrapper);
     let wish = wish(config, observations, selection, Some(program));
     let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
-    let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
-    let real_runc = || engines::ALL.iter().find_map(|engine| engine.real_runc(&wish));
+    let mut policy = policy::policy(config, selection, set_up == Some(true));
+    let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(&wish));
     policy.runtime = policy.runtime.or_else(real_runc);
     let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
-    if matches!(set_up, SetUp::Unknown) && !is_the_same {
+    if set_up.is_none() && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
         desired.leave(Component::Policy);
     } else {
         desired.push(policy::action(policy::text(&observations.templates, &policy)?));
     }
-    if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
+    if policy.gives_nothing() && set_up.is_some() {
         desired.note(
             "wrapper",
             "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",

@@ -121,7 +121,7 @@ impl OwnUnit {
 /// The folders outside [`WRITABLE`] in which the daemon may have to write. By the configuration alone: a unit that changed
 /// with what is there now would begin anew with each GPU that goes.
 fn folders(config: &Config) -> Vec<String> {
-    let of_engines = engines::ALL.iter().filter_map(|engine| Some(&engine.settings(config)?.config));
+    let of_engines = engines::ALL.iter().filter_map(|engine| Some(&(engine.settings)(config)?.config));
     let files = of_engines.chain([&config.cdi.path]);
     let folders = files.filter_map(|path| path.parent()?.to_str());
     // What a unit's line takes as it is: no blank, no quote, no specifier.

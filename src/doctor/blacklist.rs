@@ -6,23 +6,19 @@ use crate::driver::{Hindrance, Hindrances};
 
 const NAME: &str = "blacklist";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    if subject.in_container() {
-        return vec![
-            About::all(NAME).skipped("a container's modprobe.d decides nothing: the host loads the driver"),
-        ];
-    }
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU that needs the driver")];
-    }
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    let about = About::all(NAME);
+    subject
+        .needs_host(about.clone(), "a container's modprobe.d decides nothing: the host loads the driver")?;
+    subject.needs_amd(about.clone(), "there is no AMD GPU that needs the driver")?;
     let Hindrances { found, unread } = Hindrances::read(subject.root);
     let loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
     let mut checks: Vec<Check> = found.into_iter().map(|hindrance| told(hindrance, loaded)).collect();
     checks.extend(unread.into_iter().map(|(path, error)| About::one(NAME, path).skipped(error.to_string())));
     if checks.is_empty() {
-        checks.push(About::all(NAME).ok("neither modprobe.d nor the kernel's command line keeps amdgpu out"));
+        checks.push(about.ok("neither modprobe.d nor the kernel's command line keeps amdgpu out"));
     }
-    checks
+    Ok(checks)
 }
 
 fn told(hindrance: Hindrance, loaded: bool) -> Check {

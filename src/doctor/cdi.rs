@@ -8,33 +8,30 @@ use crate::selection::select;
 const NAME: &str = "cdi";
 const REMEDY: &str = "rocworker cdi generate";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let path = &subject.config.cdi.path;
     let about = || About::one(NAME, path.display().to_string());
-    if !subject.has_amd() {
-        return vec![about().skipped("there is no AMD GPU to describe")];
-    }
-    let Ok(selection) = select(subject.config, subject.facts) else {
-        return vec![about().skipped("the configuration names a GPU that is not there")];
-    };
+    subject.needs_amd(about(), "there is no AMD GPU to describe")?;
+    let selection = select(subject.config, subject.facts)
+        .map_err(|_| about().skipped("the configuration names a GPU that is not there"))?;
     let wanted = wanted(subject.config, &selection, &subject.facts.machine);
     let is_wanted = matches!(wanted, Wanted::Spec(_));
     let text = match subject.root.read_trusted(path, cdi::LIMIT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.is_not_found() && !is_wanted => {
-            return vec![about().skipped("not there, and there is no usable GPU to describe")];
+            return Err(about().skipped("not there, and there is no usable GPU to describe"));
         }
         Err(error) if error.is_not_found() => {
-            return vec![about().failed("not there: no engine and no wrapper finds a GPU", REMEDY)];
+            return Err(about().failed("not there: no engine and no wrapper finds a GPU", REMEDY));
         }
         Err(error) => {
-            return vec![about().failed(error.to_string(), format!("put that right, then {REMEDY}"))];
+            return Err(about().failed(error.to_string(), format!("put that right, then {REMEDY}")));
         }
     };
     let findings = cdi::check(subject.root, Some(path), &text, &wanted);
     if findings.is_empty() {
-        return vec![about().ok("valid, true of this machine, alone for its kind")];
+        return Ok(vec![about().ok("valid, true of this machine, alone for its kind")]);
     }
     let remedy = if is_wanted { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
-    findings.into_iter().map(|finding| about().failed(finding, remedy)).collect()
+    Ok(findings.into_iter().map(|finding| about().failed(finding, remedy)).collect())
 }

@@ -7,7 +7,7 @@ use crate::check::{About, Check};
 
 const NAME: &str = "driver";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut checks = vec![module(subject)];
     checks.extend(
         subject
@@ -15,7 +15,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             .into_iter()
             .map(|(address, gpu)| bound(About::one(NAME, address.to_string()), subject, gpu)),
     );
-    checks
+    Ok(checks)
 }
 
 fn module(subject: &Subject<'_>) -> Check {

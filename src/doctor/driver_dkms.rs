@@ -13,14 +13,10 @@ use crate::packages::Packages;
 
 const NAME: &str = "dkms";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
-    if subject.in_container() {
-        return vec![about.skipped("the driver is the host's: nothing is built for it in a container")];
-    }
-    if !subject.has_amd() {
-        return vec![about.skipped("there is no AMD GPU that needs a driver")];
-    }
+    subject.needs_host(about.clone(), "the driver is the host's: nothing is built for it in a container")?;
+    subject.needs_amd(about.clone(), "there is no AMD GPU that needs a driver")?;
     let (wanted, around) = (subject.config.driver.as_ref(), subject.facts.virtualization.as_ref());
     let ground = Ground::read(subject.root, subject.programs, wanted, around);
     let mut checks: Vec<Check> =
@@ -37,7 +33,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     if checks.is_empty() {
         checks.push(about.skipped("dkms has no amdgpu: the driver is the kernel's own"));
     }
-    checks
+    Ok(checks)
 }
 
 /// What an apply would say of the driver that is asked for.

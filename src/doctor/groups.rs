@@ -13,16 +13,14 @@ pub(crate) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
     subject.in_container() && gid == UNMAPPED_ID
 }
 
-pub(crate) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let groups = &subject.groups;
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU whose nodes they would own")];
-    }
+    subject.needs_amd(About::all(NAME), "there is no AMD GPU whose nodes they would own")?;
     if let Some(reason) = groups.unknown() {
-        return vec![About::all(NAME).warning(
+        return Err(About::all(NAME).warning(
             format!("the names of groups are not known: {reason}"),
             "install base-passwd, or whatever made this machine's /etc/group",
-        )];
+        ));
     }
     let expected = ["render", "video"].map(|name| {
         let about = About::one(NAME, name);
@@ -35,7 +33,7 @@ pub(crate) fn check(subject: &Subject<'_>) -> Vec<Check> {
         }
     });
     let nameless = subject.nodes().into_iter().filter_map(|(_, node)| nameless(subject, node));
-    expected.into_iter().chain(nameless).collect()
+    Ok(expected.into_iter().chain(nameless).collect())
 }
 
 fn nameless(subject: &Subject<'_>, node: &DeviceNode) -> Option<Check> {

@@ -7,15 +7,13 @@ use crate::check::{About, Check};
 
 const NAME: &str = "kfd";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU that needs it")];
-    }
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    subject.needs_amd(About::all(NAME), "there is no AMD GPU that needs it")?;
     let mut checks = vec![topology(subject)];
     checks.extend(hidden(subject));
     checks.extend(major(subject));
     checks.extend(subject.facts.amd().filter(|gpu| !subject.is_left_outside(gpu)).filter_map(of_gpu));
-    checks
+    Ok(checks)
 }
 
 fn topology(subject: &Subject<'_>) -> Check {
@@ -25,13 +23,13 @@ fn topology(subject: &Subject<'_>) -> Check {
             let known = subject.facts.amd().filter(|gpu| gpu.kfd_node.is_some()).count();
             about.ok(format!("it knows {}", gpus(known)))
         }
-        Err(reason) if subject.facts.machine.amdgpu.loaded == Ok(false) => {
-            about.failed(format!("there is none: {reason}"), "it comes with amdgpu: see to the driver first")
+        Err(reason) => {
+            let remedy = match subject.facts.machine.amdgpu.loaded {
+                Ok(false) => "it comes with amdgpu: see to the driver first",
+                _ => "boot a kernel that is built with CONFIG_HSA_AMD, as the distributions' are",
+            };
+            about.failed(format!("there is none: {reason}"), remedy)
         }
-        Err(reason) => about.failed(
-            format!("there is none: {reason}"),
-            "boot a kernel that is built with CONFIG_HSA_AMD, as the distributions' are",
-        ),
     }
 }
 

@@ -2,7 +2,8 @@ use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
 use reconcile::command::Programs;
 use root::Root;
 
-use crate::config::Config;
+use crate::check::{About, Check, Remedy};
+use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::host::Around;
@@ -28,24 +29,18 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    pub(crate) fn is_for_computing(self) -> bool {
-        self != Self::Card
+    /// A check of a container that cannot use it.
+    pub(crate) fn unusable(self, about: About, evidence: String, remedy: impl Into<Remedy>) -> Check {
+        let is_for_computing = self != Self::Card;
+        if is_for_computing { about.failed(evidence, remedy) } else { about.warning(evidence, remedy) }
     }
 
-    /// The group that distributions' udev rules give it.
-    pub(crate) fn group(self) -> &'static str {
+    /// What a udev rule matches it by (udev(7)), and the group that distributions' rules give it.
+    pub(crate) fn udev(self) -> (&'static str, &'static str) {
         match self {
-            Self::Kfd | Self::Render => "render",
-            Self::Card => "video",
-        }
-    }
-
-    /// What a udev rule matches it by (udev(7)).
-    pub(crate) fn udev_match(self) -> &'static str {
-        match self {
-            Self::Kfd => r#"KERNEL=="kfd""#,
-            Self::Render => r#"SUBSYSTEM=="drm", KERNEL=="renderD*""#,
-            Self::Card => r#"SUBSYSTEM=="drm", KERNEL=="card[0-9]*""#,
+            Self::Kfd => (r#"KERNEL=="kfd""#, "render"),
+            Self::Render => (r#"SUBSYSTEM=="drm", KERNEL=="renderD*""#, "render"),
+            Self::Card => (r#"SUBSYSTEM=="drm", KERNEL=="card[0-9]*""#, "video"),
         }
     }
 }
@@ -57,6 +52,24 @@ impl<'a> Subject<'a> {
 
     pub(crate) fn has_amd(&self) -> bool {
         self.facts.amd().next().is_some()
+    }
+
+    /// A check of a machine that has nothing to offer.
+    pub(crate) fn lacks(&self, about: About, evidence: &str, remedy: &str) -> Check {
+        match self.config.compute_runtime {
+            ComputeRuntime::Rocm => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
+            _ => about.warning(evidence, remedy),
+        }
+    }
+
+    /// Skips what only a machine with an AMD GPU has.
+    pub(crate) fn needs_amd(&self, about: About, why: &str) -> Result<(), Check> {
+        if self.has_amd() { Ok(()) } else { Err(about.skipped(why)) }
+    }
+
+    /// Skips what the host decides for a container.
+    pub(crate) fn needs_host(&self, about: About, why: &str) -> Result<(), Check> {
+        if self.in_container() { Err(about.skipped(why)) } else { Ok(()) }
     }
 
     /// AMD's cards, each with its first GPU: partitions share one.

@@ -58,7 +58,8 @@ const COMPONENTS: [(&str, Examine); 11] = [
     ("cdi", cdi::check),
 ];
 
-type Examine = fn(&Subject<'_>) -> Vec<Check>;
+/// The checks, or the one that says why there is nothing to examine.
+type Examine = fn(&Subject<'_>) -> Result<Vec<Check>, Check>;
 
 /// Examines the machine. `programs`: `None` beneath another Root than `/`.
 #[must_use]
@@ -74,9 +75,10 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
         let subject = Subject { root, config, facts, groups, likely_name, programs };
-        let components = COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject));
-        let engines = engines::check(root, config, facts, programs);
-        let toolkit = toolkit::check(&subject, programs);
+        let components =
+            COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
+        let engines = engines::check(root, config, facts, programs).unwrap_or_else(|it| vec![it]);
+        let toolkit = toolkit::check(&subject, programs).unwrap_or_else(|check| check);
         components.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)

@@ -10,10 +10,8 @@ use crate::check::{About, Check, Remedy};
 
 const NAME: &str = "nodes";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
-    if !subject.has_amd() {
-        return vec![About::all(NAME).skipped("there is no AMD GPU to have any")];
-    }
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    subject.needs_amd(About::all(NAME), "there is no AMD GPU to have any")?;
     let mut checks: Vec<Check> =
         subject.nodes().into_iter().map(|(role, node)| examine(subject, role, node)).collect();
     let outside = subject.facts.amd().filter(|gpu| subject.is_left_outside(gpu));
@@ -22,21 +20,14 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             About::one(NAME, name_of(gpu)).skipped("its nodes were not passed into this container")
         }),
     );
-    checks
+    Ok(checks)
 }
 
 fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {
     let about = About::one(NAME, node.path.display().to_string());
     match &node.state {
         Ok(meta) => rights(about, subject, role, meta),
-        Err(fault) => {
-            let (evidence, remedy) = (said(fault), absent(subject, role, node, fault));
-            if role.is_for_computing() {
-                about.failed(evidence, remedy)
-            } else {
-                about.warning(evidence, remedy)
-            }
-        }
+        Err(fault) => role.unusable(about, said(fault), absent(subject, role, node, fault)),
     }
 }
 
@@ -85,7 +76,7 @@ pub(super) fn repair(subject: &Subject<'_>, role: Role) -> String {
     if subject.in_container() {
         return passthrough::of_rights(subject);
     }
-    let (matches, group) = (role.udev_match(), role.group());
+    let (matches, group) = role.udev();
     format!(
         "put the line {matches}, GROUP=\"{group}\", MODE=\"0660\" into /etc/udev/rules.d/70-amdgpu.rules, then \
          udevadm control --reload and udevadm trigger"

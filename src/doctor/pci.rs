@@ -4,12 +4,11 @@ use amdgpu::Gpu;
 
 use super::machine::Subject;
 use crate::check::{About, Check};
-use crate::config::ComputeRuntime;
 use crate::names;
 
 const NAME: &str = "pci";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut checks: Vec<Check> = subject
         .cards()
         .into_iter()
@@ -30,22 +29,17 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says",
         )
     }));
-    checks
+    Ok(checks)
 }
 
 fn no_amd(subject: &Subject<'_>) -> Check {
-    let evidence = "no AMD GPU is on the bus";
     let remedy = match subject.facts.virtualization {
         Some(_) => "pass one through from the host, or set compute-runtime: none",
         None => {
             "see whether lspci -d 1002: lists one and the firmware has its slot enabled, or set compute-runtime: none"
         }
     };
-    let about = About::all(NAME);
-    match subject.config.compute_runtime {
-        ComputeRuntime::Rocm => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
-        _ => about.warning(evidence, remedy),
-    }
+    subject.lacks(About::all(NAME), "no AMD GPU is on the bus", remedy)
 }
 
 fn described(gpu: &Gpu) -> String {

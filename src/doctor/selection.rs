@@ -7,16 +7,11 @@ use crate::selection;
 
 const NAME: &str = "configuration";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::one(NAME, "gpu-device-ids");
-    let selection = match selection::select(subject.config, subject.facts) {
-        Ok(selection) => selection,
-        Err(error) => {
-            return vec![
-                about.failed(error.to_string(), "name GPUs that rocworker detect lists, or write all"),
-            ];
-        }
-    };
+    let selection = selection::select(subject.config, subject.facts).map_err(|error| {
+        about.clone().failed(error.to_string(), "name GPUs that rocworker detect lists, or write all")
+    })?;
     let names: Vec<String> = selection.gpus.iter().map(|gpu| name_of(gpu)).collect();
     let chosen = match (selection.gpus.len(), selection.listed) {
         (0, _) => none(subject, about),
@@ -30,15 +25,14 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
             "see the checks above for the reason, or take it out of gpu-device-ids",
         )
     });
-    std::iter::once(chosen).chain(left_out).collect()
+    Ok(std::iter::once(chosen).chain(left_out).collect())
 }
 
 fn none(subject: &Subject<'_>, about: About) -> Check {
     let evidence = "containers can be given no GPU: none is usable";
     let remedy = "see the checks above for the reasons";
     match (subject.config.compute_runtime, subject.has_amd()) {
-        (ComputeRuntime::Rocm, _) => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
-        (_, true) => about.warning(evidence, remedy),
+        (ComputeRuntime::Rocm, _) | (_, true) => subject.lacks(about, evidence, remedy),
         (_, false) => about.skipped("there is no AMD GPU to choose from"),
     }
 }

@@ -4,42 +4,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allocation::cdi;
+use allocation::cdi::{DeviceNode, Edits, Error, Spec};
 use reconcile::command::Programs;
 use root::Root;
 
 use super::machine::Subject;
-use crate::cdi::{Spec, Wanted, wanted};
+use super::tools::installed;
+use crate::cdi::{self, Wanted, wanted};
 use crate::check::{About, Check};
+use crate::render::Templates;
 use crate::selection::select;
 
 const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// `programs`: `None` beneath another Root than `/`, where no command is run.
-pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Check {
+/// The check, or the one that says why there is nothing to compare. `programs`: `None` beneath another Root than `/`, where
+/// no command is run.
+pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Result<Check, Check> {
     let about = About::one(NAME, PROGRAM);
-    let Some(programs) = programs else { return about.skipped("reads a Root: no command is run") };
-    if programs.find(PROGRAM).is_none() {
-        return about.skipped("not installed, and nothing here needs it");
-    }
-    let Ok(selection) = select(subject.config, subject.facts) else {
-        return about.skipped("the configuration names a GPU that is not there");
-    };
+    let skipped = |why: &str| about.clone().skipped(why);
+    let programs = installed(&about, programs, PROGRAM)?;
+    let selection = select(subject.config, subject.facts)
+        .map_err(|_| skipped("the configuration names a GPU that is not there"))?;
     let Wanted::Spec(ours) = wanted(subject.config, &selection, &subject.facts.machine) else {
-        return about.skipped("there is no spec of ours to compare with");
+        return Err(skipped("there is no spec of ours to compare with"));
     };
-    let text = match theirs(programs) {
-        Ok(text) => text,
-        Err(error) => {
-            return about.warning(
-                error,
-                "rocworker does not need it; amd-ctk cdi generate --output FILE by hand shows more",
-            );
-        }
-    };
-    match differences(&ours, &text) {
+    let ours =
+        cdi::text(&Templates::read(subject.root), &ours).map_err(|error| skipped(&error.to_string()))?;
+    let by_hand = "rocworker does not need it; amd-ctk cdi generate --output FILE by hand shows more";
+    let theirs = theirs(programs).map_err(|error| about.clone().warning(error, by_hand))?;
+    Ok(match differences(&ours, &theirs) {
         Err(error) => about.warning(
             format!("its spec is not one: {error}"),
             "keep rocworker's: rocworker cdi validate says whether it is right",
@@ -49,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Check
             format!("its spec would differ from ours: {}", differences.join("; ")),
             "keep one of the two: with both at /etc/cdi the later one wins, and in two files they void each other",
         ),
-    }
+    })
 }
 
 /// The toolkit writes its spec into a file and nowhere else (ROCm/container-toolkit, cmd/amd-ctk/cdi/generate).
@@ -60,12 +55,12 @@ fn theirs(programs: &Programs) -> Result<String, String> {
         .run(&[PROGRAM, "cdi", "generate", &format!("--output={file}")], LIMIT)
         .map_err(|error| error.to_string())?;
     let root = Root::open(folder.path()).map_err(|error| error.to_string())?;
-    root.read_text("/amd.json", crate::cdi::LIMIT).map_err(|error| error.to_string())
+    root.read_text("/amd.json", cdi::LIMIT).map_err(|error| error.to_string())
 }
 
 /// What is otherwise in theirs, each with its reason.
-fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, cdi::Error> {
-    let theirs = cdi::Spec::parse(theirs)?;
+fn differences(ours: &str, theirs: &str) -> Result<Vec<String>, Error> {
+    let (ours, theirs) = (Spec::parse(ours)?, Spec::parse(theirs)?);
     let mut said = Vec::new();
     if theirs.version != ours.version {
         said.push(format!(
@@ -73,16 +68,15 @@ fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, cdi::Error> {
             theirs.version, ours.version
         ));
     }
-    let edits = || theirs.devices.iter().map(|device| &device.edits).chain([&theirs.edits]);
-    if edits().flat_map(|edits| &edits.device_nodes).any(|node| node.major.is_some() || node.minor.is_some())
+    if edits(&theirs).flat_map(|it| &it.device_nodes).any(|node| node.major.is_some() || node.minor.is_some())
     {
         said.push(
             "it has the nodes' numbers, which ours leaves to engines: /dev/kfd's changes from boot to boot"
                 .to_owned(),
         );
     }
-    let our_nodes: BTreeSet<&str> = ours.devices.iter().flat_map(|device| render(&device.nodes)).collect();
-    let their_nodes: BTreeSet<&str> = edits().flat_map(render_of).collect();
+    let our_nodes: BTreeSet<&str> = edits(&ours).flat_map(render_nodes).collect();
+    let their_nodes: BTreeSet<&str> = edits(&theirs).flat_map(render_nodes).collect();
     let lacks: Vec<&str> = our_nodes.difference(&their_nodes).copied().collect();
     if !lacks.is_empty() {
         said.push(format!(
@@ -100,37 +94,30 @@ fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, cdi::Error> {
             shortened(&has)
         ));
     }
-    said.extend(renamed(ours, &theirs));
+    said.extend(renamed(&ours, &theirs));
     Ok(said)
 }
 
 /// The first index that means another GPU there.
-fn renamed(ours: &Spec, theirs: &cdi::Spec<'_>) -> Option<String> {
-    let by_name: BTreeMap<&str, Vec<&str>> =
-        theirs.devices.iter().map(|device| (&*device.name, render_of(&device.edits).collect())).collect();
-    ours.devices.iter().filter(|device| device.name.parse::<u32>().is_ok()).find_map(|device| {
-        let (there, here) = (by_name.get(device.name.as_str())?, render(&device.nodes).collect::<Vec<_>>());
-        (*there != here && !there.is_empty()).then(|| {
-            format!(
-                "its {} is {}, and ours is {}: rocworker counts as KFD and HIP do",
-                device.name,
-                there.join(" and "),
-                here.join(" and ")
-            )
-        })
+fn renamed(ours: &Spec<'_>, theirs: &Spec<'_>) -> Option<String> {
+    let nodes = |spec: &Spec<'_>| -> BTreeMap<String, String> {
+        let nodes = |edits| render_nodes(edits).collect::<Vec<_>>().join(" and ");
+        spec.devices.iter().map(|device| (device.name.to_string(), nodes(&device.edits))).collect()
+    };
+    let (ours, theirs) = (nodes(ours), nodes(theirs));
+    ours.iter().filter(|(name, _)| name.parse::<u32>().is_ok()).find_map(|(name, here)| {
+        let there = theirs.get(name).filter(|there| *there != here && !there.is_empty())?;
+        Some(format!("its {name} is {there}, and ours is {here}: rocworker counts as KFD and HIP do"))
     })
 }
 
-fn render(nodes: &[crate::cdi::Node]) -> impl Iterator<Item = &str> {
-    nodes.iter().map(|node| node.path.as_str()).filter(|path| is_render(path))
+fn edits<'s>(spec: &'s Spec<'s>) -> impl Iterator<Item = &'s Edits<'s>> {
+    spec.devices.iter().map(|device| &device.edits).chain([&spec.edits])
 }
 
-fn render_of<'s>(edits: &'s cdi::Edits<'_>) -> impl Iterator<Item = &'s str> {
-    edits.device_nodes.iter().map(cdi::DeviceNode::host).filter(|path| is_render(path))
-}
-
-fn is_render(path: &str) -> bool {
-    path.starts_with("/dev/dri/renderD")
+fn render_nodes<'s>(edits: &'s Edits<'_>) -> impl Iterator<Item = &'s str> {
+    let nodes = edits.device_nodes.iter().map(DeviceNode::host);
+    nodes.filter(|path| path.starts_with("/dev/dri/renderD"))
 }
 
 fn shortened(nodes: &[&str]) -> String {
@@ -143,24 +130,8 @@ fn shortened(nodes: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cdi::{Device, KIND, Node};
 
-    fn node(path: &str) -> Node {
-        Node { path: path.to_owned(), mode: 0o660, gid: 992 }
-    }
-
-    fn ours(devices: &[(&str, &str)]) -> Spec {
-        let device =
-            |(name, path): &(&str, &str)| Device { name: (*name).to_owned(), nodes: vec![node(path)] };
-        Spec {
-            version: "0.5.0",
-            kind: KIND,
-            devices: devices.iter().map(device).collect(),
-            common: vec![node("/dev/kfd")],
-        }
-    }
-
-    fn theirs(version: &str, devices: &[(&str, &str)], numbers: &str) -> String {
+    fn spec(version: &str, devices: &[(&str, &str)], numbers: &str) -> String {
         let device = |(name, path): &(&str, &str)| {
             format!(
                 r#"{{"name":"{name}","containerEdits":{{"deviceNodes":[{{"path":"{path}"{numbers}}}]}}}}"#
@@ -174,26 +145,24 @@ mod tests {
 
     #[test]
     fn each_difference_is_told_with_its_reason() {
+        let ours = spec("0.5.0", &TWO, "");
         let swapped = [("0", "/dev/dri/renderD129"), ("1", "/dev/dri/renderD128")];
         let more = [TWO[0], TWO[1], ("2", "/dev/dri/renderD130")];
         for (text, parts) in [
-            (theirs("0.5.0", &TWO, ""), &[][..]),
-            (theirs("0.6.0", &TWO, ""), &["cdiVersion 0.6.0 where ours is 0.5.0"]),
-            (theirs("0.5.0", &TWO, r#","major":226,"minor":128"#), &["it has the nodes' numbers"]),
-            (theirs("0.5.0", &TWO[..1], ""), &["it lacks 1 of 2 render nodes (/dev/dri/renderD129)"]),
-            (theirs("0.5.0", &more, ""), &["it has /dev/dri/renderD130, which ours leaves out"]),
-            (
-                theirs("0.5.0", &swapped, ""),
-                &["its 0 is /dev/dri/renderD129, and ours is /dev/dri/renderD128"],
-            ),
-            (theirs("0.6.0", &[], ""), &["cdiVersion", "it lacks 2 of 2"]),
+            (spec("0.5.0", &TWO, ""), &[][..]),
+            (spec("0.6.0", &TWO, ""), &["cdiVersion 0.6.0 where ours is 0.5.0"]),
+            (spec("0.5.0", &TWO, r#","major":226,"minor":128"#), &["it has the nodes' numbers"]),
+            (spec("0.5.0", &TWO[..1], ""), &["it lacks 1 of 2 render nodes (/dev/dri/renderD129)"]),
+            (spec("0.5.0", &more, ""), &["it has /dev/dri/renderD130, which ours leaves out"]),
+            (spec("0.5.0", &swapped, ""), &["its 0 is /dev/dri/renderD129, and ours is /dev/dri/renderD128"]),
+            (spec("0.6.0", &[], ""), &["cdiVersion", "it lacks 2 of 2"]),
         ] {
-            let said = differences(&ours(&TWO), &text).unwrap();
+            let said = differences(&ours, &text).unwrap();
             assert_eq!(said.len(), parts.len(), "{text}: {said:#?}");
             for (said, part) in said.iter().zip(parts) {
                 assert!(said.starts_with(part), "{said}");
             }
         }
-        assert!(differences(&ours(&TWO), "<html>").is_err());
+        assert!(differences(&ours, "<html>").is_err());
     }
 }

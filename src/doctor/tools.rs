@@ -30,38 +30,43 @@ const TOOLS: [Tool; 2] = [
 pub fn check(programs: Option<&Programs>, facts: &Facts) -> Vec<Check> {
     // Both tools list what amdgpu drives, one entry for each partition.
     let ours = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
-    TOOLS.iter().map(|tool| tool.check(programs, ours)).collect()
+    TOOLS.iter().map(|tool| tool.check(programs, ours).unwrap_or_else(|check| check)).collect()
+}
+
+/// The commands, where this program may be run.
+pub(super) fn installed<'a>(
+    about: &About,
+    programs: Option<&'a Programs>,
+    name: &str,
+) -> Result<&'a Programs, Check> {
+    let skipped = |why| about.clone().skipped(why);
+    let programs = programs.ok_or_else(|| skipped("reads a Root: no command is run"))?;
+    let is_there = programs.find(name).is_some();
+    is_there.then_some(programs).ok_or_else(|| skipped("not installed, and nothing here needs it"))
 }
 
 impl Tool {
-    fn check(&self, programs: Option<&Programs>, ours: usize) -> Check {
+    fn check(&self, programs: Option<&Programs>, ours: usize) -> Result<Check, Check> {
         let name = self.argv.first().copied().unwrap_or_default();
         let about = About::one(NAME, name);
-        let Some(programs) = programs else {
-            return about.skipped("reads a Root: no command is run");
-        };
-        if programs.find(name).is_none() {
-            return about.skipped("not installed, and nothing here needs it");
-        }
         let by_hand =
             format!("run {} by hand; rocworker itself reads sysfs and goes on", self.argv.join(" "));
-        let output = match programs.run(self.argv, LIMIT) {
-            Ok(output) => output,
-            Err(error) => return about.warning(error.to_string(), by_hand),
-        };
+        let warning = |evidence: String| about.clone().warning(evidence, by_hand.clone());
+        let output = installed(&about, programs, name)?.run(self.argv, LIMIT);
+        let output = output.map_err(|error| warning(error.to_string()))?;
         let answer = serde_json::from_slice(&output.stdout).ok();
-        let Some(theirs) = answer.as_ref().and_then(self.count) else {
+        let theirs = answer.as_ref().and_then(self.count).ok_or_else(|| {
             let start: String = String::from_utf8_lossy(&output.stdout).chars().take(60).collect();
-            return about.warning(format!("its answer is not understood: {start:?}"), by_hand);
-        };
+            warning(format!("its answer is not understood: {start:?}"))
+        })?;
         if theirs == ours {
-            return about.ok(format!("lists {}, as rocworker does", gpus(theirs)));
+            return Ok(about.ok(format!("lists {}, as rocworker does", gpus(theirs))));
         }
-        about.warning(
+        Err(about.warning(
             format!("lists {}, and rocworker finds {ours} that amdgpu drives", gpus(theirs)),
             "compare with rocworker detect: an old tool does not know partitions, a container hides nodes; \
              when neither is so, send a report",
-        )
+        ))
     }
 }
 
@@ -99,7 +104,7 @@ mod tests {
             assert!(installed.success());
         }
         let programs = Programs::in_folders(dir.path());
-        TOOLS.map(|tool| tool.check(Some(&programs), ours))
+        TOOLS.map(|tool| tool.check(Some(&programs), ours).unwrap_or_else(|check| check))
     }
 
     fn print(argv: &str, text: &str) -> Option<String> {
@@ -156,7 +161,7 @@ mod tests {
             assert_eq!(check.status, Status::Skipped, "{check:?}");
             assert!(check.evidence.contains("not installed"), "{check:?}");
         }
-        for check in TOOLS.map(|tool| tool.check(None, 1)) {
+        for check in TOOLS.map(|tool| tool.check(None, 1).unwrap_or_else(|check| check)) {
             assert_eq!(
                 (check.status, check.evidence.as_str()),
                 (Status::Skipped, "reads a Root: no command is run")

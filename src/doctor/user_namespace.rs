@@ -13,7 +13,7 @@ use crate::check::{About, Check};
 
 const NAME: &str = "user_namespace";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     // A node that is not there has been told of among the nodes.
     let there =
         subject.nodes().into_iter().filter_map(|(role, node)| Some((role, node, node.state.as_ref().ok()?)));
@@ -24,18 +24,19 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
         })
         .collect();
     if checks.is_empty() {
-        return vec![About::all(NAME).skipped("there is no node that a container could open")];
+        return Err(About::all(NAME).skipped("there is no node that a container could open"));
     }
-    checks
+    Ok(checks)
 }
 
 fn examine(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check {
-    let why_not = match way_in(subject, meta) {
-        Ok(way) => return about.ok(way),
-        Err(why_not) => format!("root of a container in a user namespace cannot open it: {why_not}"),
-    };
-    let remedy = nodes::repair(subject, role);
-    if role.is_for_computing() { about.failed(why_not, remedy) } else { about.warning(why_not, remedy) }
+    match way_in(subject, meta) {
+        Ok(way) => about.ok(way),
+        Err(why_not) => {
+            let evidence = format!("root of a container in a user namespace cannot open it: {why_not}");
+            role.unusable(about, evidence, nodes::repair(subject, role))
+        }
+    }
 }
 
 /// By what right it is opened, or what is missing.

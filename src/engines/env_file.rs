@@ -14,152 +14,89 @@ pub struct EnvFile {
     pub ignored: Vec<String>,
 }
 
-enum State {
-    BeforeKey,
-    Key,
-    BeforeValue,
-    Value,
-    ValueEscape,
-    Single,
-    Double,
-    DoubleEscape,
-    Comment,
-    CommentEscape,
-}
-
 impl EnvFile {
     /// Reads a text. There is none that cannot be read: what systemd leaves out is left out.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut reader = Reader::default();
+        let mut file = Self::default();
         // systemd reads up to the first NUL.
-        for c in text.chars().take_while(|c| *c != '\0') {
-            reader.take(c);
+        let mut chars = text.chars().take_while(|c| *c != '\0');
+        while let Some(first) = chars.next() {
+            match first {
+                // From systemd 254 a backslash at a comment's end is part of the comment; before, the next line was too.
+                '#' | ';' => _ = chars.find(|c| is_newline(*c)),
+                c if is_blank(c) => {}
+                c => {
+                    let mut key = String::from(c);
+                    let end = chars.find(|c| {
+                        let is_end = *c == '=' || is_newline(*c);
+                        key.extend(Some(*c).filter(|_| !is_end));
+                        is_end
+                    });
+                    // A line without `=` says nothing.
+                    if end == Some('=') {
+                        file.add(key.trim_end_matches(is_blank), value(&mut chars));
+                    }
+                }
+            }
         }
-        reader.end();
-        reader.file
+        file
     }
 
-    /// The value of a variable.
+    fn add(&mut self, key: &str, value: String) {
+        if is_name(key) {
+            self.variables.push((key.to_owned(), value));
+        } else {
+            self.ignored.push(key.to_owned());
+        }
+    }
+
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-struct Reader {
-    state: State,
-    key: String,
-    value: String,
-    /// The length of the value without the blanks at its end, as far as those are not quoted.
-    kept: usize,
-    file: EnvFile,
+/// What comes behind the `=`, up to the line's end.
+fn value(chars: &mut impl Iterator<Item = char>) -> String {
+    let mut value = String::new();
+    // The length without the blanks at the end, as far as those are neither quoted nor escaped.
+    let mut kept = 0;
+    // A quote opens nothing once a character without quotes has come.
+    let mut is_plain = false;
+    while let Some(c) = chars.next().filter(|c| !is_newline(*c)) {
+        match c {
+            '\'' | '"' if !is_plain => quoted(chars, c, &mut value),
+            '\\' => {
+                is_plain = true;
+                value.extend(chars.next().filter(|c| !is_newline(*c)));
+            }
+            c if is_blank(c) => {
+                value.extend(Some(c).filter(|_| is_plain));
+                continue;
+            }
+            c => {
+                is_plain = true;
+                value.push(c);
+            }
+        }
+        kept = value.len();
+    }
+    value.truncate(kept);
+    value
 }
 
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            state: State::BeforeKey,
-            key: String::new(),
-            value: String::new(),
-            kept: 0,
-            file: EnvFile::default(),
+/// What is between quotes.
+fn quoted(chars: &mut impl Iterator<Item = char>, quote: char, value: &mut String) {
+    while let Some(c) = chars.next().filter(|c| *c != quote) {
+        if c != '\\' || quote == '\'' {
+            value.push(c);
+            continue;
         }
-    }
-}
-
-impl Reader {
-    fn take(&mut self, c: char) {
-        self.state = match self.state {
-            State::BeforeKey if matches!(c, '#' | ';') => State::Comment,
-            State::BeforeKey if is_blank(c) => State::BeforeKey,
-            State::BeforeKey => {
-                self.key.push(c);
-                State::Key
-            }
-            // A line without `=` says nothing.
-            State::Key if is_newline(c) => {
-                self.key.clear();
-                State::BeforeKey
-            }
-            State::Key if c == '=' => State::BeforeValue,
-            State::Key => {
-                self.key.push(c);
-                State::Key
-            }
-            State::BeforeValue | State::Value if is_newline(c) => {
-                self.push();
-                State::BeforeKey
-            }
-            State::BeforeValue if c == '\'' => State::Single,
-            State::BeforeValue if c == '"' => State::Double,
-            State::BeforeValue | State::Value if c == '\\' => State::ValueEscape,
-            State::BeforeValue if is_blank(c) => State::BeforeValue,
-            State::BeforeValue | State::Value => {
-                self.value.push(c);
-                if !is_blank(c) {
-                    self.kept = self.value.len();
-                }
-                State::Value
-            }
-            State::ValueEscape => {
-                if !is_newline(c) {
-                    self.keep(c);
-                }
-                // Blanks before the backslash stay.
-                self.kept = self.value.len();
-                State::Value
-            }
-            State::Single if c == '\'' => State::BeforeValue,
-            State::Double if c == '"' => State::BeforeValue,
-            State::Double if c == '\\' => State::DoubleEscape,
-            State::Single => {
-                self.keep(c);
-                State::Single
-            }
-            State::Double => {
-                self.keep(c);
-                State::Double
-            }
-            State::DoubleEscape => {
-                if !matches!(c, '"' | '\\' | '`' | '$' | '\n') {
-                    self.keep('\\');
-                }
-                if c != '\n' {
-                    self.keep(c);
-                }
-                State::Double
-            }
-            State::Comment if c == '\\' => State::CommentEscape,
-            State::Comment if is_newline(c) => State::BeforeKey,
-            State::Comment => State::Comment,
-            // From systemd 254 a backslash at a comment's end is part of the comment; before, the next line was too.
-            State::CommentEscape if is_newline(c) => State::BeforeKey,
-            State::CommentEscape => State::Comment,
-        };
-    }
-
-    fn keep(&mut self, c: char) {
-        self.value.push(c);
-        self.kept = self.value.len();
-    }
-
-    fn end(&mut self) {
-        if !matches!(self.state, State::BeforeKey | State::Key | State::Comment | State::CommentEscape) {
-            self.push();
-        }
-    }
-
-    fn push(&mut self) {
-        self.value.truncate(self.kept);
-        self.kept = 0;
-        let key = std::mem::take(&mut self.key);
-        let key = key.trim_end_matches(is_blank);
-        let value = std::mem::take(&mut self.value);
-        if is_name(key) {
-            self.file.variables.push((key.to_owned(), value));
-        } else {
-            self.file.ignored.push(key.to_owned());
+        match chars.next() {
+            Some(c @ ('"' | '\\' | '`' | '$')) => value.push(c),
+            Some('\n') | None => {}
+            Some(c) => value.extend(['\\', c]),
         }
     }
 }

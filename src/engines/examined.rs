@@ -1,12 +1,15 @@
-//! What the checks of every engine ask: whether its files are as they were meant, and whether a restart is owed.
+//! What the checks of every engine ask: whether its files are in sync, whether a restart is pending, and what the engine
+//! itself says is in effect.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use reconcile::command::Programs;
-use reconcile::{Action, Desired, Effect, Plan, Receipt, Resource};
+use reconcile::{Desired, Effect, Plan, Receipt, Resource};
 use root::Root;
+use serde_json::Value;
 
+use super::Engine;
 use crate::check::{About, Check};
 use crate::config::Config;
 use crate::facts::Facts;
@@ -21,7 +24,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) const APPLY: &str = "rocworker apply";
 
-/// What the checks of every engine stand on.
 pub(crate) struct Examined<'a> {
     pub(crate) root: &'a Root,
     pub(crate) config: &'a Config,
@@ -34,20 +36,77 @@ pub(crate) struct Examined<'a> {
     pub(crate) receipt: Receipt,
 }
 
+/// What an engine that runs says of itself.
+pub(super) struct InEffect {
+    /// The program that our runtime runs; `None`: it has no such runtime.
+    pub(super) runtime: Option<String>,
+    /// The folders from which it reads CDI specs, or that it knows no CDI, in a sentence.
+    pub(super) spec_folders: Result<Vec<String>, String>,
+}
+
 impl Examined<'_> {
-    /// Where the wrapper is that an engine should run; without one nothing of it can be as it was meant.
-    pub(super) fn wrapper(&self, engine: &str) -> Result<&Path, Vec<Check>> {
-        let failed = |why: &String| vec![About::one(CHECKS, engine).failed(why.clone(), APPLY)];
+    /// The checks of an engine that knows the wrapper by a runtime's name. `desired`: what it should have, by the wrapper's
+    /// path. `daemon`: who reads that, and by what `remedy` again. `says`: what it says of itself, or the check that says
+    /// why not.
+    pub(super) fn engine(
+        &self,
+        engine: &Engine,
+        (daemon, remedy): (&str, &str),
+        desired: impl Fn(&Path) -> Desired,
+        says: impl Fn(&Programs) -> Result<InEffect, Check>,
+    ) -> Result<Vec<Check>, Check> {
+        let about = || About::one(CHECKS, engine.name);
+        let wrapper = self.wrapper(engine.name)?;
+        let desired = desired(wrapper);
+        let mut checks = self.files(engine.name, &desired);
+        let paths: Vec<_> = desired.actions.iter().map(|it| it.path.display().to_string()).collect();
+        if checks.is_empty() && !paths.is_empty() {
+            let says = if paths.len() == 1 { "says" } else { "say" };
+            checks.push(about().ok(format!("{} {says} what was meant", paths.join(" and "))));
+        }
+        checks.extend(self.pending(engine.name, engine.unit.unwrap_or_default()));
+        let not_asked = || about().skipped(format!("reads a Root: {daemon} is not asked what is in effect"));
+        let InEffect { runtime, spec_folders } = match self.programs.ok_or_else(not_asked).and_then(says) {
+            Ok(said) => said,
+            Err(check) => {
+                checks.push(check);
+                return Ok(checks);
+            }
+        };
+        let name = (engine.settings)(self.config).map_or("", |settings| &settings.runtime);
+        checks.push(match runtime {
+            Some(path) if Path::new(&path) == wrapper => {
+                about().ok(format!("{daemon} runs {path} for the runtime {name}"))
+            }
+            Some(other) => {
+                let evidence =
+                    format!("{daemon} runs {other} for the runtime {name}, not {}", wrapper.display());
+                about().failed(evidence, remedy)
+            }
+            None => about().failed(format!("the {daemon} that runs has no runtime {name}"), remedy),
+        });
+        let folder = self.config.cdi.path.parent().unwrap_or(Path::new("/"));
+        checks.push(match spec_folders {
+            Ok(read) if read.iter().any(|it| Path::new(it) == folder) => {
+                about().ok(format!("{daemon} reads CDI specs from {}", folder.display()))
+            }
+            Ok(_) => about().failed(format!("{daemon} reads no CDI specs from {}", folder.display()), remedy),
+            Err(why) => about().skipped(why),
+        });
+        Ok(checks)
+    }
+
+    /// Where the wrapper is that an engine should run; without one nothing of it can be in sync.
+    pub(super) fn wrapper(&self, engine: &str) -> Result<&Path, Check> {
+        let failed = |why: &String| About::one(CHECKS, engine).failed(why.clone(), APPLY);
         self.wrapper.as_deref().map_err(failed)
     }
 
-    /// Whether an engine's files are as they should be: what hinders, what differs, who fights for them.
+    /// Whether an engine's files are in sync: what hinders, what differs, who keeps overwriting them.
     pub(super) fn files(&self, engine: &str, desired: &Desired) -> Vec<Check> {
         let about = || About::one(CHECKS, engine);
-        let mut checks: Vec<Check> = desired
-            .notes
-            .iter()
-            .filter(|note| note.problem)
+        let problems = desired.notes.iter().filter(|note| note.problem);
+        let mut checks: Vec<Check> = problems
             .map(|note| about().failed(note.text.clone(), format!("put that right, then {APPLY}")))
             .collect();
         let now = Timestamp::of(SystemTime::now()).seconds();
@@ -64,37 +123,25 @@ impl Examined<'_> {
         checks
     }
 
-    /// The same, each file that is as it was meant, and what is owed.
-    pub(super) fn as_meant(&self, engine: &str, unit: &str, desired: &Desired) -> Vec<Check> {
-        let mut checks = self.files(engine, desired);
-        if checks.is_empty() {
-            let meant = |action: &Action| format!("{} says what was meant", action.path.display());
-            let about = || About::one(CHECKS, engine);
-            checks.extend(desired.actions.iter().map(|action| about().ok(meant(action))));
-        }
-        checks.extend(self.owed(engine, unit));
-        checks
-    }
-
-    /// A restart, reload or next start that is owed: what runs has read an older configuration.
-    pub(super) fn owed(&self, engine: &str, unit: &str) -> Option<Check> {
-        let is_its = |effect: &Effect| match effect {
-            Effect::Restart { unit: of, .. }
-            | Effect::Reload { unit: of }
-            | Effect::NextStart { unit: of, .. } => of == unit,
-            _ => false,
-        };
-        let owed = self.receipt.pending.iter().find(|pending| is_its(&pending.effect))?;
-        let remedy = match owed.effect {
-            Effect::Reload { .. } => format!("systemctl reload {unit}"),
-            Effect::NextStart { .. } => {
-                format!(
-                    "systemctl restart {unit} when what runs there may end, or rocworker apply with restart: now"
-                )
+    /// A restart, reload or next start that is pending: what runs has read an older configuration.
+    pub(super) fn pending(&self, engine: &str, unit: &str) -> Option<Check> {
+        let remedy = self.receipt.pending.iter().find_map(|pending| match &pending.effect {
+            Effect::Reload { unit: of } if of == unit => Some(format!("systemctl reload {unit}")),
+            Effect::NextStart { unit: of, .. } if of == unit => Some(format!(
+                "systemctl restart {unit} when what runs there may end, or rocworker apply with restart: now"
+            )),
+            Effect::Restart { unit: of, .. } if of == unit => {
+                Some(format!("systemctl restart {unit}, or rocworker apply with restart: drain or now"))
             }
-            _ => format!("systemctl restart {unit}, or rocworker apply with restart: drain or now"),
-        };
+            _ => None,
+        })?;
         let evidence = format!("{unit} still runs with its old configuration");
         Some(About::one(CHECKS, engine).warning(evidence, remedy))
     }
+}
+
+/// The folders of a list in what an engine says.
+pub(super) fn folders(list: &Value) -> Vec<String> {
+    let folders = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    folders.map(str::to_owned).collect()
 }

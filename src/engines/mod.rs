@@ -1,14 +1,15 @@
-//! The container engines of a machine, each in a module of its own that answers `Engine`: which are there, how they
-//! are configured now, what should be so of them, and whether it is.
+//! The container engines of a machine, each in a module of its own that fills in an `Engine`: whether it is there, how
+//! it is configured now, what rocworker configures of it, and whether that is in effect.
 
+mod command_line;
 pub mod concourse;
 pub mod containerd;
 pub mod crio;
 pub mod docker;
 pub mod env_file;
 mod examined;
-mod in_force;
-mod options;
+mod file;
+mod glob;
 mod podman;
 mod reported;
 pub mod undo_constraints;
@@ -16,40 +17,41 @@ pub mod unit;
 
 use std::path::{Path, PathBuf};
 
-use edit::Format as Syntax;
-use reconcile::{Desired, Use};
+use edit::{Format as Syntax, Set};
+use reconcile::{Desired, UndoConstraints, Use};
 use root::Root;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::canary::{self, Canary, CanaryContext, CanaryResult, Interrupted};
+use crate::canary::{self, Canary, CanaryContext, Interrupted};
+use crate::cdi::{DEFAULT_FOLDERS, is_read_by_engines};
 use crate::check::Check;
-use crate::config::{Config, Configure};
+use crate::config::{self, Config, Configure};
+use crate::program::is_ours;
 use crate::render::Templates;
-use crate::selection::Selection;
+use crate::selection::{Selection, is_off};
 pub use crate::version::{Known, Told, Version, Versions};
+pub use command_line::CommandLine;
 pub use concourse::Concourse;
 pub use containerd::Containerd;
 pub use crio::Crio;
 pub use docker::Docker;
 pub(crate) use examined::{CHECKS, Examined};
-pub use in_force::InForce;
+pub use file::File;
 pub(crate) use reported::{Command, Format, Keys, Reported};
+use undo_constraints::undo_constraints;
 
 /// Every engine, in the order in which they are asked.
-pub(crate) const ALL: [&dyn Engine; 5] = [
-    &podman::PodmanEngine,
-    &containerd::ContainerdEngine,
-    &docker::DockerEngine,
-    &concourse::ConcourseEngine,
-    &crio::CrioEngine,
-];
+pub(crate) static ALL: [Engine; 5] =
+    [podman::ENGINE, containerd::ENGINE, docker::ENGINE, concourse::ENGINE, crio::ENGINE];
 
-/// What is so of an engine on every machine.
-pub(crate) struct About {
+/// All that rocworker knows of an engine and asks of it. [`Engine::UNCONFIGURED`] has what an engine leaves out.
+pub(crate) struct Engine {
     /// In receipts, notes and checks, and its key of the configuration.
     pub(crate) name: &'static str,
     /// The unit of systemd that starts it. The daemon watches it, and a report has it.
     pub(crate) unit: Option<&'static str>,
-    /// The program that tells a report its version.
+    /// The program whose version a report has.
     pub(crate) program: Option<&'static str>,
     /// Where a runtime's program may be named for it, in any case: files, and folders of files. `None`: nowhere, nor by
     /// its unit.
@@ -58,59 +60,57 @@ pub(crate) struct About {
     pub(crate) bundles: Option<&'static str>,
     /// What a report takes of its configuration, beside its unit.
     pub(crate) reported: &'static [Reported],
-    /// What a report may tell of the command line that starts it.
+    /// What a report may show of the command line that starts it.
     pub(crate) command: Option<Command>,
-}
-
-/// What the rest of rocworker asks of an engine.
-pub(crate) trait Engine: Sync {
-    fn about(&self) -> &'static About;
-
     /// Its configuration, where it knows the wrapper by a runtime's name.
-    fn settings<'c>(&self, _config: &'c Config) -> Option<&'c crate::config::Engine> {
-        None
-    }
-
-    /// Whether it is to be configured.
-    fn configure(&self, config: &Config) -> Configure {
-        self.settings(config).map_or(Configure::Auto, |settings| settings.configure)
-    }
-
-    /// What should be so of it.
-    fn desired(&self, _wish: &Wish<'_>) -> Desired {
-        Desired::default()
-    }
-
-    /// The runc that has to stand behind the wrapper, where that is not the one on PATH.
-    fn real_runc(&self, _wish: &Wish<'_>) -> Option<PathBuf> {
-        None
-    }
-
+    pub(crate) settings: fn(&Config) -> Option<&config::Engine>,
+    /// Whether rocworker configures it.
+    pub(crate) configure: fn(&Config) -> Configure,
+    /// What rocworker configures of it.
+    pub(crate) desired: fn(&Wish<'_>) -> Desired,
+    /// The runc that the wrapper has to run, where that is not the one on PATH.
+    pub(crate) real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
     /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
-    fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
+    pub(crate) files: fn(&Root, Option<&Containerd>, &Docker) -> Vec<PathBuf>,
     /// What the daemon watches beside its unit: what it reads, and its programs.
-    fn watched(&self, _root: &Root, _config: &Config) -> Vec<Watched> {
-        Vec::new()
-    }
-
+    pub(crate) watched: fn(&Root, &Config) -> Vec<Watched>,
     /// Names of its containers that were made with one of these runtimes, and do not start again without it.
-    fn made_with(&self, _root: &Root, _config: &Config, _runtimes: &[String]) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Whether it is in effect as it was meant. It is to be configured.
-    fn doctor(&self, _examined: &Examined<'_>, _versions: &mut Versions<'_>) -> Vec<Check> {
-        Vec::new()
-    }
-
-    /// Starts a container through it, unless it is not to be configured.
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult;
+    pub(crate) made_with: fn(&Root, &Config, &[String]) -> Vec<String>,
+    /// Whether its configuration is in effect. It is not asked of one that is not to be configured, nor is the canary.
+    pub(crate) doctor: fn(&Examined<'_>, &mut Versions<'_>) -> Result<Vec<Check>, Check>,
+    /// Starts a container through it. Both give their checks, or the one that says why there is nothing to look at.
+    pub(crate) canary: fn(&CanaryContext<'_>) -> Result<Vec<Check>, Check>,
 }
 
-/// What decides what should be so of an engine.
+impl Engine {
+    pub(crate) const UNCONFIGURED: Self = Self {
+        name: "",
+        unit: None,
+        program: None,
+        names_programs_in: None,
+        bundles: None,
+        reported: &[],
+        command: None,
+        settings: |_| None,
+        configure: |_| Configure::Auto,
+        desired: |_| Desired::default(),
+        real_runc: |_| None,
+        files: |_, _, _| Vec::new(),
+        watched: |_, _| Vec::new(),
+        made_with: |_, _, _| Vec::new(),
+        doctor: |_, _| Ok(Vec::new()),
+        canary: |_| Ok(Vec::new()),
+    };
+
+    /// Why doctor and the canary pass over it, where the configuration leaves it alone.
+    pub(crate) fn left_alone(&self, config: &Config) -> Option<String> {
+        let name = self.name;
+        let is_left = (self.configure)(config) == Configure::Never;
+        is_left.then(|| format!("the configuration leaves it alone ({name}.configure: never)"))
+    }
+}
+
+/// What decides how an engine is configured.
 pub(crate) struct Wish<'a> {
     pub(crate) config: &'a Config,
     pub(crate) engines: &'a Engines,
@@ -120,7 +120,6 @@ pub(crate) struct Wish<'a> {
     pub(crate) wrapper: Option<&'a Path>,
 }
 
-/// The engines as they are found.
 #[derive(Debug)]
 pub struct Engines {
     /// `None`: it is not installed. One that is not to be configured is not asked for its version.
@@ -129,26 +128,19 @@ pub struct Engines {
     pub concourse: Concourse,
     /// As containerd.
     pub crio: Option<Crio>,
-    /// What of their configuration counts now.
-    pub in_force: InForce,
+    /// What an undo has to heed of their configuration, by their files.
+    pub undo_constraints: UndoConstraints,
 }
 
 impl Engines {
-    /// Looks for them beneath `root`.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Self {
-        let containerd =
-            Containerd::read(root, config, versions).or_else(|| Containerd::unasked(root, config));
+        let containerd = Containerd::read(root, config, versions);
         let docker = Docker::read(root, &config.docker.config, versions);
-        let in_force = InForce::read(root, containerd.as_ref(), &docker);
+        let undo_constraints = undo_constraints(root, config, containerd.as_ref(), &docker);
         let concourse = Concourse::read(root, versions);
-        Self { containerd, docker, concourse, crio: Crio::read(root, config, versions), in_force }
+        Self { containerd, docker, concourse, crio: Crio::read(root, config, versions), undo_constraints }
     }
-}
-
-/// Why an engine is not looked at that the configuration leaves alone.
-pub(crate) fn left_alone(engine: &str) -> String {
-    format!("the configuration leaves it alone ({engine}.configure: never)")
 }
 
 /// Starts a container through each of them.
@@ -156,14 +148,14 @@ pub(crate) fn left_alone(engine: &str) -> String {
 /// # Errors
 /// When it was interrupted.
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
-    let of_engine = |engine: &'static dyn Engine| {
-        let try_it = move |context: &CanaryContext<'_>| match engine.configure(context.config) {
-            Configure::Never => CanaryResult::Skipped(left_alone(engine.about().name)),
-            Configure::Auto => engine.canary(context),
+    let tries = ALL.iter().map(|engine| {
+        let try_it = |context: &CanaryContext<'_>| match engine.left_alone(context.config) {
+            Some(why) => Err(context.skipped(why)),
+            None => (engine.canary)(context),
         };
-        (engine.about().name, try_it)
-    };
-    canary::examine(canary, ALL.into_iter().map(of_engine))
+        (engine.name, try_it)
+    });
+    canary::examine(canary, tries)
 }
 
 /// A file, or all that is in a folder.
@@ -184,4 +176,76 @@ fn on_path(root: &Root, name: &str) -> Option<PathBuf> {
 fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> Use {
     let key = key.iter().map(|part| (*part).to_owned()).collect();
     Use { file: file.to_owned(), format, key, value: runtime.to_owned() }
+}
+
+/// What rocworker configures of an engine that is installed: what `configure` adds, or why it is left alone. `unread`:
+/// what could not be read of its unit.
+fn configured(
+    (engine, daemon): (&Engine, &str),
+    config: &Config,
+    notes: &[String],
+    unread: &[String],
+    version: &Result<Version, String>,
+    configure: impl FnOnce(Version, &mut Desired) -> Result<(), String>,
+) -> Desired {
+    let mut desired = Desired::default();
+    if is_off(config) || (engine.configure)(config) == Configure::Never {
+        return desired;
+    }
+    notes.iter().for_each(|note| desired.note(engine.name, note.as_str()));
+    let (unread, unit) = (unread.join("; "), engine.unit.unwrap_or_default());
+    let version = match unread.as_str() {
+        "" => version.clone().map_err(|reason| format!("its version is not known: {reason}")),
+        _ => Err(format!("{unread}: which files it reads, and whether {unit} starts it, is not known")),
+    };
+    if let Err(problem) = version.and_then(|version| configure(version, &mut desired)) {
+        desired.problem(engine.name, format!("{daemon} is left alone: {problem}"));
+    }
+    desired.of_or_undecided(engine.name)
+}
+
+/// The folder of the CDI spec; `None` where engines look by themselves.
+fn spec_folder(config: &Config) -> Option<&str> {
+    let folder = config.cdi.path.parent()?.to_str();
+    folder.filter(|_| !is_read_by_engines(&config.cdi.path))
+}
+
+/// A list of an engine's folders of specs with ours at its end. `None`: the engine's own, which a file that names any
+/// replaces.
+fn with_folder(folders: Option<&Vec<Value>>, ours: &str) -> Vec<Value> {
+    let mut folders = folders.cloned().unwrap_or_else(|| DEFAULT_FOLDERS.map(Value::from).to_vec());
+    if !folders.iter().any(|it| it == ours) {
+        folders.push(ours.into());
+    }
+    folders
+}
+
+/// The same as a key of a file that is edited.
+fn folder_beside(ours: &str) -> Set {
+    Set::Beside { member: ours.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
+}
+
+/// What a runtime of our name runs, where that is not the wrapper.
+fn other_program<'a>(program: Option<&'a str>, wrapper: &str) -> Option<&'a str> {
+    match program.filter(|program| !program.is_empty()) {
+        Some(program) => Some(program).filter(|it| *it != wrapper && !is_ours(it)),
+        None => Some("another program than the wrapper"),
+    }
+}
+
+/// A drop-in, rendered and read again. `program`: the key that has to name the wrapper.
+fn drop_in(
+    templates: &Templates,
+    template: &'static str,
+    context: impl Serialize,
+    (program, wrapper): (&[&str], &str),
+) -> Result<(String, Value), String> {
+    let text = templates.render(template, context).map_err(|error| error.to_string())?;
+    let place = templates.place(template);
+    let said = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
+    let found = program.iter().try_fold(&said, |table, key| table.get(key)).and_then(Value::as_str);
+    if found != Some(wrapper) {
+        return Err(format!("{place}: what it makes does not name the wrapper"));
+    }
+    Ok((text, said))
 }

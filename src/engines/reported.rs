@@ -1,6 +1,5 @@
 //! What a report takes of an engine's configuration, and which words of it may be told.
 
-/// A file that a report takes.
 pub(crate) struct Reported {
     /// A file, or with an extension a folder.
     pub(crate) path: &'static str,

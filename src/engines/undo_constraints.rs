@@ -1,81 +1,155 @@
-//! What taking engines' configuration back has to heed, by how the engines are configured now: settings that name our
-//! runtime, and whether an engine may begin anew.
+//! What undoing engines' configuration has to heed, whoever wrote it and wherever rocworker's own keys are now: settings
+//! that name our runtime or the wrapper, and whether an engine may be restarted. Files may have moved since an apply, and a
+//! daemon may run with what its file said once.
 
-use reconcile::{Desired, Effect, Named, Running, UndoConstraints};
+use std::path::{Path, PathBuf};
+
+use reconcile::{Desired, Effect, Finding, Named, Running, UndoConstraints};
+use root::{Kind, Root};
 
 use super::containerd::UNIT;
-use super::docker::{self, CommandLine, desired::start_now, desired::start_with};
-use super::{Docker, InForce};
+use super::docker::desired::{restart_now, restart_with};
+use super::docker::{self, DefaultRuntime, Installed};
+use super::unit::{Unit, named};
+use super::{ALL, Containerd, Docker};
 use crate::component::Component;
 use crate::config::Config;
 use crate::program::{INSTALLED, PACKAGED};
 
-/// containerd's shim writes its options and the runtime's path there (`WriteOptions` and `WriteRuntime` of
-/// runtime/v2/runc), and calls that path to stop a container, whatever containerd's configuration says by then.
-fn bundles(folder: &str) -> Running {
-    let files = ["options.json", "runtime"].map(str::to_owned).to_vec();
-    Running { folder: folder.into(), files, what: "container".to_owned() }
-}
-
-/// Where whoever runs by the wrapper names it.
+/// Where containerd's shims name the wrapper of a container that runs. A shim writes its options and the runtime's path
+/// there (`WriteOptions` and `WriteRuntime` of runtime/v2/runc), and calls that path to stop a container, whatever
+/// containerd's configuration says by then.
 pub(crate) fn running() -> Vec<Running> {
-    super::ALL.iter().filter_map(|engine| engine.about().bundles).map(bundles).collect()
-}
-
-/// The same for undo, which no configuration of ours keeps from it, and for an engine that is not to be configured any
-/// more.
-#[must_use]
-pub fn undo_constraints(config: &Config, in_force: &InForce, docker: &Docker) -> UndoConstraints {
-    let mut undo_constraints = UndoConstraints {
-        namers: in_force.all.clone(),
-        unread: in_force.unread.clone(),
-        ..UndoConstraints::default()
+    let bundles = |folder: &str| Running {
+        folder: folder.into(),
+        files: ["options.json", "runtime"].map(str::to_owned).to_vec(),
+        what: "container".to_owned(),
     };
-    undo_constraints.running.insert(name(Component::Wrapper), running());
-    let files = in_force.files.iter().map(|(engine, files)| ((*engine).to_owned(), files.clone()));
-    undo_constraints.files.extend(files);
-    if let Some(docker) = &docker.installed {
-        let default = docker.unit.as_ref().and_then(CommandLine::default_runtime);
-        undo_constraints.named.extend(default.map(|runtime| Named {
-            component: name(Component::Docker),
-            value: runtime.to_owned(),
-            why: format!(
-                "{} starts dockerd with --default-runtime {runtime}, which would name nothing: change that first",
-                docker::UNIT
-            ),
-        }));
-        let file = docker.config.display();
-        let remedy = format!("set \"default-runtime\": \"runc\" in {file}, then systemctl reload docker");
-        undo_constraints.named.extend(of_running(in_force, config, &remedy));
-        let remedy = format!("{remedy} (it keeps a default that is only taken out)");
-        undo_constraints.remedies.insert(name(Component::Docker), remedy);
-        if docker.ends_with.iter().any(|unit| unit == UNIT) {
-            undo_constraints.starts.insert(UNIT.to_owned(), start_with(config, docker, UNIT));
-        }
-        undo_constraints.starts.insert(docker::UNIT.to_owned(), start_now(config, docker));
-    }
-    undo_constraints
+    ALL.iter().filter_map(|engine| engine.bundles).map(bundles).collect()
 }
 
-/// What the dockerd that runs would name: its default runtime, and the program of that.
-fn of_running(in_force: &InForce, config: &Config, remedy: &str) -> Vec<Named> {
-    let (runtime, programs, why): (_, Vec<String>, _) = match &in_force.running {
-        None => return Vec::new(),
-        Some(Ok(default)) => {
+/// By the files beneath `root`, also for an engine that is not to be configured any more. [`named_by_dockerd`] has what a
+/// running dockerd adds.
+#[must_use]
+pub fn undo_constraints(
+    root: &Root,
+    config: &Config,
+    containerd: Option<&Containerd>,
+    docker: &Docker,
+) -> UndoConstraints {
+    let mut found = UndoConstraints::default();
+    found.running.insert(name(Component::Wrapper), running());
+    for engine in &ALL {
+        let files = sorted((engine.files)(root, containerd, docker));
+        found.namers.extend(files.iter().cloned());
+        found.files.insert(engine.name.to_owned(), files);
+        let Some((files, folders)) = engine.names_programs_in else { continue };
+        engine.unit.into_iter().for_each(|unit| add_unit(&mut found, root, unit));
+        found.namers.extend(files.iter().map(PathBuf::from));
+        folders.iter().for_each(|folder| add_folder(&mut found, root, Path::new(folder)));
+    }
+    found.namers = sorted(found.namers);
+    let Some(docker) = &docker.installed else { return found };
+    let default = docker.unit.as_ref().and_then(|line| line.value(&["default-runtime"]));
+    found.named.extend(default.map(|runtime| Named {
+        component: name(Component::Docker),
+        value: runtime.to_owned(),
+        why: format!(
+            "{} starts dockerd with --default-runtime {runtime}, which would name nothing: change that first",
+            docker::UNIT
+        ),
+    }));
+    let remedy = format!("{} (it keeps a default that is only taken out)", remedy(docker));
+    found.remedies.insert(name(Component::Docker), remedy);
+    if docker.ends_with.iter().any(|unit| unit == UNIT) {
+        found.starts.insert(UNIT.to_owned(), vec![restart_with(config, docker, UNIT)]);
+    }
+    found.starts.insert(docker::UNIT.to_owned(), restart_now(config, docker));
+    found
+}
+
+fn sorted(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// A unit, its drop-ins and its environment files.
+fn add_unit(found: &mut UndoConstraints, root: &Root, name: &str) {
+    let unit = match Unit::of_engine(root, name) {
+        (Some(unit), _) => unit,
+        (None, unread) => {
+            return found.unread.extend(unread.into_iter().map(|text| Finding { path: name.into(), text }));
+        }
+    };
+    for file in &unit.environment_files {
+        match named(root, name, &file.path) {
+            Some(paths) => found.namers.extend(paths),
+            None => found.unread.push(Finding {
+                path: file.named_by.as_path().into(),
+                text: format!(
+                    "only systemd can tell which environment file {} is: write its path out",
+                    file.path.display()
+                ),
+            }),
+        }
+    }
+    found.namers.push(unit.path);
+    found.namers.extend(unit.drop_ins);
+}
+
+fn add_folder(found: &mut UndoConstraints, root: &Root, folder: &Path) {
+    let names = root.list(folder).unwrap_or_else(|error| {
+        if !error.is_not_found() {
+            found.unread.push(Finding { path: folder.into(), text: error.to_string() });
+        }
+        Vec::new()
+    });
+    let files = names.into_iter().map(|name| folder.join(name));
+    // No engine reads a folder.
+    let is_folder = |path: &PathBuf| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
+    found.namers.extend(files.filter(|path| !is_folder(path)));
+}
+
+fn remedy(docker: &Installed) -> String {
+    let file = docker.config.display();
+    format!("set \"default-runtime\": \"runc\" in {file}, then systemctl reload docker")
+}
+
+/// What the dockerd that runs names, which is asked: its default runtime, and the program of that.
+#[must_use]
+pub fn named_by_dockerd(root: &Root, config: &Config, docker: &Docker) -> Vec<Named> {
+    let Some(docker) = &docker.installed else { return Vec::new() };
+    let running = DefaultRuntime::of_running(root, docker);
+    running.map_or_else(Vec::new, |default| named_by_default(config, docker, default))
+}
+
+/// The same by what dockerd answered, or why it did not.
+#[must_use]
+pub fn named_by_default(
+    config: &Config,
+    docker: &Installed,
+    default: Result<DefaultRuntime, String>,
+) -> Vec<Named> {
+    // Every path of the wrapper that an engine may have been given.
+    let ours = || [INSTALLED, PACKAGED].map(str::to_owned).into();
+    let (runtime, programs, why): (_, Vec<String>, _) = match default {
+        Ok(default) => {
             let why = format!(
                 "The running dockerd still uses default runtime {}; without it every `docker run` fails. To go on, \
-                 {remedy}, or systemctl restart docker",
-                default.name
+                 {}, or systemctl restart docker",
+                default.name,
+                remedy(docker)
             );
-            let programs = match &default.program {
-                Some(program) => vec![program.clone()],
+            let programs = match default.program {
+                Some(program) => vec![program],
                 // Ours by its name, and dockerd does not say which program it is.
                 None if default.name == config.docker.runtime => ours(),
                 None => Vec::new(),
             };
-            (default.name.clone(), programs, why)
+            (default.name, programs, why)
         }
-        Some(Err(problem)) => {
+        Err(problem) => {
             let why = format!(
                 "dockerd runs and does not say which default runtime it has ({problem}): see that it answers, or stop it \
                  (systemctl stop docker)"
@@ -86,11 +160,6 @@ fn of_running(in_force: &InForce, config: &Config, remedy: &str) -> Vec<Named> {
     let named = |component, value| Named { component: name(component), value, why: why.clone() };
     let programs = programs.into_iter().map(|program| named(Component::Wrapper, program));
     std::iter::once(named(Component::Docker, runtime)).chain(programs).collect()
-}
-
-/// Every path of the wrapper that an engine may have been given.
-fn ours() -> Vec<String> {
-    [INSTALLED, PACKAGED].map(str::to_owned).into()
 }
 
 fn name(component: Component) -> String {

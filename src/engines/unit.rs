@@ -3,7 +3,6 @@
 //! Read from the files and not asked of systemd, which is not there beneath another Root, and which says what was so
 //! at its last reload. systemd.unit(5) has the rules; tests/desired/concourse/real.rs holds this reader against systemd's own.
 
-mod environment_files;
 mod text;
 
 use std::collections::BTreeMap;
@@ -11,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
-pub(crate) use environment_files::named;
-use text::{Setting, settings};
+use super::glob;
 pub(crate) use text::{lines, words};
 
 /// What `systemctl enable` links for a start of the whole machine.
@@ -66,9 +64,7 @@ impl Unit {
     /// # Errors
     /// Why the unit is there and cannot be read: it is masked, no text, too large.
     pub fn read(root: &Root, name: &str, ours: Option<&Path>) -> Result<Option<Self>, String> {
-        let found =
-            FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.lstat(path).is_ok());
-        let Some(path) = found else { return Ok(None) };
+        let Some(path) = find(root, name) else { return Ok(None) };
         if is_masked(root, &path) {
             return Err(format!("{} is masked", root.shown(&path).display()));
         }
@@ -95,17 +91,10 @@ impl Unit {
                 let unread = unit.as_ref().map(|unit| unit.unread.clone()).unwrap_or_default();
                 (unit, unread)
             }
-            // It starts nothing, and is as none.
-            Err(_) if Self::is_masked(root, name) => (None, Vec::new()),
+            // One that is masked starts nothing, and is as none.
+            Err(_) if find(root, name).is_some_and(|path| is_masked(root, &path)) => (None, Vec::new()),
             Err(reason) => (None, vec![reason]),
         }
-    }
-
-    /// Whether the unit is there and starts nothing.
-    #[must_use]
-    pub fn is_masked(root: &Root, name: &str) -> bool {
-        let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
-        paths.find(|path| root.lstat(path).is_ok()).is_some_and(|path| is_masked(root, &path))
     }
 
     /// A unit of this text alone, as it will stand at `path`.
@@ -117,17 +106,15 @@ impl Unit {
     }
 
     fn add(&mut self, file: &Path, text: &str) {
-        // An empty one takes nothing back: dependencies only ever grow.
-        for Setting { key, value } in settings(text, "Unit") {
-            if ["Requires", "Requisite", "BindsTo", "PartOf"].contains(&key.as_str()) {
-                self.ends_with.extend(words(&value));
-            }
-        }
-        for Setting { key, value } in settings(text, "Service") {
+        for (section, key, value) in lines(text) {
             let reset = value.is_empty();
-            match key.as_str() {
-                "EnvironmentFile" if reset => self.environment_files.clear(),
-                "EnvironmentFile" => {
+            match (section.as_str(), key.as_str()) {
+                // An empty one takes nothing back: dependencies only ever grow.
+                ("Unit", "Requires" | "Requisite" | "BindsTo" | "PartOf") => {
+                    self.ends_with.extend(words(&value));
+                }
+                ("Service", "EnvironmentFile") if reset => self.environment_files.clear(),
+                ("Service", "EnvironmentFile") => {
                     let path = value.strip_prefix('-');
                     self.environment_files.push(EnvironmentFile {
                         path: PathBuf::from(path.unwrap_or(&value)),
@@ -135,22 +122,27 @@ impl Unit {
                         named_by: file.to_owned(),
                     });
                 }
-                "Environment" if reset => self.environment.clear(),
-                "Environment" => self.environment.extend(words(&value).into_iter().filter_map(|word| {
-                    let (name, value) = word.split_once('=')?;
-                    super::env_file::is_name(name).then(|| (name.to_owned(), value.replace("%%", "%")))
-                })),
-                "UnsetEnvironment" if reset => self.unset.clear(),
-                "UnsetEnvironment" => self.unset.extend(words(&value)),
-                "ExecStart" => {
-                    // Flags of systemd's own stand in front of the program.
-                    let command = value.trim_start_matches(['@', '-', ':', '+', '!', '|']);
-                    self.exec_start = words(command);
+                ("Service", "Environment") if reset => self.environment.clear(),
+                ("Service", "Environment") => {
+                    self.environment.extend(words(&value).into_iter().filter_map(|word| {
+                        let (name, value) = word.split_once('=')?;
+                        super::env_file::is_name(name).then(|| (name.to_owned(), value.replace("%%", "%")))
+                    }));
+                }
+                ("Service", "UnsetEnvironment") if reset => self.unset.clear(),
+                ("Service", "UnsetEnvironment") => self.unset.extend(words(&value)),
+                // Flags of systemd's own stand in front of the program.
+                ("Service", "ExecStart") => {
+                    self.exec_start = words(value.trim_start_matches(['@', '-', ':', '+', '!', '|']));
                 }
                 _ => {}
             }
         }
     }
+}
+
+fn find(root: &Root, name: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.lstat(path).is_ok())
 }
 
 /// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
@@ -189,6 +181,39 @@ fn leads_to_null(root: &Root, path: &Path) -> bool {
 /// Whether a drop-in of this text changes what environment files before it have said.
 #[must_use]
 pub fn sets_environment_late(text: &str) -> bool {
-    let keys = ["EnvironmentFile", "UnsetEnvironment"];
-    settings(text, "Service").iter().any(|setting| keys.contains(&setting.key.as_str()))
+    let late = ["EnvironmentFile", "UnsetEnvironment"];
+    lines(text).iter().any(|(section, key, _)| section == "Service" && late.contains(&key.as_str()))
+}
+
+/// The files that a line `EnvironmentFile=` means, in the order in which systemd reads them; `None` where that takes
+/// more than is known here.
+pub(crate) fn named(root: &Root, unit: &str, path: &Path) -> Option<Vec<PathBuf>> {
+    let name = unit.strip_suffix(".service").unwrap_or(unit);
+    // systemd.unit(5), SPECIFIERS: those that the unit's name alone decides.
+    let text = path.to_str()?.replace("%n", unit).replace("%N", name).replace("%p", name);
+    if text.contains(['%', '[', '\\']) {
+        return None;
+    }
+    let found = glob::paths(root, Path::new(&text), matches);
+    // With no file there, the pattern is what is missing.
+    Some(if found.is_empty() { vec![PathBuf::from(text)] } else { found })
+}
+
+/// As glob(7) has `*` and `?`: neither stands for the dot that a name begins with.
+fn matches(pattern: &str, name: &str) -> bool {
+    (pattern.starts_with('.') || !name.starts_with('.')) && glob::fits(pattern, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leading_dot_is_in_no_wildcard() {
+        for (pattern, name, is_so) in
+            [("*.env", "a.env", true), ("*.env", ".a.env", false), (".*", ".a", true)]
+        {
+            assert_eq!(matches(pattern, name), is_so, "{pattern} {name}");
+        }
+    }
 }

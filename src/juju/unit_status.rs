@@ -259,7 +259,8 @@ fn first_remedy(checks: &[Check]) -> Option<String> {
     let said = |remedy: &str| format!("{subject}{}: {remedy}", first.evidence);
     let Some(on_host) = &first.on_host else { return first.remedy.as_deref().map(said) };
     let alike = checks.iter().filter(|check| check.status == first.status);
-    let all = alike.filter_map(|check| check.on_host.clone()).fold(on_host.clone(), OnHost::and);
+    let all =
+        alike.filter_map(|check| check.on_host.as_deref().cloned()).fold(OnHost::clone(on_host), OnHost::and);
     let whole = said(&all.to_string());
     Some(if whole.chars().count() > READABLE { said(&all.in_brief()) } else { whole })
 }

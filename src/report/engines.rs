@@ -24,14 +24,12 @@ const FILES: [Reported; 8] = [
 /// Takes the files, and counts for each in how many places something was removed.
 pub(super) fn collect(collector: &mut Collector<'_>, redactor: &Redactor) -> BTreeMap<String, usize> {
     let mut files: Vec<(PathBuf, Format)> = Vec::new();
-    for Reported { path, extension, format } in
-        engines::ALL.iter().flat_map(|it| it.about().reported).chain(&FILES)
-    {
+    for Reported { path, extension, format } in engines::ALL.iter().flat_map(|it| it.reported).chain(&FILES) {
         let path = Path::new(path);
         let found = extension.map_or_else(|| vec![path.to_owned()], |it| collector.configs(path, it));
         files.extend(found.into_iter().map(|path| (path, *format)));
     }
-    for name in engines::ALL.iter().filter_map(|engine| engine.about().unit) {
+    for name in engines::ALL.iter().filter_map(|engine| engine.unit) {
         // Drop-ins can outlive their unit.
         let drop_ins = Path::new("/etc/systemd/system").join(format!("{name}.d"));
         files.extend(collector.configs(&drop_ins, "conf").into_iter().map(|path| (path, Format::Unit)));

@@ -53,7 +53,7 @@ enum Version {
 
 pub(super) fn versions(root: &Root, programs: Option<&Programs>, redactor: &Redactor) -> Versions {
     let kernel = root.read_text("/proc/sys/kernel/osrelease", 256).ok();
-    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.about().program));
+    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.program));
     Versions {
         schema_version: 1,
         rocworker: env!("CARGO_PKG_VERSION"),
@@ -102,7 +102,7 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
     let of_gpus = |line: &str| is_about_gpus(line).then(|| redactor.text(line));
-    let units = engines::ALL.iter().filter_map(|engine| engine.about().unit).flat_map(|unit| ["-u", unit]);
+    let units = engines::ALL.iter().filter_map(|engine| engine.unit).flat_map(|unit| ["-u", unit]);
     let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
     let wrapper = programs.run(&argv, LIMIT);
     for (path, output, redacted) in [

@@ -8,9 +8,7 @@ use root::Root;
 
 use crate::cdi::{self, still_true};
 use crate::engines::concourse::ENV_FILE;
-use crate::engines::concourse::desired::TAGS;
-use crate::engines::concourse::lost_tags::loses;
-use crate::engines::concourse::tags;
+use crate::engines::concourse::tags::{self, VARIABLE as TAGS, loses};
 use crate::engines::env_file::EnvFile;
 use crate::facts::Facts;
 use crate::selection::Selection;

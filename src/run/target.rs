@@ -15,6 +15,7 @@ use crate::config::{self, Config, Configure};
 use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, desired};
 use crate::engines::concourse::desired::{out_of_date, written_by};
+use crate::engines::undo_constraints::named_by_dockerd;
 use crate::engines::{Engines, Versions};
 use crate::facts::Facts;
 use crate::groups::Groups;
@@ -136,7 +137,7 @@ impl Run<'_> {
         engines.containerd = engines.containerd.map(|it| it.without_ours(without_ours));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
-            engines.in_force = engines.in_force.asking(root, &engines.docker);
+            engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
         }
         let program = Program::find(root, beside);
         Observations {

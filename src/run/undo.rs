@@ -13,8 +13,8 @@ use super::scope::{REMOVE, Request, Scope, UNDO};
 use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
-use crate::engines::undo_constraints::undo_constraints;
-use crate::engines::{ALL, Containerd, Docker, Engine, InForce};
+use crate::engines::undo_constraints::{named_by_dockerd, undo_constraints};
+use crate::engines::{ALL, Containerd, Docker, Engine};
 use crate::memory::Memory;
 use crate::program::PACKAGED;
 
@@ -110,18 +110,19 @@ impl Run<'_> {
 
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
-        let docker = Docker::unasked(self.root, self.config);
-        let containerd = Containerd::unasked(self.root, self.config);
-        let in_force = InForce::read(self.root, containerd.as_ref(), &docker).asking(self.root, &docker);
-        undo_constraints(self.config, &in_force, &docker)
+        let docker = Docker::find(self.root, &self.config.docker.config);
+        let containerd = Containerd::find(self.root, &self.config.containerd.config);
+        let mut found = undo_constraints(self.root, self.config, containerd.as_ref(), &docker);
+        found.named.extend(named_by_dockerd(self.root, self.config, &docker));
+        found
     }
 
     /// The containers that do not start again after this plan: each keeps the runtime that it was made with.
     pub(super) fn lost_runtimes(&self, desired: &Desired, plan: &Plan, receipt: &Receipt) -> Vec<Note> {
         /// Names of containers that are listed; of more there is the number.
         const SHOWN: usize = 20;
-        let of_engine = |engine: &&dyn Engine| {
-            let name = engine.about().name;
+        let of_engine = |engine: &Engine| {
+            let name = engine.name;
             let actions = desired.actions.iter().filter(|action| action.component == name);
             let stay: Vec<&str> =
                 actions.flat_map(|action| &action.uses).map(|it| it.value.as_str()).collect();
@@ -130,7 +131,7 @@ impl Run<'_> {
             let lost: BTreeSet<String> =
                 uses.map(|it| it.value.clone()).filter(|it| !stay.contains(&it.as_str())).collect();
             let lost = Vec::from_iter(lost);
-            let containers = engine.made_with(self.root, self.config, &lost);
+            let containers = (engine.made_with)(self.root, self.config, &lost);
             let shown = containers.get(..SHOWN).unwrap_or(&containers).join(", ");
             let more = containers.len().saturating_sub(SHOWN);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -143,7 +143,7 @@ fn a_default_on_dockers_command_line_keeps_our_runtime() {
         ("/usr/sbin/dockerd $DOCKER_OPTS", "DOCKER_OPTS=\"--default-runtime=amd\"\n"),
     ] {
         let laid = with("2.1.9", "28.5.2");
-        laid.put(UNIT, &format!("[Service]\nExecStart={start}\n"));
+        laid.put(UNIT, &format!("[Service]\nEnvironmentFile=-/etc/default/docker\nExecStart={start}\n"));
         laid.put("etc/default/docker", options);
         laid.run(&["apply"]).success();
         let (code, said) = laid.fails(&["undo"]);

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
-/// What of it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charm {
     /// By what the charm's mode for AMD's GPUs shows itself, in words; empty where it is not in force.
     pub signs: Vec<String>,
-    /// The real runc behind a script that does what rocworker's wrapper does too.
+    /// The runc behind a script of the charm's that stands in its place, where there is such a script. That one gives the
+    /// GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should name this one. Not
+    /// the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the right one.
     pub real_runc: Option<PathBuf>,
     /// A script stands in for runc, and there is no real one beside it.
     pub lacks_real_runc: bool,
@@ -27,31 +28,17 @@ impl Charm {
     pub(super) fn read(root: &Root, bin: &Path, config: Option<&Path>) -> Self {
         let mut charm = Self::default();
         let is_script = |path: &str| root.read_start(path, 2).is_ok_and(|start| start == b"#!");
-        let links: Vec<PathBuf> = [bin.join("runc"), PathBuf::from("/opt/bin/runc")]
-            .into_iter()
-            .filter(|path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Link))
-            .collect();
-        let leading_to = |script: &str| {
-            links
-                .iter()
-                .filter(|link| root.read_link(link).is_ok_and(|to| to == Path::new(script)))
-                .collect::<Vec<_>>()
+        let leads_to = |link: &Path, script: &str| {
+            is_script(script) && root.read_link(link).is_ok_and(|to| to == Path::new(script))
         };
-        if is_script(SCRIPT) {
-            charm.signs = leading_to(SCRIPT)
-                .iter()
-                .map(|link| format!("{} leads to {SCRIPT}", link.display()))
-                .collect();
-        }
+        let runc = bin.join("runc");
+        let links = [&*runc, Path::new("/opt/bin/runc")].into_iter().filter(|link| leads_to(link, SCRIPT));
+        charm.signs = links.map(|link| format!("{} leads to {SCRIPT}", link.display())).collect();
         // Both GPU modes name this file: by itself it says nothing of AMD's.
         let config =
             config.filter(|path| !charm.signs.is_empty() && path.file_name() == Some(CONFIG.as_ref()));
         charm.signs.extend(config.map(|path| format!("containerd's configuration is {}", path.display())));
-        let runc = bin.join("runc");
-        let in_the_way = [SCRIPT, FOLDERS_SCRIPT]
-            .iter()
-            .any(|script| is_script(script) && leading_to(script).contains(&&runc));
-        if in_the_way {
+        if [SCRIPT, FOLDERS_SCRIPT].iter().any(|script| leads_to(&runc, script)) {
             let real = bin.join("runc.real");
             let runs =
                 root.stat(&real).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode & 0o111 != 0);

@@ -2,42 +2,38 @@
 
 use std::path::Path;
 
-use super::desired::{SHIM_FOLDER, actions, managed};
+use super::desired::{actions, managed};
 use super::{Concourse, ENV_FILE, NAME, UNIT};
 use crate::check::{About, Check};
 use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
 use crate::selection::select;
 use crate::version::Versions;
 
-pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
+pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Result<Vec<Check>, Check> {
     let about = || About::one(CHECKS, NAME);
     let concourse = Concourse::read(examined.root, versions);
     if concourse.worker.is_none() && concourse.unknown.is_none() {
-        return vec![about().skipped(format!("no worker: there is no {UNIT}"))];
+        return Err(about().skipped(format!("no worker: there is no {UNIT}")));
     }
     if concourse.worker.is_some() && managed(examined.config, &concourse).is_none() {
-        return vec![about().skipped("the Concourse charm has set it up by itself, and it is left alone")];
+        return Err(about().skipped("the Concourse charm has set it up by itself, and it is left alone"));
     }
-    let wrapper = match examined.wrapper(NAME) {
-        Ok(wrapper) => wrapper,
-        Err(checks) => return checks,
-    };
+    let wrapper = examined.wrapper(NAME)?;
     let Ok(selection) = select(examined.config, examined.facts) else {
-        return vec![about().skipped("the configuration names a GPU that is not there")];
+        return Err(about().skipped("the configuration names a GPU that is not there"));
     };
-    let shim = Path::new(SHIM_FOLDER);
     let desired =
-        actions(examined.config, &selection, &concourse, &examined.templates, Some(wrapper), shim).of(NAME);
+        actions(examined.config, &selection, &concourse, &examined.templates, Some(wrapper)).of(NAME);
     let mut checks = examined.files(NAME, &desired);
     let has_environment = desired.actions.iter().any(|action| action.path == Path::new(ENV_FILE));
     if checks.is_empty() && has_environment {
         checks.push(about().ok(format!("{ENV_FILE} says what was meant, and comes last by {UNIT}'s files")));
     }
-    checks.extend(examined.owed(NAME, UNIT));
+    checks.extend(examined.pending(NAME, UNIT));
     if has_environment {
         checks.push(by_systemd(examined));
     }
-    checks
+    Ok(checks)
 }
 
 /// What systemd says that it will read: its last reload counts, not the files.
@@ -53,19 +49,14 @@ fn by_systemd(examined: &Examined<'_>) -> Check {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => return about.skipped(error.to_string()),
     };
-    match last(&said) {
+    let evidence = match last(&said) {
         Some(last) if Path::new(last) == Path::new(ENV_FILE) => {
-            about.ok(format!("systemd reads {ENV_FILE} last"))
+            return about.ok(format!("systemd reads {ENV_FILE} last"));
         }
-        Some(other) => about.failed(
-            format!("systemd reads {other} last, and what it says wins over {ENV_FILE}"),
-            format!("systemctl daemon-reload; where that changes nothing, {APPLY}"),
-        ),
-        None => about.failed(
-            format!("systemd reads no environment file for {UNIT}"),
-            format!("systemctl daemon-reload; where that changes nothing, {APPLY}"),
-        ),
-    }
+        Some(other) => format!("systemd reads {other} last, and what it says wins over {ENV_FILE}"),
+        None => format!("systemd reads no environment file for {UNIT}"),
+    };
+    about.failed(evidence, format!("systemctl daemon-reload; where that changes nothing, {APPLY}"))
 }
 
 /// The last file in what systemctl shows: `EnvironmentFiles=PATH (ignore_errors=no)`, a line each.

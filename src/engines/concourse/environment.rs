@@ -13,7 +13,6 @@ use super::{ENV_FILE, UNIT};
 /// Some hundred times what a worker's has.
 const LIMIT: usize = 256 << 10;
 
-/// What was made of it.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     /// The variables that matter here, with the values that count.
@@ -33,11 +32,11 @@ impl Environment {
         let mut found = Self { variables: unit.environment.iter().cloned().collect(), ..Self::default() };
         for file in unit.environment_files.iter().filter(|file| file.path != Path::new(ENV_FILE)) {
             let Some(paths) = named(root, UNIT, &file.path) else {
-                let (unit, file) = (root.shown(&file.named_by), file.path.display());
-                let problem = "and which that is is not known here";
-                found
-                    .unfollowed
-                    .push(format!("{} names the environment file {file}, {problem}", unit.display()));
+                found.unfollowed.push(format!(
+                    "{} names the environment file {}, and which that is is not known here",
+                    root.shown(&file.named_by).display(),
+                    file.path.display()
+                ));
                 continue;
             };
             for path in &paths {
@@ -55,18 +54,10 @@ impl Environment {
                 }
             }
         }
-        for word in &unit.unset {
-            match word.split_once('=') {
-                Some((name, value)) if found.variables.get(name).is_some_and(|known| known == value) => {
-                    found.variables.remove(name);
-                }
-                Some(_) => {}
-                None => {
-                    found.variables.remove(word);
-                }
-            }
-        }
-        found.variables.retain(|name, _| matters(name));
+        found.variables.retain(|name, value| {
+            let assignment = format!("{name}={value}");
+            matters(name) && !unit.unset.iter().any(|word| word == name || *word == assignment)
+        });
         found
     }
 

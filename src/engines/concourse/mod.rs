@@ -3,35 +3,28 @@
 //! Of the environment only what decides something here is kept: the rest may be secret.
 
 mod charm;
-mod command;
 pub mod desired;
 mod doctor;
 mod environment;
-pub mod lost_tags;
 mod report;
 pub mod tags;
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use reconcile::Desired;
 use root::{Kind, Root};
 
-use super::containerd::try_concourses;
+use super::containerd::check_concourses;
 use super::env_file::EnvFile;
+use super::glob::clean;
 use super::unit::{FOLDERS, Unit};
-use super::{About, Engine, Examined, Watched, Wish};
-use crate::canary::{CanaryContext, CanaryResult};
-use crate::check::Check;
-use crate::config::{Config, Configure};
+use super::{CommandLine, Engine, Watched, Wish};
+use crate::config::Config;
 use crate::version::{Version, Versions};
-use desired::{SHIM_FOLDER, SetUp};
 
 pub use charm::Charm;
-pub use command::Flags;
 use environment::Environment;
 
-/// In receipts, notes and checks.
 const NAME: &str = "concourse";
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
@@ -54,64 +47,45 @@ const CONFIG_LIMIT: usize = 1 << 20;
 /// Where a person sets what applies to a worker whoever installed it (Concourse's own packages).
 const DEFAULTS: &str = "/etc/default/concourse";
 
-/// The worker, as [`Engine`] asks of it.
-pub(super) struct ConcourseEngine;
+/// The options that say again what the environment says, and win over it.
+const OPTIONS: [&str; 5] = ["runtime", "tag", "containerd-config", "containerd-bin", "work-dir"];
 
-const ABOUT: About = About {
+pub(super) const ENGINE: Engine = Engine {
     name: NAME,
     unit: Some(UNIT),
-    program: None,
-    names_programs_in: None,
-    bundles: None,
     reported: report::REPORTED,
     command: Some(report::COMMAND),
+    configure: |config| config.concourse.configure,
+    // Its own tags are set without a GPU, too.
+    desired: |wish| {
+        let Wish { config, selection, engines, templates, wrapper } = *wish;
+        desired::actions(config, selection, &engines.concourse, templates, wrapper)
+    },
+    // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+    real_runc: |wish| {
+        let concourse = &wish.engines.concourse;
+        let set_up = desired::set_up(wish.config, wish.selection, concourse, wish.templates);
+        let worker = concourse.worker.as_ref().filter(|_| set_up == Some(true));
+        worker.and_then(|worker| worker.charm.real_runc.clone())
+    },
+    watched,
+    doctor: doctor::check,
+    canary: check_concourses,
+    ..Engine::UNCONFIGURED
 };
 
-impl Engine for ConcourseEngine {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn configure(&self, config: &Config) -> Configure {
-        config.concourse.configure
-    }
-
-    /// Its own tags are set without a GPU, too.
-    fn desired(&self, wish: &Wish<'_>) -> Desired {
-        let Wish { config, selection, engines, templates, wrapper } = *wish;
-        desired::actions(config, selection, &engines.concourse, templates, wrapper, Path::new(SHIM_FOLDER))
-    }
-
-    /// Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
-    fn real_runc(&self, wish: &Wish<'_>) -> Option<PathBuf> {
-        match desired::set_up(wish.config, wish.selection, &wish.engines.concourse, wish.templates) {
-            SetUp::Yes(worker) => worker.real_runc().map(Path::to_owned),
-            SetUp::No | SetUp::Unknown => None,
-        }
-    }
-
-    fn watched(&self, root: &Root, _config: &Config) -> Vec<Watched> {
-        let unit = Unit::read(root, UNIT, Some(Path::new(DROP_IN))).ok().flatten();
-        // One with wildcards is looked at by the slow timer.
-        let settings = unit.into_iter().flat_map(|unit| unit.environment_files).map(|file| file.path);
-        let mut versions = Versions::new(root, None, BTreeMap::new());
-        let of_worker = Concourse::read(root, &mut versions).worker.into_iter().flat_map(|worker| {
-            let programs = ["concourse", "containerd"].map(|name| worker.bin.join(name));
-            programs.into_iter().chain(worker.own_config.map(|(path, _)| path))
-        });
-        settings.chain([DEFAULTS.into()]).chain(of_worker).map(Watched::File).collect()
-    }
-
-    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-        doctor::check(examined, versions)
-    }
-
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
-        try_concourses(context)
-    }
+fn watched(root: &Root, _config: &Config) -> Vec<Watched> {
+    let unit = Unit::read(root, UNIT, Some(Path::new(DROP_IN))).ok().flatten();
+    // One with wildcards is looked at by the slow timer.
+    let settings = unit.into_iter().flat_map(|unit| unit.environment_files).map(|file| file.path);
+    let mut versions = Versions::new(root, None, BTreeMap::new());
+    let of_worker = Concourse::read(root, &mut versions).worker.into_iter().flat_map(|worker| {
+        let programs = ["concourse", "containerd"].map(|name| worker.bin.join(name));
+        programs.into_iter().chain(worker.own_config.map(|(path, _)| path))
+    });
+    settings.chain([DEFAULTS.into()]).chain(of_worker).map(Watched::File).collect()
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Concourse {
     pub worker: Option<Worker>,
@@ -132,7 +106,8 @@ pub struct Worker {
     pub containerd: Containerd,
     /// What of the environment matters here, with the values that count.
     pub environment: BTreeMap<String, String>,
-    pub flags: Flags,
+    /// What its command line says of that. Options win over variables.
+    pub options: CommandLine,
     /// The configuration of containerd that the worker itself wrote into its work folder at a start without
     /// `CONCOURSE_CONTAINERD_CONFIG`.
     pub written_config: Option<String>,
@@ -161,7 +136,6 @@ pub struct Containerd {
 }
 
 impl Concourse {
-    /// Looks for a worker beneath `root`.
     #[must_use]
     pub fn read(root: &Root, versions: &mut Versions<'_>) -> Self {
         let mut found = Self { notes: others(root), ..Self::default() };
@@ -174,27 +148,30 @@ impl Concourse {
                     ));
                 }
             }
-            Ok(Some(unit)) => match command::command(&unit.exec_start) {
-                Err(other) => found.notes.push(format!(
-                    "{} runs concourse {other}, not concourse worker: it is not configured",
-                    unit.path.display()
-                )),
-                Ok(command) => {
-                    let environment = Environment::effective(root, &unit);
-                    found.unknown = environment.lacking.clone();
-                    let worker = Worker::read(root, versions, unit, command, environment);
-                    if !root.exists(&worker.bin) {
-                        let (unit, bin) = (root.shown(&worker.unit), root.shown(&worker.bin));
-                        found.unknown = Some(format!(
-                            "{} starts a worker, and {}, where its programs should be, is not there: it may not be \
-                             mounted yet",
-                            unit.display(),
-                            bin.display()
-                        ));
-                    }
-                    found.worker = Some(worker);
+            Ok(Some(unit)) => {
+                let line = CommandLine::of(root, &unit);
+                // A script perhaps, which starts one.
+                let program = line.program().filter(|path| path.file_name() == Some("concourse".as_ref()));
+                if let Some(other) = line.subcommand().filter(|it| program.is_some() && *it != "worker") {
+                    found.notes.push(format!(
+                        "{} runs concourse {other}, not concourse worker: it is not configured",
+                        unit.path.display()
+                    ));
+                    return found;
                 }
-            },
+                let environment = Environment::effective(root, &unit);
+                found.unknown = environment.lacking.clone();
+                let worker = Worker::read(root, versions, unit, (program, &line), environment);
+                if !root.exists(&worker.bin) {
+                    let (unit, bin) = (root.shown(&worker.unit), root.shown(&worker.bin));
+                    found.unknown = Some(format!(
+                        "{} starts a worker, and {}, where its programs should be, is not there: it may not be mounted yet",
+                        unit.display(),
+                        bin.display()
+                    ));
+                }
+                found.worker = Some(worker);
+            }
         }
         found
     }
@@ -205,23 +182,24 @@ impl Worker {
         root: &Root,
         versions: &mut Versions<'_>,
         unit: Unit,
-        command: command::Command,
+        (program, line): (Option<PathBuf>, &CommandLine),
         environment: Environment,
     ) -> Self {
         let Environment { variables: environment, mut unread, unfollowed, .. } = environment;
-        let flags = command.flags;
-        let named =
-            command.program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
+        let options = line.only(&OPTIONS);
+        let said = |option: &str, variable: &str| {
+            options.value(&[option]).or_else(|| environment.get(variable).map(String::as_str))
+        };
+        let named = program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
         let program = resolved(root, named.unwrap_or_else(|| PathBuf::from(PROGRAMS[0])));
         let bin = program.parent().unwrap_or(Path::new("/")).to_owned();
         let version = versions.of(&program, &[]);
         let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-        let containerd =
-            flags.containerd_bin.as_ref().or_else(|| environment.get("CONCOURSE_CONTAINERD_BIN"));
-        let containerd = Containerd::read(root, versions, containerd.map(String::as_str), &bin, path);
-        let work_dir = flags.work_dir.as_ref().or_else(|| environment.get("CONCOURSE_WORK_DIR"));
+        let containerd = said("containerd-bin", "CONCOURSE_CONTAINERD_BIN");
+        let containerd = Containerd::read(root, versions, containerd, &bin, path);
+        let work_dir = said("work-dir", "CONCOURSE_WORK_DIR");
         let written_config = work_dir.and_then(|folder| written(root, Path::new(folder), &mut unread));
-        let config = flags.containerd_config.as_ref().or_else(|| environment.get(CONFIG_VARIABLE));
+        let config = said("containerd-config", CONFIG_VARIABLE);
         let own_config = config.filter(|path| !path.is_empty()).map(|path| {
             let text = root.read_text(path, CONFIG_LIMIT).map_err(|error| error.to_string());
             (PathBuf::from(path), text)
@@ -236,8 +214,8 @@ impl Worker {
             bin,
             version,
             containerd,
+            options,
             environment,
-            flags,
             written_config,
             own_config,
             was_given_config: root
@@ -256,15 +234,6 @@ impl Worker {
     pub fn path(&self) -> String {
         let path = self.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
         format!("{}:{path}", self.bin.display())
-    }
-
-    /// The runc behind a script of the Concourse charm that stands in its place, where there is such a script: that
-    /// one gives the GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should
-    /// name this one. Not the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the
-    /// right one.
-    #[must_use]
-    pub fn real_runc(&self) -> Option<&Path> {
-        self.charm.real_runc.as_deref()
     }
 }
 
@@ -299,23 +268,11 @@ impl Containerd {
 fn resolved(root: &Root, mut path: PathBuf) -> PathBuf {
     for _ in 0..8 {
         match root.read_link(&path) {
-            Ok(target) => path = plain(&path.parent().unwrap_or(Path::new("/")).join(target)),
+            Ok(target) => path = clean(&path.parent().unwrap_or(Path::new("/")).join(target)),
             Err(_) => break,
         }
     }
     path
-}
-
-/// Without `..`, which a link may hold.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        if part == Component::ParentDir {
-            plain.pop();
-        } else {
-            plain.push(part);
-        }
-        plain
-    })
 }
 
 fn written(root: &Root, folder: &Path, unread: &mut Vec<String>) -> Option<String> {

@@ -3,20 +3,20 @@
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use edit::Format;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use root::Root;
+
+use crate::config::CONTAINERD_CONFIG;
+use crate::engines::CommandLine;
 
 /// The process that listens at a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listener {
-    /// Its program.
     pub(super) program: PathBuf,
     pub(super) of_concourse: bool,
-    arguments: Vec<String>,
+    line: CommandLine,
 }
-
-/// Where a daemon reads its configuration unless it is told otherwise.
-const CONFIG: &str = "/etc/containerd/config.toml";
 
 /// Where containerd keeps what it knows of tasks, below its `root` and its `state`.
 const TASKS: &str = "io.containerd.runtime.v2.task";
@@ -25,7 +25,7 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 const RUNC: &str = "/run/containerd/runc";
 
 impl Listener {
-    /// `None`: nobody listens there.
+    /// `None`: no process listens there.
     pub(super) fn at(root: &Root, address: &Path) -> Result<Option<Self>, String> {
         // A daemon that is gone leaves its socket.
         let Ok(stream) = UnixStream::connect(root.shown(address)) else { return Ok(None) };
@@ -36,18 +36,18 @@ impl Listener {
             .map_err(|error| format!("who listens at {}: {error}", address.display()))?;
         let of_concourse = is_concourses(&program) || parent_is_concourse(root, peer.pid());
         let line = root.read(format!("/proc/{}/cmdline", peer.pid()), 1 << 20).unwrap_or_default();
-        let arguments = String::from_utf8_lossy(&line).split('\0').map(str::to_owned).collect();
-        Ok(Some(Self { program, of_concourse, arguments }))
+        let words = String::from_utf8_lossy(&line).split('\0').map(str::to_owned).collect();
+        Ok(Some(Self { program, of_concourse, line: CommandLine::of_words(words) }))
     }
 
     /// The folders that it and its shims make for a namespace, and do not remove with it.
     pub(super) fn folders_of(&self, root: &Root, namespace: &str) -> [PathBuf; 3] {
-        let config = self.argument(&["--config", "-c"]).unwrap_or(CONFIG);
-        let text = root.read_text(config, 1 << 20).unwrap_or_default();
-        let document: Option<toml_edit::DocumentMut> = text.parse().ok();
+        let config = self.line.value(&["config", "c"]).unwrap_or(CONTAINERD_CONFIG);
+        let said =
+            Format::Toml.read(&root.read_text(config, 1 << 20).unwrap_or_default()).unwrap_or_default();
         let set = |key: &str, default: &str| {
-            let said = || document.as_ref()?.get(key)?.as_str();
-            PathBuf::from(self.argument(&[&format!("--{key}")]).or_else(said).unwrap_or(default))
+            let of_file = || said.get(key)?.as_str();
+            PathBuf::from(self.line.value(&[key]).or_else(of_file).unwrap_or(default))
         };
         let tasks = |folder: PathBuf| folder.join(TASKS).join(namespace);
         [
@@ -55,24 +55,6 @@ impl Listener {
             tasks(set("state", "/run/containerd")),
             Path::new(RUNC).join(namespace),
         ]
-    }
-
-    /// The value of a flag on its command line.
-    fn argument(&self, names: &[&str]) -> Option<&str> {
-        let mut arguments = self.arguments.iter().map(String::as_str);
-        while let Some(argument) = arguments.next() {
-            match argument.split_once('=') {
-                Some((name, value)) if names.contains(&name) => return Some(value),
-                None if names.contains(&argument) => return arguments.next(),
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// A program of the same installation.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
-        self.program.with_file_name(name)
     }
 }
 

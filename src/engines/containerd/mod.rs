@@ -8,7 +8,6 @@ mod doctor;
 mod files;
 mod listener;
 mod report;
-mod start;
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +15,17 @@ use edit::Format;
 use reconcile::Desired;
 use root::Root;
 
-use super::undo_constraints::{undo_constraints, with_docker};
+use super::undo_constraints::with_docker;
 use super::unit::Unit;
-use super::{About, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
-use crate::canary::{CanaryContext, CanaryResult};
-use crate::check::Check;
-use crate::config::{self, CONTAINERD_CONFIG, Config, Configure};
+use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
+use crate::config::{CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
-use start::Start;
 
-pub(super) use canary::try_concourses;
-pub use files::{File, Text};
+pub(super) use canary::check_concourses;
 pub(crate) use report::KEYS as CONFIG_KEYS;
 
-/// In receipts, notes and checks.
 pub(super) const NAME: &str = "containerd";
 
-/// What systemd starts it as.
 pub const UNIT: &str = "containerd.service";
 
 /// Our drop-in, beside the main file.
@@ -41,10 +34,10 @@ const DROP_IN: &str = "conf.d/rocworker.toml";
 /// The Debian packages that carry it: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
 
-/// The system's, as [`Engine`] asks of it.
-pub(super) struct ContainerdEngine;
+/// Options by which its unit may name its main file.
+const CONFIG_OPTIONS: [&str; 2] = ["config", "c"];
 
-const ABOUT: About = About {
+pub(super) const ENGINE: Engine = Engine {
     name: NAME,
     unit: Some(UNIT),
     program: Some(NAME),
@@ -52,60 +45,50 @@ const ABOUT: About = About {
     bundles: Some("/run/containerd/io.containerd.runtime.v2.task"),
     reported: report::REPORTED,
     command: Some(report::COMMAND),
+    settings: |config| Some(&config.containerd),
+    configure: |config| config.containerd.configure,
+    desired,
+    files: |root, containerd, _| {
+        // The configuration may name another main file than its unit does.
+        let by_unit = Containerd::find(root, Path::new(CONTAINERD_CONFIG));
+        containerd
+            .into_iter()
+            .chain(&by_unit)
+            .flat_map(|it| &it.files)
+            .map(|file| file.path.clone())
+            .collect()
+    },
+    watched,
+    doctor: doctor::check,
+    canary: canary::check,
+    ..Engine::UNCONFIGURED
 };
 
-impl Engine for ContainerdEngine {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
+fn desired(wish: &Wish<'_>) -> Desired {
+    let (Some(containerd), Some(wrapper)) = (&wish.engines.containerd, wish.wrapper) else {
+        return Desired::default();
+    };
+    let part = desired::actions(wish.config, containerd, wish.templates, wrapper);
+    let default = |file: &File| {
+        SECTIONS.map(|section| {
+            let key = ["plugins", section, "containerd", "default_runtime_name"];
+            default_runtime(&file.path, Format::Toml, &key, &wish.config.containerd.runtime)
+        })
+    };
+    with_docker(part, &wish.engines.undo_constraints)
+        .used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+}
 
-    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
-        Some(&config.containerd)
-    }
-
-    fn desired(&self, wish: &Wish<'_>) -> Desired {
-        let engines = wish.engines;
-        let (Some(containerd), Some(wrapper)) = (&engines.containerd, wish.wrapper) else {
-            return Desired::default();
-        };
-        let part = desired::actions(wish.config, containerd, wish.templates, wrapper);
-        let part = with_docker(part, &undo_constraints(wish.config, &engines.in_force, &engines.docker));
-        let default = |file: &File| {
-            SECTIONS.map(|section| {
-                let key = ["plugins", section, "containerd", "default_runtime_name"];
-                default_runtime(&file.path, Format::Toml, &key, &wish.config.containerd.runtime)
-            })
-        };
-        part.used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
-    }
-
-    fn in_force(&self, root: &Root, containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
-        let Some(containerd) = containerd else { return Vec::new() };
-        let files = containerd.files.iter().map(|file| file.path.clone());
-        // The configuration may name another than its unit does.
-        files.chain(loaded_by_unit(root)).collect()
-    }
-
-    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
-        let Some(containerd) = Containerd::unasked(root, config) else { return Vec::new() };
-        let drop_ins = containerd.main().and_then(|main| Some(main.path.parent()?.join("conf.d")));
-        let files = containerd.files.into_iter().map(|file| file.path).chain([containerd.program]);
-        files.map(Watched::File).chain(drop_ins.map(Watched::Folder)).collect()
-    }
-
-    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-        doctor::check(examined, versions)
-    }
-
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
-        canary::try_it(context)
-    }
+fn watched(root: &Root, config: &Config) -> Vec<Watched> {
+    let Some(containerd) = Containerd::find(root, &config.containerd.config) else { return Vec::new() };
+    let drop_ins = containerd.main().and_then(|main| Some(main.path.parent()?.join("conf.d")));
+    let files = containerd.files.into_iter().map(|file| file.path).chain([containerd.program]);
+    files.map(Watched::File).chain(drop_ins.map(Watched::Folder)).collect()
 }
 
 /// The sections in which the versions of its file name the runtime of pods that name none.
 const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"];
 
-/// What is true of the system's containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containerd {
     pub program: PathBuf,
@@ -125,38 +108,31 @@ pub struct Containerd {
 }
 
 impl Containerd {
-    /// `None` where it is not installed, or not to be configured.
+    /// `None` where it is not installed. One that is not to be configured is not asked for its version.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
-        if config.containerd.configure == Configure::Never {
-            return None;
+        let mut found = Self::find(root, &config.containerd.config)?;
+        if config.containerd.configure == Configure::Auto {
+            found.version = versions.of(&found.program, &PACKAGES);
         }
-        Self::find(root, config, |program| versions.of(program, &PACKAGES))
+        Some(found)
     }
 
-    /// The same whether it is to be configured or not, and its program is not run for its version.
+    /// The same, and its program is not run for its version. `main`: its main file. Where that is the default, its unit
+    /// may name another.
     #[must_use]
-    pub fn unasked(root: &Root, config: &Config) -> Option<Self> {
-        Self::find(root, config, |program| Err(format!("{} was not asked", program.display())))
-    }
-
-    fn find(
-        root: &Root,
-        config: &Config,
-        version: impl FnOnce(&Path) -> Result<Version, String>,
-    ) -> Option<Self> {
+    pub fn find(root: &Root, main: &Path) -> Option<Self> {
         let (unit, unread) = Unit::of_engine(root, UNIT);
-        let started = unit.as_ref().and_then(|unit| Start::of(&unit.exec_start));
-        let started = started.as_ref();
-        let by_unit = started.map(|start| start.program.clone()).filter(|program| root.exists(program));
-        let program = by_unit.or_else(|| on_path(root, NAME))?;
+        let line = unit.as_ref().map(|unit| CommandLine::of(root, unit)).unwrap_or_default();
+        let program =
+            line.program().filter(|program| root.exists(program)).or_else(|| on_path(root, NAME))?;
 
         let mut notes = Vec::new();
-        let mut main = config.containerd.config.clone();
-        if let Some(named) = started.and_then(|start| start.config.as_ref()).filter(|named| **named != main) {
-            if main == Path::new(CONTAINERD_CONFIG) && named.is_absolute() {
+        let mut main = main.to_owned();
+        if let Some(named) = line.path(&CONFIG_OPTIONS).filter(|named| *named != main) {
+            if main == Path::new(CONTAINERD_CONFIG) {
                 notes.push(format!("containerd.service names its main file: {}", named.display()));
-                main.clone_from(named);
+                main = named;
             } else {
                 notes.push(format!(
                     "containerd.service starts containerd with {}, and {} is configured: see containerd.config",
@@ -165,14 +141,14 @@ impl Containerd {
                 ));
             }
         }
-        if let Some(variable) = started.and_then(|start| start.unknown.as_ref()) {
+        if let Some(word) = line.unknown(&CONFIG_OPTIONS) {
             notes.push(format!(
-                "containerd.service starts containerd with {variable}, which only systemd can resolve: if that names \
-                 another main file than {}, set containerd.config",
+                "containerd.service starts containerd with {word}, which only systemd can resolve: if that names another \
+                 main file than {}, set containerd.config",
                 main.display()
             ));
         }
-        let version = version(&program);
+        let version = Err(format!("{} was not asked", program.display()));
         let (files, before_ours) = files::read(root, &main, &drop_in(&main));
         Some(Self { program, version, files, before_ours, unit: unit.is_some(), unread, notes })
     }
@@ -184,7 +160,10 @@ impl Containerd {
         // containerd 1.x goes on with our keys where they stand.
         if self.version.as_ref().is_ok_and(|version| version.major > 1) {
             for file in &mut self.files {
-                file.without_ours(&text);
+                let without = file.text.as_ref().ok().and_then(|it| text(&file.path, it.as_deref()?));
+                if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
+                    file.said = Ok(said);
+                }
             }
         }
         self
@@ -195,14 +174,6 @@ impl Containerd {
     pub fn main(&self) -> Option<&File> {
         self.files.first()
     }
-}
-
-/// The files that containerd loads where its unit names the main one.
-fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
-    let unit = Unit::read(root, UNIT, None).ok().flatten();
-    let named = unit.and_then(|unit| Start::of(&unit.exec_start)?.config).filter(|named| named.is_absolute());
-    let files = named.map(|main| files::read(root, &main, &drop_in(&main)).0).unwrap_or_default();
-    files.into_iter().map(|file| file.path).collect()
 }
 
 /// Where our drop-in stands beside a main file.

@@ -5,17 +5,13 @@
 
 use std::path::Path;
 
-use edit::Format;
 use reconcile::{Action, Desired, Effect, Stage};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Crio, File, NAME, UNIT};
-use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
-use crate::config::{Config, Configure};
-use crate::program::is_ours;
+use super::{Crio, ENGINE, NAME, UNIT};
+use crate::config::Config;
+use crate::engines::{File, configured, drop_in, other_program, spec_folder, with_folder};
 use crate::render::{self, Templates};
-use crate::selection::is_off;
 use crate::version::Version;
 
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
@@ -31,57 +27,31 @@ const INHERITED: [&str; 5] = [
     "privileged_without_host_devices",
 ];
 
-/// What should be so of CRI-O. `wrapper`: where the wrapper stands.
+/// What rocworker configures of CRI-O. `wrapper`: where the wrapper is.
 #[must_use]
 pub fn actions(config: &Config, crio: &Crio, templates: &Templates, wrapper: &Path) -> Desired {
-    let mut desired = Desired::default();
-    if is_off(config) || config.crio.configure == Configure::Never {
-        return desired;
-    }
-    for note in &crio.notes {
-        desired.note(NAME, note.as_str());
-    }
-    if let Err(problem) = want(config, crio, templates, wrapper, &mut desired) {
-        desired.problem(NAME, format!("CRI-O is left alone: {problem}"));
-    }
-    desired.of_or_undecided(NAME)
-}
-
-/// What the template is given.
-#[derive(Serialize)]
-struct Context<'a> {
-    runtime: &'a str,
-    wrapper: &'a str,
-    cdi_spec_dirs: Vec<Value>,
-    settings: Vec<Setting<'a>>,
-}
-
-#[derive(Serialize)]
-struct Setting<'a> {
-    key: &'static str,
-    value: &'a Value,
+    let Crio { notes, unread, version, .. } = crio;
+    let wrapper = wrapper.display().to_string();
+    configured((&ENGINE, "CRI-O"), config, notes, unread, version, |version, desired| {
+        want(config, crio, templates, (version, &wrapper), desired)
+    })
 }
 
 fn want(
     config: &Config,
     crio: &Crio,
     templates: &Templates,
-    wrapper: &Path,
+    (version, wrapper): (Version, &str),
     desired: &mut Desired,
 ) -> Result<(), String> {
-    if !crio.unread.is_empty() {
-        let unread = crio.unread.join("; ");
-        return Err(format!("{unread}: which files it reads, and whether {UNIT} starts it, is not known"));
-    }
-    let version = crio.version.clone().map_err(|reason| format!("its version is not known: {reason}"))?;
     if version < OLDEST || version.major > 1 {
         return Err(format!("rocworker knows CRI-O 1.23 and later of version 1, and this is {version}"));
     }
-    let utf8 =
-        |path: &Path| path.to_str().map(str::to_owned).ok_or(format!("{} is not UTF-8", path.display()));
-    let (wrapper, runtime) = (utf8(wrapper)?, &config.crio.runtime);
+    let runtime = &config.crio.runtime;
     let said = Said::of(&crio.files)?;
-    if let Some(other) = said.runtimes.get(runtime).and_then(|it| somebody_elses(it, &wrapper)) {
+    let program = |it: &Value| it.get("runtime_path").and_then(Value::as_str).map(str::to_owned);
+    let known = said.runtimes.get(runtime).map(program);
+    if let Some(other) = known.as_ref().and_then(|program| other_program(program.as_deref(), wrapper)) {
         return Err(format!(
             "it has a runtime {runtime} already, which runs {other}: name another one (crio.runtime), or take that one away"
         ));
@@ -91,24 +61,25 @@ fn want(
             "there is no runc for the wrapper to run: install runc, or set wrapper.runtime".to_owned()
         );
     }
-    let cdi_dir = utf8(config.cdi.path.parent().unwrap_or(Path::new("/")))?;
-    let is_default = CDI_DIRS.contains(&cdi_dir.as_str()) || cdi_dir == "/run/cdi";
+    let folder = spec_folder(config);
     let before = Said::of(crio.files.get(..crio.before_ours).unwrap_or_default())?;
-    let context = Context {
-        runtime,
-        wrapper: &wrapper,
+    let with_ours = |folder| with_folder(before.cdi_spec_dirs.as_ref(), folder);
+    let context = json!({
+        "runtime": runtime,
+        "wrapper": wrapper,
         // What a file says replaces the whole list.
-        cdi_spec_dirs: if is_default { Vec::new() } else { with(before.cdi_spec_dirs, &cdi_dir) },
-        settings: said.inherited(),
-    };
-    let text = text(templates, &context)?;
+        "cdi_spec_dirs": folder.map_or_else(Vec::new, with_ours),
+        "settings": said.inherited(),
+    });
+    let program = ["crio", "runtime", "runtimes", runtime, "runtime_path"];
+    let (text, _) = drop_in(templates, render::CRIO, &context, (&program, wrapper))?;
     let path = crio.drop_in();
     for file in crio.files.get(crio.before_ours..).unwrap_or_default() {
         let later = Said::of(std::slice::from_ref(file))?;
-        let reads = |dirs: &Vec<Value>| dirs.iter().any(|it| it == cdi_dir.as_str());
+        let reads = |dirs: &Vec<Value>| folder.is_none_or(|folder| dirs.iter().any(|it| it == folder));
         let what = match (later.runtimes.contains_key(runtime), &later.cdi_spec_dirs) {
             (true, _) => format!("what runtime {runtime} is"),
-            (false, Some(dirs)) if !is_default && !reads(dirs) => "cdi_spec_dirs".to_owned(),
+            (false, Some(dirs)) if !reads(dirs) => "cdi_spec_dirs".to_owned(),
             _ => continue,
         };
         let (later, path) = (file.path.display(), path.display());
@@ -136,27 +107,10 @@ struct Said<'a> {
 impl<'a> Said<'a> {
     fn of(files: &'a [File]) -> Result<Self, String> {
         let mut found = Self::default();
-        for File { path, said } in files {
-            let mut table = said.as_ref().map_err(Clone::clone)?;
-            let mut name = String::new();
-            for part in ["crio", "runtime"] {
-                let Some(inner) = table.get(part) else { break };
-                name = format!("{name}{}{part}", if name.is_empty() { "" } else { "." });
-                if !inner.is_object() {
-                    return Err(format!("{}: {name} has to be a table", path.display()));
-                }
-                table = inner;
-            }
-            if name != "crio.runtime" {
-                continue;
-            }
-            match table.get("runtimes") {
-                Some(Value::Object(runtimes)) => found.runtimes.extend(runtimes.clone()),
-                Some(_) => {
-                    return Err(format!("{}: crio.runtime.runtimes has to be a table", path.display()));
-                }
-                None => {}
-            }
+        for file in files {
+            let Some(table) = file.table(&["crio", "runtime"])? else { continue };
+            let runtimes = file.table(&["crio", "runtime", "runtimes"])?;
+            found.runtimes.extend(runtimes.cloned().unwrap_or_default());
             found.default_runtime =
                 table.get("default_runtime").and_then(Value::as_str).or(found.default_runtime);
             let dirs = table.get("cdi_spec_dirs").and_then(Value::as_array);
@@ -166,39 +120,11 @@ impl<'a> Said<'a> {
     }
 
     /// Of runc's entry, else of the default runtime's, unless that one runs virtual machines.
-    fn inherited(&self) -> Vec<Setting<'_>> {
+    fn inherited(&self) -> Vec<Value> {
         let is_oci = |it: &&Value| it.get("runtime_type").is_none_or(|kind| kind == "" || kind == "oci");
         let default = || self.runtimes.get(self.default_runtime.unwrap_or("crun"));
         let from = self.runtimes.get("runc").or_else(default).filter(is_oci);
-        let of_key = |key| Some(Setting { key, value: from?.get(key)? });
+        let of_key = |key| Some(json!({ "key": key, "value": from?.get(key)? }));
         INHERITED.into_iter().filter_map(of_key).collect()
     }
-}
-
-/// What a runtime runs, where that is not the wrapper.
-fn somebody_elses(runtime: &Value, wrapper: &str) -> Option<String> {
-    match runtime.get("runtime_path").and_then(Value::as_str).filter(|path| !path.is_empty()) {
-        Some(program) if program == wrapper || is_ours(program) => None,
-        Some(program) => Some(program.to_owned()),
-        None => Some("another program than the wrapper".to_owned()),
-    }
-}
-
-/// The list with our folder, behind those that are read without it.
-fn with(dirs: Option<Vec<Value>>, ours: &str) -> Vec<Value> {
-    let dirs = dirs.unwrap_or_else(|| CDI_DIRS.map(Value::from).to_vec());
-    if dirs.iter().any(|it| it == ours) { dirs } else { [dirs, vec![ours.into()]].concat() }
-}
-
-/// Rendered, and read again.
-fn text(templates: &Templates, context: &Context<'_>) -> Result<String, String> {
-    let text = templates.render(render::CRIO, context).map_err(|error| error.to_string())?;
-    let wrong = |problem: &str| format!("{}: {problem}", templates.place(render::CRIO));
-    let said = Format::Toml.read(&text).map_err(|fault| wrong(&fault.to_string()))?;
-    let runtimes = said.pointer("/crio/runtime/runtimes");
-    let program = runtimes.and_then(|runtimes| runtimes.get(context.runtime)?.get("runtime_path"));
-    if program.and_then(Value::as_str) != Some(context.wrapper) {
-        return Err(wrong("what it makes does not name the wrapper"));
-    }
-    Ok(text)
 }

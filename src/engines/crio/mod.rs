@@ -2,27 +2,22 @@
 
 pub mod desired;
 mod doctor;
-mod files;
 mod report;
-mod start;
 
 use std::path::{Path, PathBuf};
 
 use edit::Format;
 use reconcile::Desired;
-use root::Root;
+use root::{Kind, Root};
 
+use super::glob::MOST;
 use super::unit::Unit;
-use super::{About, Containerd, Docker, Engine, Examined, Watched, Wish, default_runtime, on_path};
-use crate::canary::{CanaryContext, CanaryResult};
+use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
+use crate::canary::CanaryContext;
 use crate::check::Check;
-use crate::config::{self, CRIO_CONFIG, Config, Configure};
+use crate::config::{CRIO_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
-use start::Start;
 
-pub use files::File;
-
-/// In receipts, notes and checks.
 const NAME: &str = "crio";
 
 pub const UNIT: &str = "crio.service";
@@ -35,71 +30,61 @@ const DROP_IN: &str = "99-rocworker.conf";
 /// CRI-O's own, of pkgs.k8s.io and later of download.opensuse.org.
 const PACKAGES: [&str; 1] = ["cri-o"];
 
-/// CRI-O, as [`Engine`] asks of it.
-pub(super) struct CrioEngine;
-
-const ABOUT: About = About {
+pub(super) const ENGINE: Engine = Engine {
     name: NAME,
     unit: Some(UNIT),
     program: Some(NAME),
     // crio.conf.d(5)
     names_programs_in: Some((&[CRIO_CONFIG], &[FOLDER])),
-    bundles: None,
     reported: report::REPORTED,
     command: Some(report::COMMAND),
-};
-
-impl Engine for CrioEngine {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
-        Some(&config.crio)
-    }
-
-    fn desired(&self, wish: &Wish<'_>) -> Desired {
-        let (Some(crio), Some(wrapper)) = (&wish.engines.crio, wish.wrapper) else {
-            return Desired::default();
-        };
-        let default = |file: &File| {
-            let key = ["crio", "runtime", "default_runtime"];
-            default_runtime(&file.path, Format::Toml, &key, &wish.config.crio.runtime)
-        };
-        let uses: Vec<_> = crio.files.iter().map(default).collect();
-        desired::actions(wish.config, crio, wish.templates, wrapper).used_by(&uses)
-    }
-
-    /// CRI-O's packages bring a runc that is not on PATH.
-    fn real_runc(&self, wish: &Wish<'_>) -> Option<PathBuf> {
-        let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.configure != Configure::Never)?;
-        crio.own_runc.clone().filter(|_| !crio.has_runc)
-    }
-
-    fn in_force(&self, root: &Root, _containerd: Option<&Containerd>, _docker: &Docker) -> Vec<PathBuf> {
-        loaded_by_unit(root)
-    }
-
-    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
-        let Some(crio) = Crio::find(root, config, |_| Err(String::new())) else { return Vec::new() };
+    settings: |config| Some(&config.crio),
+    configure: |config| config.crio.configure,
+    desired,
+    real_runc,
+    // By its unit, whatever the configuration says.
+    files: |root, _, _| {
+        let crio = Crio::find(root, Path::new(CRIO_CONFIG)).into_iter();
+        crio.flat_map(|crio| crio.files).map(|file| file.path).collect()
+    },
+    watched: |root, config| {
+        let Some(crio) = Crio::find(root, &config.crio.config) else { return Vec::new() };
         let files = [crio.program, crio.main].map(Watched::File);
         files.into_iter().chain([Watched::Folder(crio.folder)]).collect()
-    }
+    },
+    doctor: doctor::check,
+    canary,
+    ..Engine::UNCONFIGURED
+};
 
-    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-        doctor::check(examined, versions)
-    }
-
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
-        if context.programs.find(NAME).is_none() {
-            return CanaryResult::Skipped("not installed".to_owned());
-        }
-        let why = "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU";
-        CanaryResult::Skipped(why.to_owned())
-    }
+fn desired(wish: &Wish<'_>) -> Desired {
+    let (Some(crio), Some(wrapper)) = (&wish.engines.crio, wish.wrapper) else {
+        return Desired::default();
+    };
+    let default = |file: &File| {
+        let key = ["crio", "runtime", "default_runtime"];
+        default_runtime(&file.path, Format::Toml, &key, &wish.config.crio.runtime)
+    };
+    let uses: Vec<_> = crio.files.iter().map(default).collect();
+    desired::actions(wish.config, crio, wish.templates, wrapper).used_by(&uses)
 }
 
-/// What is true of CRI-O.
+/// CRI-O's packages bring a runc that is not on PATH.
+fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
+    let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.configure != Configure::Never)?;
+    crio.own_runc.clone().filter(|_| !crio.has_runc)
+}
+
+fn canary(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
+    let why = match context.programs.find(NAME) {
+        Some(_) => {
+            "CRI-O starts a container in a pod alone, from an image of a registry: try a pod that asks for a GPU"
+        }
+        None => "not installed",
+    };
+    Err(context.skipped(why))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crio {
     pub program: PathBuf,
@@ -128,35 +113,31 @@ impl Crio {
     /// `None` where it is not installed. One that is not to be configured is not asked for its version.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
-        Self::find(root, config, |program| match config.crio.configure {
-            Configure::Never => Err(format!("{} was not asked", program.display())),
-            Configure::Auto => versions.of(program, &PACKAGES),
-        })
+        let mut found = Self::find(root, &config.crio.config)?;
+        if config.crio.configure == Configure::Auto {
+            found.version = versions.of(&found.program, &PACKAGES);
+        }
+        Some(found)
     }
 
-    fn find(
-        root: &Root,
-        config: &Config,
-        version: impl FnOnce(&Path) -> Result<Version, String>,
-    ) -> Option<Self> {
+    /// The same, and its program is not run for its version. `configured`: its main file, unless its unit names another.
+    fn find(root: &Root, configured: &Path) -> Option<Self> {
         let (unit, unread) = Unit::of_engine(root, UNIT);
-        let Start { program, main, folder } = unit.as_ref().map(|it| Start::of(root, it)).unwrap_or_default();
-        let program = program.filter(|program| root.exists(program)).or_else(|| on_path(root, NAME))?;
+        let line = unit.as_ref().map(|unit| CommandLine::of(root, unit)).unwrap_or_default();
+        let program =
+            line.program().filter(|program| root.exists(program)).or_else(|| on_path(root, NAME))?;
 
         let mut notes = Vec::new();
-        let configured = &config.crio.config;
-        if let Some(named) =
-            main.as_ref().filter(|named| *named != configured && *configured != Path::new(CRIO_CONFIG))
-        {
+        let main = line.path(&["config", "c"]).unwrap_or_else(|| configured.to_owned());
+        let folder = line.path(&["config-dir", "d"]).unwrap_or_else(|| FOLDER.into());
+        if main != configured && configured != Path::new(CRIO_CONFIG) {
             notes.push(format!(
                 "{UNIT} starts CRI-O with {}, which counts, and not {}: see crio.config",
-                named.display(),
+                main.display(),
                 configured.display()
             ));
         }
-        let (main, folder) =
-            (main.unwrap_or_else(|| configured.clone()), folder.unwrap_or_else(|| FOLDER.into()));
-        let mut paths = files::paths(root, &main, &folder);
+        let mut paths = paths(root, &main, &folder);
         let ours = folder.join(DROP_IN);
         let later = |path: &PathBuf| *path != main && *path > ours;
         paths.retain(|path| *path != ours);
@@ -167,7 +148,7 @@ impl Crio {
             Some(PathBuf::from(runc.as_str()?)).filter(|path| path.is_absolute() && root.exists(path))
         });
         Some(Self {
-            version: version(&program),
+            version: Err(format!("{} was not asked", program.display())),
             program,
             main,
             folder,
@@ -181,19 +162,31 @@ impl Crio {
         })
     }
 
-    /// Where our drop-in stands.
     #[must_use]
     pub fn drop_in(&self) -> PathBuf {
         self.folder.join(DROP_IN)
     }
 }
 
-/// The files that CRI-O loads by its unit, whatever the configuration says. Ours is not among them.
-fn loaded_by_unit(root: &Root) -> Vec<PathBuf> {
-    let Start { main, folder, .. } =
-        Unit::of_engine(root, UNIT).0.map(|it| Start::of(root, &it)).unwrap_or_default();
-    let folder = folder.unwrap_or_else(|| FOLDER.into());
-    let mut paths = files::paths(root, &main.unwrap_or_else(|| CRIO_CONFIG.into()), &folder);
-    paths.retain(|path| *path != folder.join(DROP_IN));
-    paths
+/// The files that CRI-O loads, in order: the main file, then every file of a folder and the folders in it, by their names
+/// (`UpdateFromPath` of its pkg/config). It takes a file of any name for one of its own.
+fn paths(root: &Root, main: &Path, folder: &Path) -> Vec<PathBuf> {
+    // One that is named and not there is passed over.
+    let mut found: Vec<PathBuf> = [main].iter().filter(|it| root.exists(it)).map(PathBuf::from).collect();
+    below(root, folder, &mut found);
+    found
+}
+
+fn below(root: &Root, folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut names = root.list(folder).unwrap_or_default();
+    names.sort();
+    for path in names.into_iter().map(|name| folder.join(name)) {
+        let kind = root.lstat(&path).map(|meta| meta.kind);
+        match kind {
+            _ if found.len() >= MOST => return,
+            Ok(Kind::Directory) => below(root, &path, found),
+            Ok(_) => found.push(path),
+            Err(_) => {}
+        }
+    }
 }

@@ -5,78 +5,60 @@ use serde_json::Value;
 use tar::{Builder, EntryType, Header};
 
 use super::desired::CDI;
-use crate::canary::{
-    ANSWER, CanaryContext, CanaryResult, Granted, Mount, POLICY, PREFIX, PROGRAM, Question, Way,
-};
+use super::doctor::info;
+use crate::canary::{CALL, CanaryContext, POLICY, PREFIX, Question, words};
+use crate::check::Check;
 use crate::version::Version;
 
-/// Ours alone; each canary's has a tag of its own.
+/// Rocworker's alone; each canary's has a tag of its own.
 const IMAGE: &str = "rocworker-canary";
 
-pub(super) fn try_it(context: &CanaryContext<'_>) -> CanaryResult {
+pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     if context.programs.find("docker").is_none() {
-        return CanaryResult::Skipped("not installed".to_owned());
+        return Err(context.skipped("not installed"));
     }
-    let info = match context.programs.run(&["docker", "info", "--format", "{{json .}}"], context.limits.call)
-    {
-        Ok(output) => serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default(),
-        Err(error) => {
-            return CanaryResult::Skipped(format!("dockerd does not answer: {}", context.told(&error)));
-        }
+    let info = info(&context.programs, CALL)
+        .map_err(|why| context.skipped(format!("dockerd does not answer: {why}")))?;
+    let remedy = format!(
+        "rocworker status says what differs, and rocworker apply puts it right; {POLICY} has to offer that GPU and no \
+         other"
+    );
+    let question = question(context, &info, &remedy)?;
+    let start = || {
+        let image = import(context)?;
+        let mut argv = context.docker_run("docker", &question);
+        argv.push(image);
+        argv.extend(question.command());
+        context.run(&words(&argv))
     };
-    // Without a daemon `docker info` ends well, and says so.
-    if let Some(error) = info.get("ServerErrors").and_then(|errors| errors.get(0)?.as_str()) {
-        return CanaryResult::Skipped(format!("dockerd does not answer: {error}"));
-    }
-    let (question, flags, told) = match asked(context, &info) {
-        Ok(asked) => asked,
-        Err(came) => return came,
-    };
-    // What a killed one left.
-    let stale = remove(context);
-    let ran = import(context).and_then(|image| run(context, &question, &flags, &image));
-    let left = stale.and(remove(context)).err();
-    if let Err(why) = ran {
-        return CanaryResult::failed(why, remedy());
-    }
-    context.came(question, told, remedy(), left, "dockerd")
-}
-
-/// What to do when no container comes of it, or one with other nodes.
-fn remedy() -> String {
-    format!(
-        "rocworker status says what differs, and rocworker apply puts it right; {} has to offer that GPU and no other",
-        POLICY
-    )
+    context.checks(&question, (&remedy, "dockerd"), || remove(context), start)
 }
 
 /// Through our runtime where dockerd has it, else by the CDI spec alone.
-fn asked(context: &CanaryContext<'_>, info: &Value) -> Result<(Question, Vec<String>, String), CanaryResult> {
+fn question(context: &CanaryContext<'_>, info: &Value, remedy: &str) -> Result<Question, Check> {
     let runtime = &context.config.docker.runtime;
     if info.get("Runtimes").and_then(|runtimes| runtimes.get(runtime)).is_some() {
-        let (question, way) = Way::through_wrapper(context, || Ok(()))?;
-        let flags = [vec!["--runtime".to_owned(), runtime.clone()], way.flags].concat();
-        return Ok((question, flags, format!("{} of the runtime {runtime}", way.told)));
+        let mut question = Question::through_wrapper(context, || Ok(()))?;
+        question.flags.extend(["--runtime".to_owned(), runtime.clone()]);
+        question.way += &format!(" of the runtime {runtime}");
+        return Ok(question);
     }
     // docker's own words for it are those of a path that is none.
     let version = info.get("ServerVersion").and_then(Value::as_str).and_then(Version::find);
     if let Some(version) = version.filter(|version| *version < CDI) {
         let why =
             format!("dockerd {version} has no runtime {runtime}, and knows no CDI, which came with {CDI}");
-        return Err(CanaryResult::failed(why, remedy()));
+        return Err(context.failed(why, remedy));
     }
-    let question =
-        Question::of(context.config, context.facts, Granted::One, &[]).map_err(CanaryResult::Skipped)?;
-    let way = Way::by_cdi(&question);
-    Ok((question, way.flags, way.told))
+    Question::of(context.config, context.facts, &[]).map_err(|why| context.skipped(why))
 }
 
-/// An image of what stands in the nest's root file system, without the nest.
+/// An image of what is in the sandbox's root file system.
 fn import(context: &CanaryContext<'_>) -> Result<String, String> {
-    let told = |error: root::Error| error.to_string();
+    let (root, sandbox) = (context.root, &context.sandbox);
     let mut archive = Builder::new(Vec::new());
-    for name in context.root.list(context.nest.rootfs()).map_err(told)? {
-        let target = context.root.read_link(context.nest.rootfs().join(&name)).map_err(told)?;
+    for name in root.list(sandbox.rootfs()).map_err(|error| error.to_string())? {
+        let target = root.read_link(sandbox.rootfs().join(&name)).map_err(|error| error.to_string())?;
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Symlink);
         header.set_size(0);
@@ -85,51 +67,21 @@ fn import(context: &CanaryContext<'_>) -> Result<String, String> {
         added.map_err(|error| format!("making an image: {error}"))?;
     }
     let bytes = archive.into_inner().map_err(|error| format!("making an image: {error}"))?;
-    let file = context.nest.beside("image.tar");
-    context.root.write(&file, &bytes, Attributes { mode: 0o644, owner: None }).map_err(told)?;
-    let image = format!("{IMAGE}:{}", context.nest.name());
-    let argv = ["docker", "import", &file.display().to_string(), &image];
-    context.programs.run(&argv, context.limits.run).map_err(|error| context.told(&error))?;
+    let file = sandbox.folder.join("image.tar");
+    let attributes = Attributes { mode: 0o644, owner: None };
+    root.write(&file, &bytes, attributes).map_err(|error| error.to_string())?;
+    let image = format!("{IMAGE}:{}", sandbox.name);
+    context.run(&["docker", "import", &file.display().to_string(), &image])?;
     Ok(image)
-}
-
-fn run(
-    context: &CanaryContext<'_>,
-    question: &Question,
-    flags: &[String],
-    image: &str,
-) -> Result<(), String> {
-    let mut argv = vec!["docker", "run", "--rm", "--name", context.nest.name(), "--network", "none"];
-    argv.extend(["--cap-add", "MKNOD", "--security-opt", "label=disable", "--log-driver", "none"]);
-    argv.extend(flags.iter().map(String::as_str));
-    let mounts: Vec<String> = context.nest.mounts().iter().map(mount).collect();
-    argv.extend(mounts.iter().flat_map(|mount| ["--mount", mount]));
-    argv.extend([image, PROGRAM]);
-    let arguments = question.arguments(ANSWER);
-    argv.extend(arguments.iter().map(String::as_str));
-    context.programs.run(&argv, context.limits.run).map(drop).map_err(|error| context.told(&error))
-}
-
-fn mount(mount: &Mount) -> String {
-    let access = if mount.writable { "" } else { ",readonly" };
-    format!("type=bind,source={},target={}{access}", mount.from, mount.to)
 }
 
 /// Removes every canary that dockerd knows, and their images.
 fn remove(context: &CanaryContext<'_>) -> Result<(), String> {
-    let limit = context.limits.call;
-    let call = |argv: &[&str]| {
-        let output = context.keepers.run(&[&["docker"], argv].concat(), limit);
-        output
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-            .map_err(|error| context.told(&error))
-    };
-    let filter = format!("name=^/?{PREFIX}");
-    for id in call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])?.split_whitespace() {
-        call(&["rm", "--force", id]).map_err(|why| format!("docker keeps the container {id}: {why}"))?;
-    }
-    for id in call(&["images", "--quiet", "--no-trunc", IMAGE])?.split_whitespace() {
-        call(&["image", "rm", "--force", id]).map_err(|why| format!("docker keeps the image {id}: {why}"))?;
+    context.docker_remove("docker", &format!("name=^/?{PREFIX}"), &[])?;
+    for id in context.call(&["docker", "images", "--quiet", "--no-trunc", IMAGE])? {
+        context
+            .call(&["docker", "image", "rm", "--force", &id])
+            .map_err(|why| format!("docker keeps the image {id}: {why}"))?;
     }
     Ok(())
 }

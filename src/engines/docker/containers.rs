@@ -20,8 +20,7 @@ impl Docker {
         let Some(docker) = self.installed.as_ref().filter(|_| !runtimes.is_empty()) else {
             return Vec::new();
         };
-        let by_unit =
-            docker.unit.as_ref().and_then(|unit| ["data-root", "graph"].iter().find_map(|it| unit.value(it)));
+        let by_unit = docker.unit.as_ref().and_then(|line| line.value(&["data-root", "graph"]));
         let said = docker.said("data-root").or_else(|| docker.said("graph"));
         let data = PathBuf::from(by_unit.or_else(|| said.as_ref()?.as_str()).unwrap_or(DATA));
         // With userns-remap all of it is in a folder UID.GID.

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Ask, Desired, Effect, Stage};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{CommandLine, Docker, Installed, NAME, UNIT};
-use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
+use super::{Docker, Installed, NAME, UNIT};
 use crate::config::{Config, Configure, Restart, Sharing};
-use crate::program::is_ours;
+use crate::engines::{folder_beside, other_program, spec_folder};
 use crate::selection::is_off;
 use crate::version::Version;
 
@@ -40,36 +39,29 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
         );
     }
     let Some(installed) = &docker.installed else { return desired };
-    match &installed.text {
-        Ok(text) => tell(config, installed, text.as_deref().unwrap_or_default(), wrapper, &mut desired),
-        Err(reason) => desired.problem(NAME, reason),
+    if let Err(problem) = want(config, installed, wrapper, &mut desired) {
+        desired.problem(NAME, problem);
     }
     desired.of_or_undecided(NAME)
 }
 
-fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired: &mut Desired) {
+fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desired) -> Result<(), String> {
+    let text = docker.text.clone()?.unwrap_or_default();
     for note in &docker.notes {
         desired.note(NAME, note.as_str());
     }
     let file = docker.config.display();
-    let known = text.trim_start_matches('\u{feff}').trim();
-    let known: Value = match serde_json::from_str(known) {
+    let known = match docker.known() {
         Ok(known) => known,
-        // Not to be read, and yet not refused by what would edit it: what somebody decided in it must not be passed over.
-        Err(error) if !known.is_empty() && is_editable(text) => {
-            desired.problem(
-                NAME,
-                format!("{file}: {error}; docker is left as it is: correct that, then apply again"),
-            );
-            return;
+        // An edit would accept this text, and rocworker cannot read what somebody decided in it.
+        Err(error) if is_editable(&text) => {
+            return Err(format!("{file}: {error}; docker is left as it is: correct that, then apply again"));
         }
         // What is not JSON is refused below, with its line.
         Err(_) => Value::Null,
     };
-    let runtime = runtime(config, &known, wrapper).unwrap_or_else(|problem| {
-        desired.problem(NAME, format!("{file}: {problem}"));
-        None
-    });
+    let runtime = runtime(config, &known, wrapper);
+    let runtime = runtime.map_err(|problem| desired.problem(NAME, format!("{file}: {problem}")));
     let cdi = match &docker.version {
         Ok(version) => cdi(config, docker, *version, &known),
         Err(reason) => {
@@ -82,12 +74,8 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
             Ok(keys.into_iter().filter(|key| is_set(key, &known)).collect())
         }
     };
-    let cdi = cdi.unwrap_or_else(|problem| {
-        desired.problem(NAME, problem);
-        Vec::new()
-    });
-    if docker.version.as_ref().is_ok_and(|version| *version < CDI) {
-        let version = docker.version.as_ref().map_or_else(String::clone, ToString::to_string);
+    let cdi = cdi.map_err(|problem| desired.problem(NAME, problem)).unwrap_or_default();
+    if let Some(version) = docker.version.as_ref().ok().filter(|version| **version < CDI) {
         let name = &config.docker.runtime;
         desired.note(
             NAME,
@@ -103,19 +91,17 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let (has_cdi, is_cdi_new) = (!cdi.is_empty(), cdi.iter().any(|key| !is_set(key, &known)));
     let keys: Vec<Key> = cdi.into_iter().chain(runtime).collect();
     if keys.is_empty() {
-        return;
+        return Ok(());
     }
     let edit = Edit::new(Format::Json, keys);
-    if let Err(fault) = edit.apply(text) {
-        return desired.problem(NAME, format!("{file}: {fault}: docker is left as it is"));
-    }
+    edit.apply(&text).map_err(|fault| format!("{file}: {fault}: docker is left as it is"))?;
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
         if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
             desired.note(NAME, WAITS);
         }
-        let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
+        let effects = |of_cdi| if of_cdi { restart(config, &known) } else { vec![reload()] };
         // CDI that came earlier leaves with the rest.
         action = action.taken_back_with(effects(has_cdi));
         action.effects = effects(is_cdi_new);
@@ -128,35 +114,36 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
         );
     }
     desired.push(action);
+    Ok(())
 }
 
-/// What it takes for docker to begin anew, by what its file says now.
-pub(in crate::engines) fn start_now(config: &Config, docker: &Installed) -> Vec<Effect> {
-    let text = docker.text.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
-    let known = serde_json::from_str(text.trim_start_matches('\u{feff}').trim());
+/// What it takes for docker.service to begin anew, by what its file says now.
+pub(in crate::engines) fn restart_now(config: &Config, docker: &Installed) -> Vec<Effect> {
     // Of a file that cannot be read nobody knows that containers outlive dockerd.
-    start(config, &known.unwrap_or(Value::Null))
+    restart(config, &docker.known().unwrap_or(Value::Null))
 }
 
-/// dockerd takes runtimes in on SIGHUP, and CDI when it starts. It stops its containers when it ends, unless it is
-/// told to leave them alive.
-fn start(config: &Config, known: &Value) -> Vec<Effect> {
-    let unit = UNIT.to_owned();
-    if config.restart == Restart::Now {
-        return vec![Effect::Restart { unit, drain: None }];
+/// The same for another unit with which docker.service begins anew.
+pub(in crate::engines) fn restart_with(config: &Config, docker: &Installed, unit: &str) -> Effect {
+    start(config, &docker.known().unwrap_or(Value::Null), unit)
+}
+
+/// dockerd reads runtimes on SIGHUP, and CDI when it starts.
+fn restart(config: &Config, known: &Value) -> Vec<Effect> {
+    match start(config, known, UNIT) {
+        // The runtime at once; what waits for the start stays pending, and is said, until there was one.
+        start @ Effect::NextStart { .. } => vec![reload(), start],
+        start => vec![start],
     }
-    // The runtime at once; what waits for the start stays owed, and is told, until there was one.
-    vec![reload(), Effect::NextStart { unit, ask: outlived(known).then(ask) }]
 }
 
-/// What it takes for another unit to begin anew with which docker.service does.
-pub(in crate::engines) fn start_with(config: &Config, docker: &Installed, unit: &str) -> Vec<Effect> {
-    let of_other = |effect| match effect {
-        Effect::Restart { drain, .. } => Some(Effect::Restart { unit: unit.to_owned(), drain }),
-        Effect::NextStart { ask, .. } => Some(Effect::NextStart { unit: unit.to_owned(), ask }),
-        _ => None,
-    };
-    start_now(config, docker).into_iter().filter_map(of_other).collect()
+/// dockerd stops its containers when it ends, unless its file says that it leaves them alive.
+fn start(config: &Config, known: &Value, unit: &str) -> Effect {
+    let unit = unit.to_owned();
+    if config.restart == Restart::Now {
+        return Effect::Restart { unit, drain: None };
+    }
+    Effect::NextStart { unit, ask: outlived(known).then(ask) }
 }
 
 /// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
@@ -175,14 +162,13 @@ fn reload() -> Effect {
 }
 
 /// Our runtime; none where the name is somebody else's.
-fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>, String> {
+fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String> {
     let name = &config.docker.runtime;
-    let path = wrapper.to_str().ok_or_else(|| format!("{} is no text", wrapper.display()))?;
+    let path = wrapper.display().to_string();
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
-        Some(Value::Object(entry)) if is_wrapper(entry.get("path"), path) => {}
-        // It runs nothing: ours, that somebody has taken the program out of, if the receipt knows it.
-        Some(Value::Object(entry)) if runs_nothing(entry) => {}
+        // One that runs nothing is ours, without the program that somebody removed, if the receipt knows it.
+        Some(Value::Object(entry)) if is_wrapper(entry, &path) || runs_nothing(entry) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
@@ -197,7 +183,7 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Option<Key>
         identity: "path".to_owned(),
         instead: vec!["runtimeType".to_owned()],
     };
-    Ok(Some(Key { path: vec!["runtimes".to_owned(), name.clone()], set }))
+    Ok(Key { path: vec!["runtimes".to_owned(), name.clone()], set })
 }
 
 fn is_editable(text: &str) -> bool {
@@ -205,19 +191,19 @@ fn is_editable(text: &str) -> bool {
     Edit::new(Format::Json, vec![key]).apply(text).is_ok()
 }
 
-fn runs_nothing(entry: &serde_json::Map<String, Value>) -> bool {
+fn runs_nothing(entry: &Map<String, Value>) -> bool {
     let is_empty = |key: &str| entry.get(key).is_none_or(|it| it.is_null() || it.as_str() == Some(""));
     is_empty("path") && is_empty("runtimeType")
 }
 
-fn is_wrapper(program: Option<&Value>, wrapper: &str) -> bool {
-    program.and_then(Value::as_str).is_some_and(|program| program == wrapper || is_ours(program))
+fn is_wrapper(entry: &Map<String, Value>, wrapper: &str) -> bool {
+    other_program(entry.get("path").and_then(Value::as_str), wrapper).is_none()
 }
 
 /// What has to be written for CDI in this release.
 fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> Result<Vec<Key>, String> {
-    let (file, flags) = (docker.config.display(), docker.unit.as_ref());
-    let has = |option| flags.is_some_and(|flags: &CommandLine| flags.has(option));
+    let file = docker.config.display();
+    let has = |option| docker.unit.as_ref().is_some_and(|line| line.has(option));
     if version < CDI {
         return Ok(Vec::new());
     }
@@ -242,27 +228,26 @@ fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> 
         }
         keys.push(Key { path: vec!["features".to_owned(), "cdi".to_owned()], set: Set::Value(json!(true)) });
     }
-    let folder = config.cdi.path.parent().and_then(Path::to_str).unwrap_or_default();
-    if !SPEC_FOLDERS.contains(&folder) {
+    if let Some(folder) = spec_folder(config) {
         if has("cdi-spec-dir") {
             return Err(format!(
                 "{UNIT} has --cdi-spec-dir, beside which {file} may have no cdi-spec-dirs: add --cdi-spec-dir {folder} \
                  there"
             ));
         }
-        let set = Set::Beside { member: json!(folder), default: SPEC_FOLDERS.map(Value::from).to_vec() };
-        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set });
+        keys.push(Key { path: vec!["cdi-spec-dirs".to_owned()], set: folder_beside(folder) });
     }
     Ok(keys)
 }
 
+/// Whether the file says what a key of CDI has to be.
 fn is_set(key: &Key, known: &Value) -> bool {
     let held = key.path.iter().try_fold(known, |value, part| value.get(part));
     match &key.set {
-        Set::Value(value) => held == Some(value),
-        Set::Member(member) | Set::Beside { member, .. } => {
+        Set::Beside { member, .. } => {
             held.and_then(Value::as_array).is_some_and(|list| list.contains(member))
         }
-        Set::Entry { .. } | Set::Needed(_) => held.is_some(),
+        Set::Value(value) => held == Some(value),
+        _ => held.is_some(),
     }
 }

@@ -1,30 +1,25 @@
 //! docker: dockerd, its daemon.json, and how its unit starts it.
 
 mod canary;
-mod command_line;
 mod containers;
 pub mod desired;
 mod doctor;
 mod report;
 mod running;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use edit::Format;
 use reconcile::Desired;
 use root::{Kind, Root};
+use serde_json::Value;
 
 use super::unit::Unit;
-use super::{About, Containerd, Engine, Examined, Watched, Wish, default_runtime};
-use crate::canary::{CanaryContext, CanaryResult};
-use crate::check::Check;
-use crate::config::{self, Config, DOCKER_CONFIG};
+use super::{CommandLine, Engine, Watched, Wish, default_runtime};
+use crate::config::DOCKER_CONFIG;
 use crate::version::{Version, Versions};
-pub use command_line::CommandLine;
 pub use running::DefaultRuntime;
 
-/// In receipts, notes and checks.
 const NAME: &str = "docker";
 
 pub const UNIT: &str = "docker.service";
@@ -42,10 +37,10 @@ const SNAP: &str = "/snap/docker/current";
 /// A thousand times what people write.
 const LIMIT: usize = 1 << 20;
 
-/// docker, as [`Engine`] asks of it.
-pub(super) struct DockerEngine;
+/// The option by which its unit may name its configuration file.
+const CONFIG_OPTION: [&str; 1] = ["config-file"];
 
-const ABOUT: About = About {
+pub(super) const ENGINE: Engine = Engine {
     name: NAME,
     unit: Some(UNIT),
     program: Some(NAME),
@@ -54,54 +49,39 @@ const ABOUT: About = About {
     bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
     reported: report::REPORTED,
     command: Some(report::COMMAND),
-};
-
-impl Engine for DockerEngine {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn settings<'c>(&self, config: &'c Config) -> Option<&'c config::Engine> {
-        Some(&config.docker)
-    }
-
-    fn desired(&self, wish: &Wish<'_>) -> Desired {
-        let Some(wrapper) = wish.wrapper else { return Desired::default() };
-        let docker = &wish.engines.docker;
-        let of_file = |it: &Installed| {
-            default_runtime(&it.config, Format::Json, &["default-runtime"], &wish.config.docker.runtime)
-        };
-        let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
-        desired::actions(wish.config, docker, wrapper).used_by(&uses)
-    }
-
-    fn in_force(&self, _root: &Root, _containerd: Option<&Containerd>, docker: &Docker) -> Vec<PathBuf> {
+    settings: |config| Some(&config.docker),
+    configure: |config| config.docker.configure,
+    desired,
+    files: |_, _, docker| {
         let of_docker = |docker: &Installed| {
-            let by_unit = docker.unit.as_ref().and_then(CommandLine::config);
+            let by_unit = docker.unit.as_ref().and_then(|line| line.path(&CONFIG_OPTION));
             [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
         };
         docker.installed.iter().flat_map(of_docker).collect()
-    }
+    },
+    watched: |root, config| {
+        let docker = Docker::find(root, &config.docker.config).installed.into_iter();
+        docker.flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
+    },
+    made_with: |root, config, runtimes| match runtimes {
+        [] => Vec::new(),
+        _ => Docker::find(root, &config.docker.config).made_with(root, runtimes),
+    },
+    doctor: doctor::check,
+    canary: canary::check,
+    ..Engine::UNCONFIGURED
+};
 
-    fn watched(&self, root: &Root, config: &Config) -> Vec<Watched> {
-        let docker = Docker::unasked(root, config).installed;
-        docker.into_iter().flat_map(|docker| [docker.program, docker.config].map(Watched::File)).collect()
-    }
-
-    fn made_with(&self, root: &Root, config: &Config, runtimes: &[String]) -> Vec<String> {
-        if runtimes.is_empty() { Vec::new() } else { Docker::unasked(root, config).made_with(root, runtimes) }
-    }
-
-    fn doctor(&self, examined: &Examined<'_>, versions: &mut Versions<'_>) -> Vec<Check> {
-        doctor::check(examined, versions)
-    }
-
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
-        canary::try_it(context)
-    }
+fn desired(wish: &Wish<'_>) -> Desired {
+    let Some(wrapper) = wish.wrapper else { return Desired::default() };
+    let docker = &wish.engines.docker;
+    let of_file = |it: &Installed| {
+        default_runtime(&it.config, Format::Json, &["default-runtime"], &wish.config.docker.runtime)
+    };
+    let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
+    desired::actions(wish.config, docker, wrapper).used_by(&uses)
 }
 
-/// What there is of docker on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Docker {
     pub installed: Option<Installed>,
@@ -128,31 +108,40 @@ pub struct Installed {
 }
 
 impl Docker {
-    /// The same as [`Docker::read`]; none of its programs is run.
-    #[must_use]
-    pub fn unasked(root: &Root, config: &Config) -> Self {
-        Self::read(root, &config.docker.config, &mut Versions::new(root, None, BTreeMap::new()))
-    }
-
     /// Looks for docker beneath `root`. `config` is where its configuration lies unless its unit says otherwise.
     #[must_use]
     pub fn read(root: &Root, config: &Path, versions: &mut Versions<'_>) -> Self {
-        let program = PROGRAMS.iter().map(Path::new).find(|program| root.exists(program));
+        let mut docker = Self::find(root, config);
+        if let Some(installed) = &mut docker.installed {
+            installed.version = versions.of(&installed.program, &PACKAGES);
+        }
+        docker
+    }
+
+    /// The same, and its program is not run for its version.
+    #[must_use]
+    pub fn find(root: &Root, config: &Path) -> Self {
+        let program = PROGRAMS.iter().map(PathBuf::from).find(|program| root.exists(program));
         let installed = program.map(|program| {
-            let mut unread = Vec::new();
-            let service = service(root, &mut unread);
-            let unit = service.as_ref().map(|service| CommandLine::of(root, service, &mut unread));
-            let named = unit.as_ref().and_then(CommandLine::config);
-            let unknown = unit.as_ref().and_then(CommandLine::unknown);
+            let unit = Unit::read(root, UNIT, None);
+            let unread = match &unit {
+                Ok(unit) => unit.iter().flat_map(|unit| unit.unread.clone()).collect(),
+                // One that is masked starts nothing.
+                Err(reason) => vec![reason.clone()],
+            };
+            let unit = unit.ok().flatten();
+            let line = unit.as_ref().map(|unit| CommandLine::of(root, unit));
+            let named = line.as_ref().and_then(|line| line.path(&CONFIG_OPTION));
+            let unknown = line.as_ref().and_then(|line| line.unknown(&CONFIG_OPTION));
             let notes = notes(config, named.as_deref(), unknown, &unread);
             let config = named.unwrap_or_else(|| config.to_owned());
             Installed {
-                program: program.to_owned(),
-                version: versions.of(program, &PACKAGES),
+                version: Err(format!("{} was not asked", program.display())),
+                program,
                 text: text(root, &config),
                 config,
-                unit,
-                ends_with: service.map_or_else(Vec::new, |service| service.ends_with),
+                unit: line,
+                ends_with: unit.map_or_else(Vec::new, |unit| unit.ends_with),
                 notes,
             }
         });
@@ -161,24 +150,19 @@ impl Docker {
 }
 
 impl Installed {
-    /// What its file says of a key; nothing where it cannot be read.
-    fn said(&self, key: &str) -> Option<serde_json::Value> {
-        let text = self.text.as_ref().ok()?.as_deref()?;
-        let known: serde_json::Value =
-            serde_json::from_str(text.trim_start_matches('\u{feff}').trim()).ok()?;
-        known.get(key).cloned()
+    /// What its file says; nothing where there is none, or an empty one.
+    fn known(&self) -> Result<Value, String> {
+        let text = self.text.as_ref().map_err(Clone::clone)?.as_deref().unwrap_or_default();
+        match text.trim_start_matches('\u{feff}').trim() {
+            "" => Ok(Value::Null),
+            text => serde_json::from_str(text).map_err(|error| error.to_string()),
+        }
     }
-}
 
-/// `unread` gets what could not be read of it, each as a sentence.
-fn service(root: &Root, unread: &mut Vec<String>) -> Option<Unit> {
-    let unit = Unit::read(root, UNIT, None).unwrap_or_else(|reason| {
-        // One that is masked starts nothing.
-        unread.push(reason);
-        None
-    })?;
-    unread.extend(unit.unread.iter().cloned());
-    Some(unit)
+    /// What it says of a key; nothing where it cannot be read.
+    fn said(&self, key: &str) -> Option<Value> {
+        self.known().ok()?.get(key).cloned()
+    }
 }
 
 /// What is not as it looks with the file. `config` is the configured one.
@@ -206,16 +190,14 @@ fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[S
 
 fn text(root: &Root, config: &Path) -> Result<Option<String>, String> {
     match root.lstat(config) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-        Ok(meta) if meta.kind == Kind::Regular => {}
-        Ok(meta) => {
-            return Err(format!(
-                "{} is {}, not a regular file, and is left alone",
-                root.shown(config).display(),
-                meta.kind.described()
-            ));
+        Err(error) if error.is_not_found() => Ok(None),
+        Ok(meta) if meta.kind != Kind::Regular => Err(format!(
+            "{} is {}, not a regular file, and is left alone",
+            root.shown(config).display(),
+            meta.kind.described()
+        )),
+        found => {
+            found.and_then(|_| root.read_text(config, LIMIT)).map(Some).map_err(|error| error.to_string())
         }
     }
-    root.read_text(config, LIMIT).map(Some).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
+use nix::sys::socket::{self as sys, AddressFamily, SockFlag, SockType, UnixAddr};
 use root::Root;
 use serde_json::Value;
 
@@ -24,7 +24,6 @@ const LIMIT: usize = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultRuntime {
     pub name: String,
-    /// The program that it is.
     pub program: Option<String>,
 }
 
@@ -50,7 +49,7 @@ impl DefaultRuntime {
 
 /// The folder in /proc of the dockerd that runs.
 fn process(root: &Root, docker: &Installed) -> Option<PathBuf> {
-    let by_unit = docker.unit.as_ref().and_then(|unit| unit.value("pidfile"));
+    let by_unit = docker.unit.as_ref().and_then(|line| line.value(&["pidfile"]));
     let said = docker.said("pidfile");
     let file = by_unit.or_else(|| said.as_ref()?.as_str()).unwrap_or(PID_FILE);
     let pid: u32 = root.read_text(file, 64).ok()?.trim().parse().ok()?;
@@ -60,32 +59,21 @@ fn process(root: &Root, docker: &Installed) -> Option<PathBuf> {
     (name.trim_end() == "dockerd").then_some(process)
 }
 
-/// Where dockerd can be asked, by its words and the `hosts` of its file.
-#[derive(Debug, PartialEq, Eq)]
-struct Listens {
-    socket: String,
-    /// An address that is given, where none of them is a socket of this machine.
-    elsewhere: Option<String>,
-}
-
-impl Listens {
-    /// Goes on with dockerd's own default where none is named: `unix://` alone means it, and so does no address at all.
-    fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
-        let mut elsewhere = None;
-        for word in words {
-            let word = ["--host=", "--host", "-H=", "-H"]
-                .iter()
-                .find_map(|option| word.strip_prefix(option))
-                .unwrap_or(word);
-            match word.split_once("://") {
-                Some(("unix", "") | ("fd", _)) => return Self { socket: SOCKET.to_owned(), elsewhere: None },
-                Some(("unix", path)) => return Self { socket: path.to_owned(), elsewhere: None },
-                Some(("tcp", _)) => elsewhere = Some(word.to_owned()),
-                _ => {}
-            }
+/// Where dockerd can be asked, by its words and the `hosts` of its file, and an address that is given, where none of them is
+/// a socket of this machine. It has a default where none is named: `unix://` alone means it, and so does no address at all.
+fn socket<'a>(words: impl Iterator<Item = &'a str>) -> (&'a str, Option<&'a str>) {
+    let mut elsewhere = None;
+    for word in words {
+        let options = ["--host=", "--host", "-H=", "-H"];
+        let word = options.iter().find_map(|option| word.strip_prefix(option)).unwrap_or(word);
+        match word.split_once("://") {
+            Some(("unix", "") | ("fd", _)) => return (SOCKET, None),
+            Some(("unix", path)) => return (path, None),
+            Some(("tcp", _)) => elsewhere = Some(word),
+            _ => {}
         }
-        Self { socket: SOCKET.to_owned(), elsewhere }
     }
+    (SOCKET, elsewhere)
 }
 
 /// What `docker info` asks for.
@@ -94,8 +82,8 @@ fn info(root: &Root, docker: &Installed, process: &Path) -> Result<Value, String
     let words = String::from_utf8_lossy(&words).into_owned();
     let hosts = docker.said("hosts");
     let hosts = hosts.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let Listens { socket, elsewhere } = Listens::of(words.split('\0').chain(hosts));
-    ask(&socket, PATIENCE).map_err(|error| match elsewhere {
+    let (socket, elsewhere) = socket(words.split('\0').chain(hosts));
+    ask(socket, PATIENCE).map_err(|error| match elsewhere {
         Some(address) => format!("it listens on {address} and no socket of this machine: {error}"),
         None => error,
     })
@@ -140,8 +128,8 @@ fn answer(socket: &str, patience: Duration) -> std::io::Result<Vec<u8>> {
 /// Does not wait for a dockerd that accepts nobody: connect(2) then fails at once (unix(7), EAGAIN).
 fn connect(socket: &str) -> std::io::Result<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let opened = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    socket::connect(opened.as_raw_fd(), &UnixAddr::new(socket)?)?;
+    let opened = sys::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    sys::connect(opened.as_raw_fd(), &UnixAddr::new(socket)?)?;
     let stream = UnixStream::from(opened);
     stream.set_nonblocking(false)?;
     Ok(stream)
@@ -172,10 +160,9 @@ mod tests {
         let began = Instant::now();
         assert!(ask(&at("dripping"), patience).unwrap_err().contains("timed out"));
 
-        let full =
-            socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
-        socket::bind(full.as_raw_fd(), &UnixAddr::new(at("full").as_str()).unwrap()).unwrap();
-        socket::listen(&full, Backlog::new(0).unwrap()).unwrap();
+        let full = sys::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        sys::bind(full.as_raw_fd(), &UnixAddr::new(at("full").as_str()).unwrap()).unwrap();
+        sys::listen(&full, Backlog::new(0).unwrap()).unwrap();
         let waiting: Vec<_> =
             std::iter::repeat_with(|| connect(&at("full"))).take_while(Result::is_ok).take(9).collect();
         assert!(waiting.len() < 9, "nobody is turned away");
@@ -185,7 +172,7 @@ mod tests {
 
     #[test]
     fn dockerd_is_asked_at_the_first_socket_that_it_names_or_at_its_default() {
-        for (line, socket, elsewhere) in [
+        for (line, expected, elsewhere) in [
             ("dockerd", SOCKET, None),
             ("dockerd -H fd:// --containerd=/run/containerd/containerd.sock", SOCKET, None),
             ("dockerd -H unix://", SOCKET, None),
@@ -200,8 +187,7 @@ mod tests {
             ),
             ("dockerd --registry-mirror=https://mirror", SOCKET, None),
         ] {
-            let found = Listens::of(line.split(' '));
-            assert_eq!((found.socket.as_str(), found.elsewhere.as_deref()), (socket, elsewhere), "{line}");
+            assert_eq!(super::socket(line.split(' ')), (expected, elsewhere), "{line}");
         }
     }
 }

@@ -1,32 +1,17 @@
-//! podman, which finds the GPUs by CDI and needs no configuration of ours.
+//! podman, which finds the GPUs by CDI: rocworker configures nothing of it.
 
 mod canary;
 
-use super::{About, Engine};
-use crate::canary::{CanaryContext, CanaryResult};
+use super::Engine;
 
-pub(super) struct PodmanEngine;
-
-const ABOUT: About = About {
+pub(super) const ENGINE: Engine = Engine {
     name: "podman",
-    unit: None,
     program: Some("podman"),
     // containers.conf(5)
     names_programs_in: Some((
         &["/etc/containers/containers.conf", "/usr/share/containers/containers.conf"],
         &["/etc/containers/containers.conf.d"],
     )),
-    bundles: None,
-    reported: &[],
-    command: None,
+    canary: canary::check,
+    ..Engine::UNCONFIGURED
 };
-
-impl Engine for PodmanEngine {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn canary(&self, context: &CanaryContext<'_>) -> CanaryResult {
-        canary::try_it(context)
-    }
-}

@@ -1,20 +1,7 @@
 //! The text of a unit (systemd.syntax(7)).
 
-/// A line of a section.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) key: String,
-    /// Without blanks around it, and with its continuation lines; empty where the line takes back what was set.
-    pub(super) value: String,
-}
-
-/// The settings of a section, in order.
-pub(super) fn settings(text: &str, section: &str) -> Vec<Setting> {
-    let of_section = lines(text).into_iter().filter(|(of, ..)| of == section);
-    of_section.map(|(_, key, value)| Setting { key, value }).collect()
-}
-
-/// Section, key and value of all settings that stand in a section, in order.
+/// Section, key and value of all settings that are in a section, in order. The value is without blanks around it and with
+/// its continuation lines. It is empty where the line resets what was set.
 pub(crate) fn lines(text: &str) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     let mut inside: Option<String> = None;
@@ -98,7 +85,8 @@ mod tests {
     use super::*;
 
     fn of_service(text: &str) -> Vec<(String, String)> {
-        settings(text, "Service").into_iter().map(|setting| (setting.key, setting.value)).collect()
+        let of_service = lines(text).into_iter().filter(|(section, ..)| section == "Service");
+        of_service.map(|(_, key, value)| (key, value)).collect()
     }
 
     #[test]
@@ -139,8 +127,8 @@ mod tests {
             text in "(\\[Service\\]\n)?[A-C= \"'\\\\\n\r#;x0-9%]{0,60}",
             value in "[a-c \"'\\\\x0-9n]{0,40}",
         ) {
-            for setting in settings(&text, "Service") {
-                words(&setting.value);
+            for (_, _, value) in lines(&text) {
+                words(&value);
             }
             let plain = !value.contains(['"', '\'', '\\']);
             prop_assert!(!plain || words(&value).iter().eq(value.split_whitespace()));

@@ -141,7 +141,7 @@ proptest::proptest! {
         let found = redactor().text(&text);
         proptest::prop_assert!(found.contains("[removed") || found == text, "{} {MARK}", found);
         redactor().wrapper_line(&text);
-        let of_engines = engines::ALL.iter().flat_map(|engine| engine.about().reported).map(|it| it.format);
+        let of_engines = engines::ALL.iter().flat_map(|engine| engine.reported).map(|it| it.format);
         let formats = [Format::Json(CDI), Format::Json(POLICY), Format::Rocworker, Format::Env, Format::Unit];
         for format in of_engines.chain(formats) {
             redactor().configuration(format, &text);

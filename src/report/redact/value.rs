@@ -77,7 +77,7 @@ pub(super) fn is_of_environment(name: &str) -> bool {
 /// A command line: the program, and what its engine lists of options, their values and commands.
 pub(super) fn arguments(words: &[String]) -> Vec<String> {
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-    let mut engines = engines::ALL.iter().filter_map(|engine| engine.about().command);
+    let mut engines = engines::ALL.iter().filter_map(|engine| engine.command);
     let (_, options, commands) = engines.find(|(name, ..)| *name == program).unwrap_or_default();
     let mut after_option = false;
     let words = words.iter().enumerate().map(|(nth, word)| {

@@ -51,7 +51,10 @@ fn an_adopted_worker_keeps_the_charms_files_and_ours_win() {
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_CONFIG"), None);
         assert!(desired.notes.is_empty(), "{:?}", desired.notes);
         let worker = machine.concourse().worker.unwrap();
-        assert_eq!(worker.real_runc().unwrap().to_str(), Some("/var/lib/concourse/bin/runc.real"));
+        assert_eq!(
+            worker.charm.real_runc.as_ref().unwrap().to_str(),
+            Some("/var/lib/concourse/bin/runc.real")
+        );
     }
 }
 
@@ -86,7 +89,7 @@ fn of_the_charms_scripts_only_those_that_the_wrapper_replaces_are_passed_by() {
             machine.put(&format!("opt/bin/{script}"), SCRIPT);
             machine.link("var/lib/concourse/bin/runc", &format!("/opt/bin/{script}"));
             let worker = machine.concourse().worker.unwrap();
-            assert_eq!(worker.real_runc().is_some(), passed && with_real, "{script}");
+            assert_eq!(worker.charm.real_runc.is_some(), passed && with_real, "{script}");
             assert_eq!(worker.charm.is_in_force(), script == "runc-amd-wrapper", "{script}");
             let desired = machine.desired("concourse: {existing: adopt}");
             let warned =

@@ -130,7 +130,7 @@ fn the_worker_is_where_its_unit_says_and_links_are_followed() {
     assert_eq!(worker.bin, Path::new("/usr/local/concourse/bin"));
     assert_eq!(worker.version.unwrap().to_string(), "8.1.0");
     assert_eq!(worker.containerd.version.unwrap().to_string(), "2.2.1");
-    assert_eq!(worker.flags.tags, ["a", "b"]);
+    assert_eq!(worker.options.values(&["tag"]), [("tag", Some("a")), ("tag", Some("b"))]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use reconcile::command::Programs;
 use reconcile::{Action, Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::concourse::Concourse;
-use rocworker::engines::concourse::desired::{SHIM_FOLDER, SetUp, actions, set_up};
+use rocworker::engines::concourse::desired::{actions, set_up};
 use rocworker::engines::{Known, Told, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
@@ -136,15 +136,7 @@ impl Machine {
         let config = Config::parse(Path::new("config.yaml"), config).unwrap();
         let facts = Facts::read(&root);
         let selection = select(&config, &facts).unwrap();
-        actions(
-            &config,
-            &selection,
-            &self.concourse(),
-            &Templates::built_in(),
-            wrapper,
-            Path::new(SHIM_FOLDER),
-        )
-        .of("concourse")
+        actions(&config, &selection, &self.concourse(), &Templates::built_in(), wrapper).of("concourse")
     }
 
     /// Whether the worker's containers go through the wrapper, in a word.
@@ -154,9 +146,9 @@ impl Machine {
         let selection = select(&config, &facts).unwrap();
         let (concourse, templates) = (self.concourse(), Templates::built_in());
         match set_up(&config, &selection, &concourse, &templates) {
-            SetUp::No => "no",
-            SetUp::Yes(_) => "yes",
-            SetUp::Unknown => "unknown",
+            Some(false) => "no",
+            Some(true) => "yes",
+            None => "unknown",
         }
     }
 

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use rocworker::engines::InForce;
 use rocworker::engines::docker::DefaultRuntime;
-use rocworker::engines::undo_constraints::undo_constraints;
+use rocworker::engines::undo_constraints::named_by_default;
 
 use super::{config, docker};
 
@@ -13,17 +12,14 @@ const PATHS: [&str; 2] = ["/usr/lib/rocworker/runc-amd-wrapper", "/usr/local/lib
 #[test]
 fn it_keeps_the_wrapper_wherever_it_stands() {
     let runtime = |name: &str| Ok(DefaultRuntime { name: name.to_owned(), program: None });
-    for (running, keeps) in [
-        (Some(Err("timed out".to_owned())), true),
-        (Some(runtime("amd")), true),
-        (Some(runtime("kata")), false),
-        (None, false),
-    ] {
-        let in_force = InForce { running, ..InForce::default() };
-        let now = undo_constraints(&config(""), &in_force, &docker("28.5.2", Some("{}")));
+    for (running, keeps) in
+        [(Err("timed out".to_owned()), true), (runtime("amd"), true), (runtime("kata"), false)]
+    {
+        let installed = docker("28.5.2", Some("{}")).installed.unwrap();
+        let named = named_by_default(&config(""), &installed, running.clone());
         for path in PATHS {
-            let named = now.named.iter().any(|named| Path::new(&named.value) == Path::new(path));
-            assert_eq!(named, keeps, "{path} {:?}", in_force.running);
+            let is_named = named.iter().any(|named| Path::new(&named.value) == Path::new(path));
+            assert_eq!(is_named, keeps, "{path} {running:?}");
         }
     }
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 use reconcile::{Action, Ask, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::docker::desired::actions;
-use rocworker::engines::docker::{CommandLine, Docker, Installed};
-use rocworker::engines::{Version, Versions};
+use rocworker::engines::docker::{Docker, Installed};
+use rocworker::engines::{CommandLine, Version, Versions};
 use root::Root;
 
 const WRAPPER: &str = "/usr/bin/runc-amd-wrapper";
@@ -325,7 +325,7 @@ fn docker_is_found_with_its_version_its_file_and_its_unit() {
         ("etc/docker/daemon.json", "{}"),
         (
             "usr/lib/systemd/system/docker.service",
-            "[Service]\nExecStart=/usr/bin/dockerd -H fd:// $DOCKER_OPTS\n",
+            "[Service]\nEnvironmentFile=-/etc/default/docker\nExecStart=/usr/bin/dockerd -H fd:// $DOCKER_OPTS\n",
         ),
         ("etc/default/docker", "DOCKER_OPTS=\"--feature=cdi\"\n"),
         ("snap/docker/current/x", ""),

@@ -7,10 +7,13 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-use toml_edit::{DocumentMut, Item};
+use edit::Format;
+use reconcile::{Action, Content, Kind, Stage};
+use root::Attributes;
+use serde_json::{Value, json};
 
 use super::super::{CONFIG_VARIABLE, Worker};
+use super::{CONTAINERD_CONFIG, LAUNCHER, SHIM_FOLDER};
 use crate::render::{self, Templates};
 use crate::version::Version;
 
@@ -28,21 +31,18 @@ const DEFAULT_3: &str = include_str!("../../../../templates/concourse/default-3.
 const DEFAULT_4: &str = include_str!("../../../../templates/concourse/default-4.toml");
 
 /// What is said where [`DEFAULT_4`] is used.
-pub(super) const INCOMPLETE: &str = "the worker has not yet written its own containerd.toml, so that rocworker's is \
+const INCOMPLETE: &str = "the worker has not yet written its own containerd.toml, so that rocworker's is \
     made of what is known of Concourse 8.2's: 13 of the 18 plugins that it disables are disabled";
 
 const MANAGER: &str = "io.containerd.shim.v1.manager";
 
-/// One of the ways, with the text of the file that it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
-    /// containerd's configuration gives the shims a PATH. `built_in`: the version of the default of ours that it is
-    /// made of; `None`: of the one that the worker wrote.
-    Shims { text: String, built_in: Option<i64> },
-    /// A program that starts containerd with a PATH.
-    Launcher { text: String },
-    /// The worker's own configuration of containerd names our folder: somebody has put it there.
-    AlreadySo,
+/// A file, and the variable of the worker's that names it.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) action: Action,
+    pub(super) variable: (&'static str, String),
+    /// What a person should know of it.
+    pub(super) note: Option<&'static str>,
 }
 
 /// Why there is no way, in a sentence.
@@ -50,37 +50,52 @@ pub(super) enum Way {
 pub(super) enum Hindrance {
     /// The worker is so that its containers cannot be given GPUs.
     Known(String),
-    /// It cannot be told how the worker runs, or what should be written for it: no reason to take back what works.
+    /// It cannot be told how the worker runs, or what should be written for it: no reason to revert what works.
     Unknown(String),
 }
 
-impl Way {
-    /// The way for this worker.
-    ///
-    /// # Errors
-    /// Why its containers cannot be given GPUs, or why that cannot be told.
-    pub(super) fn of(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Self, Hindrance> {
-        runs_containerd(worker)?;
-        if let Some((path, text)) = &worker.own_config {
-            let text = text.as_deref().map_err(|problem| {
-                Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
-            })?;
-            return of_own_config(templates, worker, path, text, shim);
-        }
-        if let (true, Err(reason)) = (worker.was_given_config, &worker.containerd.version) {
-            // Another way only because nobody tells the version this time would restart the worker twice.
+/// The way for this worker; `None` where its own configuration of containerd names our folder already.
+///
+/// # Errors
+/// Why its containers cannot be given GPUs, or why that cannot be told.
+pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>, Hindrance> {
+    runs_containerd(worker)?;
+    if let Some((path, text)) = &worker.own_config {
+        let text = text.as_deref().map_err(|problem| {
+            Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
+        })?;
+        // A configuration that somebody gave the worker stays as it is.
+        // Of a text that containerd cannot read either, none.
+        return match shim_path(&Format::Toml.read(text).unwrap_or_default()) {
+            Some(shims)
+                if shims
+                    .split(':')
+                    .next()
+                    .is_some_and(|first| Path::new(first) == Path::new(SHIM_FOLDER)) =>
+            {
+                Ok(None)
+            }
+            // It comes after what the shims inherit, and wins over the launcher's.
+            Some(shims) => Err(Hindrance::Known(format!(
+                "{} gives containerd's shims PATH={shims}, on which runc is not rocworker's wrapper: begin it with {SHIM_FOLDER}:",
+                path.display()
+            ))),
+            None => launcher(templates, worker).map(Some),
+        };
+    }
+    let is_2 = match &worker.containerd.version {
+        Ok(version) => *version >= WITH_SHIM_ENVIRONMENT,
+        // Another way only because nobody tells the version this time would restart the worker twice.
+        Err(reason) if worker.was_given_config => {
             return Err(Hindrance::Unknown(format!(
                 "the version of the worker's containerd is not known now ({reason}), and it was 2.0 or later when \
                  {CONFIG_VARIABLE} was set: that stays"
             )));
         }
-        if worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_SHIM_ENVIRONMENT)
-            && let Some(way) = shims(templates, worker, shim).map_err(Hindrance::Unknown)?
-        {
-            return Ok(way);
-        }
-        launcher(templates, worker, shim)
-    }
+        Err(_) => false,
+    };
+    let shims = if is_2 { shims(templates, worker).map_err(Hindrance::Unknown)? } else { None };
+    shims.map_or_else(|| launcher(templates, worker), Ok).map(Some)
 }
 
 /// Whether containerd is what runs the worker's containers; a worker with another runtime does not start with any
@@ -89,8 +104,9 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     let file = worker.settings_file.as_deref().unwrap_or(Path::new("/etc/default/concourse"));
     let remedy = format!("set CONCOURSE_RUNTIME=containerd in {}", file.display());
     let nothing = "so that its containers get no GPU and it no tag of one";
-    let said = worker.flags.runtime.as_ref().or_else(|| worker.environment.get("CONCOURSE_RUNTIME"));
-    match (said.map(String::as_str).filter(|name| !name.is_empty()), &worker.version) {
+    let variable = || worker.environment.get("CONCOURSE_RUNTIME").map(String::as_str);
+    let said = worker.options.value(&["runtime"]).or_else(variable);
+    match (said.filter(|name| !name.is_empty()), &worker.version) {
         (Some("containerd"), _) => Ok(()),
         (Some(other), _) => Err(Hindrance::Known(format!(
             "the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"
@@ -112,91 +128,54 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     }
 }
 
-/// A configuration that somebody gave the worker stays as it is.
-fn of_own_config(
-    templates: &Templates,
-    worker: &Worker,
-    path: &Path,
-    text: &str,
-    shim: &Path,
-) -> Result<Way, Hindrance> {
-    match shim_path(text) {
-        Some(shims) if shims.split(':').next().is_some_and(|first| Path::new(first) == shim) => {
-            Ok(Way::AlreadySo)
-        }
-        // It comes after what the shims inherit, and wins over the launcher's.
-        Some(shims) => Err(Hindrance::Known(format!(
-            "{} gives containerd's shims PATH={shims}, on which runc is not rocworker's wrapper: begin it with {}:",
-            path.display(),
-            shim.display()
-        ))),
-        None => launcher(templates, worker, shim),
-    }
-}
-
-/// The PATH that a configuration gives the shims; of a text that containerd cannot read either, none.
-fn shim_path(text: &str) -> Option<String> {
-    let document: DocumentMut = text.parse().ok()?;
-    let env = document.get("plugins")?.get(MANAGER)?.get("env")?.as_array()?;
-    let paths = env.iter().filter_map(|word| word.as_str()?.strip_prefix("PATH="));
-    paths.last().map(str::to_owned)
+/// The PATH that a configuration gives the shims.
+fn shim_path(config: &Value) -> Option<&str> {
+    let env = config.get("plugins")?.get(MANAGER)?.get("env")?.as_array()?;
+    env.iter().filter_map(|word| word.as_str()?.strip_prefix("PATH=")).next_back()
 }
 
 /// What the worker would give its containerd, and the PATH; `None` where that has a section of this plugin already.
-fn shims(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Option<Way>, String> {
-    #[derive(Serialize)]
-    struct Context<'a> {
-        default: &'a str,
-        path: String,
-    }
+fn shims(templates: &Templates, worker: &Worker) -> Result<Option<Way>, String> {
     let is_4 = worker.containerd.version.as_ref().is_ok_and(|version| *version >= WITH_VERSION_4);
     let written = worker.written_config.as_deref().filter(|text| {
-        let version = version(text);
+        let version = Format::Toml.read(text).ok().and_then(|config| config.get("version")?.as_u64());
         // What an earlier release wrote is out of date; a later one may have gone on.
         if is_4 { version >= Some(4) } else { version == Some(3) }
     });
-    let built_in = if is_4 { (DEFAULT_4, 4) } else { (DEFAULT_3, 3) };
-    let (default, built_in) = written.map_or((built_in.0, Some(built_in.1)), |text| (text, None));
-    let meant: DocumentMut =
-        default.parse().map_err(|error| format!("the worker's own containerd.toml is not TOML: {error}"))?;
+    let default = written.unwrap_or(if is_4 { DEFAULT_4 } else { DEFAULT_3 });
+    let meant = Format::Toml.read(default);
+    let meant = meant.map_err(|fault| format!("the worker's own containerd.toml is not TOML: {fault}"))?;
     if meant.get("plugins").is_some_and(|plugins| plugins.get(MANAGER).is_some()) {
         return Ok(None);
     }
-    let path = format!("{}:{}", shim.display(), worker.path());
-    let context = Context { default: default.trim_matches('\n'), path: format!("PATH={path}") };
+    let path = format!("{SHIM_FOLDER}:{}", worker.path());
+    let context = json!({ "default": default.trim_matches('\n'), "path": format!("PATH={path}") });
     let text = templates.render(render::CONCOURSE_CONTAINERD, context).map_err(|error| error.to_string())?;
     check(templates, &text, &meant, &path)?;
-    Ok(Some(Way::Shims { text, built_in }))
+    // A copy of the worker's containerd.toml, which may be for root alone; only root's containerd reads it.
+    let content = file(text, 0o600);
+    let reason = "Concourse's containerd gives its shims the wrapper as runc";
+    Ok(Some(Way {
+        action: Action::new(Stage::Expose, CONTAINERD_CONFIG, content, reason),
+        variable: (CONFIG_VARIABLE, CONTAINERD_CONFIG.to_owned()),
+        note: Some(INCOMPLETE).filter(|_| is_4 && written.is_none()),
+    }))
 }
 
 /// Holds what came out of the template against what it was made of.
-fn check(templates: &Templates, text: &str, meant: &DocumentMut, path: &str) -> Result<(), String> {
+fn check(templates: &Templates, text: &str, meant: &Value, path: &str) -> Result<(), String> {
     let wrong = |problem: String| format!("{}: {problem}", templates.place(render::CONCOURSE_CONTAINERD));
-    let document: DocumentMut = text.parse().map_err(|error| wrong(format!("it gives no TOML: {error}")))?;
-    if shim_path(text).as_deref() != Some(path) {
+    let made = Format::Toml.read(text).map_err(|fault| wrong(format!("it gives no TOML: {fault}")))?;
+    if shim_path(&made) != Some(path) {
         return Err(wrong("it does not give the shims the PATH that it was asked for".to_owned()));
     }
-    let lost = meant.iter().find(|(key, item)| *key != "plugins" && !same(document.get(key), item));
+    let is_lost = |(key, value): &(&String, &Value)| *key != "plugins" && made.get(key) != Some(value);
+    let lost = meant.as_object().into_iter().flatten().find(is_lost);
     lost.map_or(Ok(()), |(key, _)| Err(wrong(format!("it loses {key} of Concourse's own configuration"))))
 }
 
-/// The same value, whatever is around it.
-fn same(item: Option<&Item>, other: &Item) -> bool {
-    let bare = |item: &Item| item.to_string().split_whitespace().collect::<String>();
-    item.is_some_and(|item| bare(item) == bare(other))
-}
-
-fn version(text: &str) -> Option<i64> {
-    text.parse::<DocumentMut>().ok()?.get("version")?.as_integer()
-}
-
-fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, Hindrance> {
-    #[derive(Serialize)]
-    struct Context {
-        shim: String,
-        containerd: String,
-    }
-    if let Some(program) = &worker.flags.containerd_bin {
+fn launcher(templates: &Templates, worker: &Worker) -> Result<Way, Hindrance> {
+    if let Some(program) = worker.options.value(&["containerd-bin"]) {
         return Err(Hindrance::Known(format!(
             "{} says --containerd-bin {program}, which wins over CONCOURSE_CONTAINERD_BIN, so that its containers get \
              no GPU: set that variable in its place",
@@ -209,13 +188,20 @@ fn launcher(templates: &Templates, worker: &Worker, shim: &Path) -> Result<Way, 
             "the worker's containerd is not found ({reason}): nothing is changed until it is there"
         )));
     };
-    let quoted =
-        |path: &Path| path.to_str().filter(|text| !text.contains('\'')).map(|text| format!("'{text}'"));
-    let odd = || Hindrance::Known("a path with an apostrophe cannot stand in the launcher".to_owned());
-    let context =
-        Context { shim: quoted(shim).ok_or_else(odd)?, containerd: quoted(program).ok_or_else(odd)? };
+    let containerd = program.to_str().filter(|text| !text.contains('\''));
+    let containerd = containerd.ok_or_else(|| {
+        Hindrance::Known("a path with an apostrophe cannot stand in the launcher".to_owned())
+    })?;
+    let context = json!({ "shim": format!("'{SHIM_FOLDER}'"), "containerd": format!("'{containerd}'") });
     let text = templates
         .render(render::CONCOURSE_LAUNCHER, context)
         .map_err(|error| Hindrance::Unknown(error.to_string()))?;
-    Ok(Way::Launcher { text })
+    let variable = ("CONCOURSE_CONTAINERD_BIN", LAUNCHER.to_owned());
+    let reason = "starts Concourse's containerd with the wrapper as runc";
+    Ok(Way { action: Action::new(Stage::Expose, LAUNCHER, file(text, 0o755), reason), variable, note: None })
+}
+
+fn file(text: String, mode: u32) -> Kind {
+    let attributes = Attributes { mode, owner: None };
+    Kind::Owned(Content::File { bytes: text.into_bytes(), attributes })
 }

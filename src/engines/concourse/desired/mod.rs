@@ -6,37 +6,33 @@
 //! one is a person, and is not known by name.
 
 mod containerd;
-mod tags;
 mod written;
 
 use std::path::Path;
 
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
-use root::Attributes;
-use serde::Serialize;
+use serde_json::json;
 
+use super::tags::{self, VARIABLE as TAGS};
 use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
 use crate::config::{Config, Configure, Existing};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
 
-use containerd::{Hindrance, Way};
-use tags::Tags;
-pub use tags::VARIABLE as TAGS;
+use containerd::{Hindrance, Way, way};
 pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
 pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
 /// containerd's configuration of ours.
 const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
-/// What the launcher is called, beside [`SHIM_FOLDER`].
-const LAUNCHER: &str = "concourse-containerd";
+/// What starts containerd, beside [`SHIM_FOLDER`].
+const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
 
-/// What should be so for the worker of this machine. `wrapper`: runc-amd-wrapper's program; without one no container
-/// can be given a GPU, and the worker gets no tag of one. `shim`: the folder that holds it as `runc`, [`SHIM_FOLDER`]
-/// on a machine. To be asked with an empty selection too, when the configuration leaves AMD's GPUs alone: the user's
-/// own tags stay, and those that a charm left behind go.
+/// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
+/// can be given a GPU, and the worker gets no tag of one. To be asked with an empty selection too, when the configuration
+/// leaves AMD's GPUs alone: the user's own tags stay, and those that a charm left behind go.
 #[must_use]
 pub fn actions(
     config: &Config,
@@ -44,7 +40,6 @@ pub fn actions(
     concourse: &Concourse,
     templates: &Templates,
     wrapper: Option<&Path>,
-    shim: &Path,
 ) -> Desired {
     let mut desired = Desired::default();
     let adopts = config.concourse.existing == Existing::Adopt;
@@ -70,7 +65,7 @@ pub fn actions(
         desired.note(NAME, problem);
     }
     let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
-    let way = match wrapper.map(|wrapper| (Way::of(templates, worker, shim), wrapper)) {
+    let through = match wrapper.map(|wrapper| (way(templates, worker), wrapper)) {
         Some((Ok(way), wrapper)) => Some((way, wrapper)),
         Some((Err(Hindrance::Unknown(problem)), _)) => return undecided(desired, problem),
         Some((Err(Hindrance::Known(problem)), _)) => {
@@ -79,8 +74,9 @@ pub fn actions(
         }
         None => None,
     };
-    let tags = tags::tags(config, selection, worker, way.is_some());
-    if let (Tags::Unknown, Some(_)) = (&tags, &way) {
+    let tags = tags::wanted(config, selection, worker, through.is_some());
+    let is_tag_unknown = tags.is_some() && !worker.options.has("tag") && !worker.unfollowed.is_empty();
+    if is_tag_unknown && through.is_some() {
         // Our file holds the worker's tags: without them in it, a worker that has a GPU would lose the tags of it.
         let problem = worker.unfollowed.join("; ");
         return undecided(
@@ -88,14 +84,8 @@ pub fn actions(
             format!("{problem}: the worker's tags, and what else is set of it, stay as they are"),
         );
     }
-    let files = match way {
-        Some((way, wrapper)) => {
-            say_of_way(&way, worker, &mut desired);
-            containerd_files(&way, wrapper, shim, &mut desired)
-        }
-        None => Vec::new(),
-    };
-    match environment_files(templates, worker, files, tags, &mut desired) {
+    let variable = through.and_then(|(way, wrapper)| through_wrapper(way, wrapper, worker, &mut desired));
+    match environment_files(templates, worker, variable, tags, &mut desired) {
         Ok(()) => desired.of(NAME),
         // Without all of them none does any good.
         Err(problem) => undecided(desired, problem),
@@ -111,39 +101,28 @@ fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired
 }
 
-/// Whether the containers of this machine's worker go through the wrapper.
-#[derive(Debug, Clone, Copy)]
-pub enum SetUp<'a> {
-    /// There is no worker, it is left alone, or it cannot be given GPUs.
-    No,
-    Yes(&'a Worker),
-    /// It cannot be told: they go on as they do.
-    Unknown,
-}
-
-/// Whether [`actions`] makes the worker's containers go through the wrapper.
+/// Whether [`actions`] makes the containers of this machine's worker go through the wrapper. Not where there is no worker,
+/// it is left alone, or it cannot be given GPUs. `None`: it cannot be told, and they go on as they do.
 #[must_use]
-pub fn set_up<'a>(
+pub fn set_up(
     config: &Config,
     selection: &Selection<'_>,
-    concourse: &'a Concourse,
+    concourse: &Concourse,
     templates: &Templates,
-) -> SetUp<'a> {
-    if config.concourse.configure == Configure::Never || selection.gpus.is_empty() {
-        return SetUp::No;
-    }
+) -> Option<bool> {
     let worker = managed(config, concourse);
-    if worker.is_none() && concourse.worker.is_some() {
-        return SetUp::No;
+    let is_left =
+        config.concourse.configure == Configure::Never || (worker.is_none() && concourse.worker.is_some());
+    if is_left || selection.gpus.is_empty() {
+        return Some(false);
     }
     if concourse.unknown.is_some() {
-        return SetUp::Unknown;
+        return None;
     }
-    let shim = Path::new(SHIM_FOLDER);
-    match worker.map(|worker| (Way::of(templates, worker, shim), worker)) {
-        Some((Ok(_), worker)) => SetUp::Yes(worker),
-        Some((Err(Hindrance::Unknown(_)), _)) => SetUp::Unknown,
-        Some((Err(Hindrance::Known(_)), _)) | None => SetUp::No,
+    match worker.map(|worker| way(templates, worker)) {
+        Some(Ok(_)) => Some(true),
+        Some(Err(Hindrance::Unknown(_))) => None,
+        Some(Err(Hindrance::Known(_))) | None => Some(false),
     }
 }
 
@@ -155,10 +134,15 @@ pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Work
     worker.filter(|_| config.concourse.configure == Configure::Auto)
 }
 
-/// What a person should know of the way.
-fn say_of_way(way: &Way, worker: &Worker, desired: &mut Desired) {
-    if matches!(way, Way::Shims { built_in: Some(4), .. }) {
-        desired.note(NAME, containerd::INCOMPLETE);
+/// What makes the worker's containers go through the wrapper, and the variable that has to be set for it.
+fn through_wrapper(
+    way: Option<Way>,
+    wrapper: &Path,
+    worker: &Worker,
+    desired: &mut Desired,
+) -> Option<(&'static str, String)> {
+    if let Some(note) = way.as_ref().and_then(|way| way.note) {
+        desired.note(NAME, note);
     }
     if worker.charm.lacks_real_runc {
         desired.problem(
@@ -170,72 +154,42 @@ fn say_of_way(way: &Way, worker: &Worker, desired: &mut Desired) {
             ),
         );
     }
-}
-
-/// What the worker is to find at its variables for containerd, with the files that these name.
-fn containerd_files(
-    way: &Way,
-    wrapper: &Path,
-    shim: &Path,
-    desired: &mut Desired,
-) -> Vec<(&'static str, String)> {
-    let target = wrapper.to_owned();
-    let link = Kind::Owned(Content::Link { target });
-    desired.push(Action::new(
-        Stage::Expose,
-        shim.join("runc"),
-        link,
-        "the first runc of Concourse's containers",
-    ));
-    match way {
-        Way::Shims { text, .. } => {
-            let reason = "Concourse's containerd gives its shims the wrapper as runc";
-            // A copy of the worker's containerd.toml, which may be for root alone; only root's containerd reads it.
-            let attributes = Attributes { mode: 0o600, owner: None };
-            let content = Content::File { bytes: text.clone().into_bytes(), attributes };
-            let config = Action::new(Stage::Expose, CONTAINERD_CONFIG, Kind::Owned(content), reason);
-            desired.push(config.with(restart()));
-            vec![("CONCOURSE_CONTAINERD_CONFIG", CONTAINERD_CONFIG.to_owned())]
-        }
-        Way::Launcher { text } => {
-            let path = shim.parent().unwrap_or(shim).join(LAUNCHER);
-            let value = path.display().to_string();
-            let attributes = Attributes { mode: 0o755, owner: None };
-            let content = Content::File { bytes: text.clone().into_bytes(), attributes };
-            let reason = "starts Concourse's containerd with the wrapper as runc";
-            desired.push(Action::new(Stage::Expose, path, Kind::Owned(content), reason).with(restart()));
-            vec![("CONCOURSE_CONTAINERD_BIN", value)]
-        }
-        Way::AlreadySo => Vec::new(),
-    }
+    let link = Kind::Owned(Content::Link { target: wrapper.to_owned() });
+    let reason = "the first runc of Concourse's containers";
+    desired.push(Action::new(Stage::Expose, Path::new(SHIM_FOLDER).join("runc"), link, reason));
+    let Way { action, variable, .. } = way?;
+    desired.push(action.with(restart()));
+    Some(variable)
 }
 
 /// The environment file and the drop-in that names it, where there is anything to say in them.
 fn environment_files(
     templates: &Templates,
     worker: &Worker,
-    mut variables: Vec<(&'static str, String)>,
-    tags: Tags,
+    variable: Option<(&'static str, String)>,
+    tags: Option<String>,
     desired: &mut Desired,
 ) -> Result<(), String> {
+    let mut variables: Vec<_> = variable.into_iter().collect();
     let mut unset = Vec::new();
     match tags {
-        Tags::AsTheyAre => {}
-        Tags::Set(tags) => variables.push((tags::VARIABLE, tags)),
-        Tags::Unset => unset.push(tags::VARIABLE),
-        Tags::Unknown => {
-            for problem in &worker.unfollowed {
-                let left = "the worker's tags are left as they are, so that none of that file's is lost";
-                desired.problem(NAME, format!("{problem}: {left}"));
-            }
-        }
-        Tags::OutOfReach => desired.problem(
+        None => {}
+        Some(_) if worker.options.has("tag") => desired.problem(
             NAME,
             format!(
                 "{} sets tags on its command line, which win over CONCOURSE_TAG: set the worker's tags there",
                 worker.unit.display()
             ),
         ),
+        Some(_) if !worker.unfollowed.is_empty() => {
+            for problem in &worker.unfollowed {
+                let left = "the worker's tags are left as they are, so that none of that file's is lost";
+                desired.problem(NAME, format!("{problem}: {left}"));
+            }
+        }
+        // An empty value would be a tag too, the empty one.
+        Some(tags) if tags.is_empty() => unset.push(TAGS),
+        Some(tags) => variables.push((TAGS, tags)),
     }
     if variables.is_empty() && unset.is_empty() {
         return Ok(());
@@ -249,15 +203,13 @@ fn environment_files(
             ),
         );
     }
-    if !variables.is_empty() {
-        let reason = "the worker's tags, and where its containerd finds the wrapper";
-        desired.push(
-            Action::file(Stage::Expose, ENV_FILE, environment_file(templates, &variables)?, reason)
-                .with(restart()),
-        );
-    }
     let environment_file = (!variables.is_empty()).then_some(ENV_FILE);
-    let context = DropIn { environment_file, unset };
+    if let Some(path) = environment_file {
+        let reason = "the worker's tags, and where its containerd finds the wrapper";
+        let text = environment_text(templates, &variables)?;
+        desired.push(Action::file(Stage::Expose, path, text, reason).with(restart()));
+    }
+    let context = json!({ "environment_file": environment_file, "unset": unset });
     let text = templates.render(render::CONCOURSE_DROP_IN, context).map_err(|error| error.to_string())?;
     let reason = "the worker reads rocworker's environment file last";
     let drop_in = Action::file(Stage::Expose, DROP_IN, text, reason);
@@ -265,23 +217,13 @@ fn environment_files(
     Ok(())
 }
 
-#[derive(Serialize)]
-struct DropIn {
-    environment_file: Option<&'static str>,
-    unset: Vec<&'static str>,
-}
-
 /// The environment file's text, read again as systemd will.
-fn environment_file(templates: &Templates, variables: &[(&'static str, String)]) -> Result<String, String> {
-    #[derive(Serialize)]
-    struct Context {
-        lines: Vec<String>,
-    }
+fn environment_text(templates: &Templates, variables: &[(&'static str, String)]) -> Result<String, String> {
     let lines = variables.iter().map(|(name, value)| {
         env_file::line(name, value)
             .ok_or_else(|| format!("{name} cannot be set to {value:?} in an environment file"))
     });
-    let context = Context { lines: lines.collect::<Result<_, _>>()? };
+    let context = json!({ "lines": lines.collect::<Result<Vec<_>, _>>()? });
     let text = templates.render(render::CONCOURSE_ENVIRONMENT, context).map_err(|error| error.to_string())?;
     let read = EnvFile::parse(&text).variables;
     let is_meant = read.len() == variables.len()

@@ -4,49 +4,44 @@ use std::path::{Path, PathBuf};
 
 use edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Desired, Stage};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::said::Said;
-use super::{CDI_DIRS, NAME, RUNTIME_TYPE, Wanted, writable};
-use crate::engines::containerd::drop_in;
-use crate::render::{self, Templates};
+use super::{NAME, RUNTIME_TYPE, Wanted};
+use crate::engines::{self, containerd, with_folder};
+use crate::render;
 
 /// The version of the file that every release of containerd 2 reads.
 const VERSION: u64 = 3;
 
-/// What the template is given.
-#[derive(Serialize)]
-struct Context<'a> {
-    version: u64,
-    section: &'a str,
-    runtime: &'a str,
-    wrapper: &'a str,
-    systemd_cgroup: bool,
-    /// Only where it is switched off: on is the default.
-    enable_cdi: bool,
-    cdi_spec_dirs: Vec<Value>,
-}
-
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
     let main = wanted.containerd.main().ok_or("it has no main file")?;
-    let path = drop_in(&main.path);
-    let context = Context {
-        version: said.main_version.unwrap_or(VERSION),
-        section: said.section,
-        runtime: wanted.runtime,
-        wrapper: wanted.wrapper,
-        systemd_cgroup: said.systemd_cgroup(),
-        enable_cdi: said.enable_cdi() == Some(false),
-        cdi_spec_dirs: cdi_dirs(wanted, said),
-    };
-    let text = text(wanted.templates, &context)?;
+    let path = containerd::drop_in(&main.path);
+    let version = said.main_version.unwrap_or(VERSION);
+    let context = json!({
+        "version": version,
+        "section": said.section,
+        "runtime": wanted.runtime,
+        "wrapper": wanted.wrapper,
+        "systemd_cgroup": said.systemd_cgroup(),
+        // Only where it is switched off: on is the default.
+        "enable_cdi": said.cri.get("enable_cdi") == Some(&false.into()),
+        "cdi_spec_dirs": cdi_dirs(wanted, said),
+    });
+    let program =
+        ["plugins", said.section, "containerd", "runtimes", wanted.runtime, "options", "BinaryName"];
+    let (text, made) =
+        engines::drop_in(wanted.templates, render::CONTAINERD, &context, (&program, wanted.wrapper))?;
+    if made.get("version").and_then(Value::as_u64) != Some(version) {
+        let place = wanted.templates.place(render::CONTAINERD);
+        return Err(format!("{place}: what it makes has not the main file's version"));
+    }
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
-    let pattern = pattern(&path)?;
+    let pattern = pattern(&path);
     let edit = (!main.covers(&path, &pattern)).then(|| import(said, &pattern));
     if let Some(edit) = &edit {
-        writable(&main.text)?;
-        edit.apply(main.text_or_nothing()).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
+        let text = main.text.clone()?.unwrap_or_default();
+        edit.apply(&text).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
     }
     if said.main_version.is_none() && main.said.as_ref().is_ok_and(|said| said.get("plugins").is_some()) {
         desired.note(
@@ -76,23 +71,6 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     Ok(())
 }
 
-/// Rendered, and read again.
-fn text(templates: &Templates, context: &Context<'_>) -> Result<String, String> {
-    let text = templates.render(render::CONTAINERD, context).map_err(|error| error.to_string())?;
-    let wrong = |problem: &str| format!("{}: {problem}", templates.place(render::CONTAINERD));
-    let said = Format::Toml.read(&text).map_err(|fault| wrong(&fault.to_string()))?;
-    let runtimes =
-        said.get("plugins").and_then(|plugins| plugins.get(context.section)?.pointer("/containerd/runtimes"));
-    let program = runtimes.and_then(|runtimes| runtimes.get(context.runtime)?.pointer("/options/BinaryName"));
-    if program.and_then(Value::as_str) != Some(context.wrapper) {
-        return Err(wrong("what it makes does not name the wrapper"));
-    }
-    if said.get("version").and_then(Value::as_u64) != Some(context.version) {
-        return Err(wrong("what it makes has not the main file's version"));
-    }
-    Ok(text)
-}
-
 /// What files that are loaded after ours say that is not what we mean: the last of each setting counts.
 fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)> {
     let last = |pointer: &str| {
@@ -116,18 +94,17 @@ fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)
     found.map(|(path, key, value)| (path, format!("{key} = {value}"))).collect()
 }
 
-/// The whole list: containerd's default is replaced by what a file says.
+/// The whole list, where it lacks our folder: containerd's default is replaced by what a file says.
 fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Vec<Value> {
-    let Some(ours) = wanted.cdi_dir.map(Value::from) else { return Vec::new() };
-    let theirs = said.cdi_dirs().cloned().unwrap_or_else(|| CDI_DIRS.map(Value::from).to_vec());
-    if theirs.contains(&ours) { Vec::new() } else { [theirs, vec![ours]].concat() }
+    let Some(ours) = wanted.cdi_dir else { return Vec::new() };
+    let is_there = said.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == ours));
+    if is_there { Vec::new() } else { with_folder(said.cdi_dirs(), ours) }
 }
 
 /// What the main file imports. A file that it names and that is not there keeps containerd from starting; a pattern
 /// that matches nothing does not (*observed* with 2.1.9).
-fn pattern(path: &Path) -> Result<String, String> {
-    let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
-    Ok(format!("{}*.toml", path.strip_suffix(".toml").unwrap_or(path)))
+fn pattern(drop_in: &Path) -> String {
+    format!("{}*.toml", drop_in.with_extension("").display())
 }
 
 fn import(said: &Said, pattern: &str) -> Edit {

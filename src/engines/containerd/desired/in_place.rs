@@ -5,11 +5,12 @@ use reconcile::{Action, Desired, Stage};
 use serde_json::{Value, json};
 
 use super::said::{CRI_2, CRI_3, Said};
-use super::{CDI_DIRS, NAME, RUNTIME_TYPE, Wanted, writable};
+use super::{NAME, RUNTIME_TYPE, Wanted};
+use crate::engines::folder_beside;
 
 pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
     let host = wanted.containerd.files.get(said.host).ok_or("it has no main file")?;
-    writable(&host.text)?;
+    let text = host.text.clone()?.unwrap_or_default();
     let has_cdi = wanted.version.minor >= 7;
     if !has_cdi {
         desired.note(
@@ -22,7 +23,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
         );
     }
     let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi), moved: moved(said.section) };
-    edit.apply(host.text_or_nothing()).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
+    edit.apply(&text).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
     if host.path.file_name().is_some_and(|name| name.to_string_lossy().contains("nvidia")) {
@@ -51,9 +52,9 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     }
     if has_cdi {
         keys.push(Key { path: at(&["enable_cdi"]), set: Set::Value(true.into()) });
-        let beside =
-            |ours: &str| Set::Beside { member: ours.into(), default: CDI_DIRS.map(Value::from).to_vec() };
-        keys.extend(wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: beside(ours) }));
+        keys.extend(
+            wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: folder_beside(ours) }),
+        );
     }
     // Where the section names any runtime, containerd has only those, and the runc that every other container runs with
     // is no longer there by itself.

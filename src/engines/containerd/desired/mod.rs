@@ -12,34 +12,28 @@ use std::path::Path;
 
 use reconcile::{Action, Desired, Effect};
 
-use super::{Containerd, NAME, Text, UNIT};
-use crate::cdi::DEFAULT_FOLDERS as CDI_DIRS;
-use crate::config::{Config, Configure};
+use super::{Containerd, ENGINE, NAME, UNIT};
+use crate::config::Config;
+use crate::engines::{configured, spec_folder};
 use crate::render::Templates;
-use crate::selection::is_off;
 use crate::version::Version;
 
 use said::Said;
 
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
-/// What should be so of the system's containerd. `wrapper`: where the wrapper stands.
+/// What rocworker configures of the system's containerd. `wrapper`: where the wrapper is.
 #[must_use]
 pub fn actions(config: &Config, containerd: &Containerd, templates: &Templates, wrapper: &Path) -> Desired {
-    let mut desired = Desired::default();
-    if is_off(config) || config.containerd.configure == Configure::Never {
-        return desired;
-    }
-    for note in &containerd.notes {
-        desired.note(NAME, note.as_str());
-    }
-    if let Err(problem) = want(config, containerd, templates, wrapper, &mut desired) {
-        desired.problem(NAME, format!("containerd is left alone: {problem}"));
-    }
-    desired.of_or_undecided(NAME)
+    let Containerd { notes, unread, version, .. } = containerd;
+    let (wrapper, runtime) = (&*wrapper.display().to_string(), config.containerd.runtime.as_str());
+    configured((&ENGINE, NAME), config, notes, unread, version, |version, desired| {
+        let cdi_dir = spec_folder(config);
+        want(&Wanted { containerd, templates, version, runtime, wrapper, cdi_dir }, desired)
+    })
 }
 
-/// What the two ways of putting it in need to know.
+/// What the two ways of configuring it need to know.
 struct Wanted<'a> {
     containerd: &'a Containerd,
     templates: &'a Templates,
@@ -50,19 +44,8 @@ struct Wanted<'a> {
     cdi_dir: Option<&'a str>,
 }
 
-fn want(
-    config: &Config,
-    containerd: &Containerd,
-    templates: &Templates,
-    wrapper: &Path,
-    desired: &mut Desired,
-) -> Result<(), String> {
-    if !containerd.unread.is_empty() {
-        let unread = containerd.unread.join("; ");
-        return Err(format!("{unread}: which files it reads, and whether {UNIT} starts it, is not known"));
-    }
-    let version =
-        containerd.version.clone().map_err(|reason| format!("its version is not known: {reason}"))?;
+fn want(wanted: &Wanted<'_>, desired: &mut Desired) -> Result<(), String> {
+    let Wanted { containerd, version, runtime, .. } = *wanted;
     if (version.major, version.minor) < (1, 6) || version.major > 2 {
         return Err(format!("rocworker knows containerd 1.6 to 2, and this is {version}"));
     }
@@ -72,30 +55,21 @@ fn want(
             NAME,
             format!(
                 "containerd's CRI plugin is switched off (disabled_plugins), as Docker's packages have it: it runs no \
-                 containers of its own, and runtime {} is not set",
-                config.containerd.runtime
+                 containers of its own, and runtime {runtime} is not set"
             ),
         );
         return Ok(());
     }
-    let utf8 =
-        |path: &'_ Path| path.to_str().map(str::to_owned).ok_or(format!("{} is not UTF-8", path.display()));
-    let (wrapper, runtime) = (utf8(wrapper)?, &config.containerd.runtime);
-    if let Some(other) = said.runtime_is_somebody_elses(runtime, &wrapper) {
+    if let Some(other) = said.runs_other(runtime, wanted.wrapper) {
         return Err(format!(
             "it has a runtime {runtime} already, which runs {other}: name another one (containerd.runtime), or take that \
              one away"
         ));
     }
-    let cdi_dir = config.cdi.path.parent().unwrap_or(Path::new("/"));
-    let cdi_dir = utf8(cdi_dir)?;
-    let is_default = CDI_DIRS.contains(&cdi_dir.as_str()) || cdi_dir == "/run/cdi";
-    let cdi_dir = Some(cdi_dir.as_str()).filter(|_| !is_default);
-    let wanted = Wanted { containerd, templates, version, runtime, wrapper: &wrapper, cdi_dir };
     if version.major == 1 {
-        in_place::want(&wanted, &said, desired)
+        in_place::want(wanted, &said, desired)
     } else {
-        drop_in::want(&wanted, &said, desired)
+        drop_in::want(wanted, &said, desired)
     }
 }
 
@@ -106,13 +80,5 @@ impl Wanted<'_> {
             return action;
         }
         action.with(Effect::Restart { unit: UNIT.to_owned(), drain: None })
-    }
-}
-
-/// Whether a file can be edited, or why not.
-fn writable(text: &Text) -> Result<(), String> {
-    match text {
-        Text::Refused(reason) => Err(reason.clone()),
-        Text::Absent | Text::There(_) => Ok(()),
     }
 }

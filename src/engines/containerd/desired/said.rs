@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::RUNTIME_TYPE;
-use crate::engines::containerd::{Containerd, File, Text};
-use crate::program::is_ours;
+use crate::engines::containerd::Containerd;
+use crate::engines::{File, other_program};
 use crate::version::Version;
 
 /// Of the versions of the file: in the second one plugins got whole names, in the third CRI became two of them.
@@ -17,7 +17,6 @@ pub(super) const CRI_3: &str = "io.containerd.cri.v1.runtime";
 pub(super) struct Said {
     /// The version of the main file. Absent: version 1, but for a file that says nothing.
     pub(super) main_version: Option<u64>,
-    /// Whether the main file says anything at all.
     pub(super) main_is_empty: bool,
     /// The CRI section that is in effect, without defaults.
     pub(super) cri: Value,
@@ -39,14 +38,16 @@ impl Said {
         let mut versions = Vec::new();
         for file in &containerd.files {
             let said = file.said.as_ref().map_err(Clone::clone)?;
-            if file.text == Text::Absent && file.path != main.path {
+            if file.text == Ok(None) && file.path != main.path {
                 // Started again it would not come back; `containerd config dump` hides it.
                 return Err(format!(
                     "it imports {}, which is not there: containerd does not start so",
                     file.path.display()
                 ));
             }
-            tables(file)?;
+            for section in [CRI_1, CRI_2, CRI_3] {
+                file.table(&["plugins", section, "containerd", "runtimes"])?;
+            }
             let shown = file.path.display();
             let most = most(version);
             versions.push(match said.get("version").map(|value| (value, value.as_u64())) {
@@ -61,7 +62,7 @@ impl Said {
                     return Err(format!("{shown} has version = {value}, which has to be a number"));
                 }
             });
-            if version.major > 1 && matches!(&file.text, Text::There(text) if text.starts_with('\u{feff}')) {
+            if version.major > 1 && matches!(&file.text, Ok(Some(text)) if text.starts_with('\u{feff}')) {
                 return Err(format!(
                     "{shown} begins with a byte order mark, which containerd 2 refuses: take it away"
                 ));
@@ -69,7 +70,6 @@ impl Said {
         }
         let main_version = versions.first().copied().flatten();
         let main_is_empty = main.said.as_ref().is_ok_and(|said| said.as_object().is_some_and(Map::is_empty));
-        let files = || containerd.files.iter().zip(&versions);
         let mut later = Vec::new();
         let (section, host, cri) = if version.major == 1 {
             // The last version that a file names counts for all of them.
@@ -82,7 +82,7 @@ impl Said {
         } else {
             one_version(containerd, version, &versions)?;
             let mut cri = Value::Object(Map::new());
-            for (at, (file, file_version)) in files().enumerate() {
+            for (at, (file, file_version)) in containerd.files.iter().zip(&versions).enumerate() {
                 for section in sections(*file_version, version) {
                     let Some(said) = cri_of(file, section) else { continue };
                     merge(&mut cri, said);
@@ -94,11 +94,10 @@ impl Said {
             let names_runtimes = cri.pointer("/containerd/runtimes").is_some();
             (section(main_version, names_runtimes), 0, cri)
         };
-        let disabled = files().flat_map(|(file, _)| {
-            let list = file.said.as_ref().ok().and_then(|said| said.get("disabled_plugins")?.as_array());
-            list.into_iter().flatten().filter_map(Value::as_str)
-        });
-        let cri_is_disabled = disabled.into_iter().any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
+        let said = containerd.files.iter().filter_map(|file| file.said.as_ref().ok());
+        let disabled = said.filter_map(|said| said.get("disabled_plugins")?.as_array()).flatten();
+        let mut disabled = disabled.filter_map(Value::as_str);
+        let cri_is_disabled = disabled.any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
         let is_in_place = version.major == 1;
         Ok(Self { main_version, main_is_empty, cri, section, host, cri_is_disabled, later, is_in_place })
     }
@@ -110,15 +109,11 @@ impl Said {
     /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
     /// in a file that our keys are in, it may be ours that somebody has taken the program out of, and whose it is stands
     /// in the receipt.
-    pub(super) fn runtime_is_somebody_elses(&self, name: &str, wrapper: &str) -> Option<String> {
+    pub(super) fn runs_other(&self, name: &str, wrapper: &str) -> Option<&str> {
         let runtime = self.runtimes()?.get(name)?;
         let program = runtime.pointer("/options/BinaryName").and_then(Value::as_str);
-        match program.filter(|program| !program.is_empty()) {
-            Some(program) if program == wrapper || is_ours(program) => None,
-            Some(program) => Some(program.to_owned()),
-            None if self.is_in_place && runs_runc(runtime) => None,
-            None => Some("another program than the wrapper".to_owned()),
-        }
+        let may_be_ours = self.is_in_place && program.is_none_or(str::is_empty) && runs_runc(runtime);
+        other_program(program, wrapper).filter(|_| !may_be_ours)
     }
 
     /// As runc's, or the default runtime's where there is no runc. `false` is the default, and not to be told from a
@@ -128,10 +123,6 @@ impl Said {
         let default = || self.cri.pointer("/containerd/default_runtime_name")?.as_str();
         let has_runc = self.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc"));
         if has_runc { of("runc") } else { default().and_then(of) }.unwrap_or(false)
-    }
-
-    pub(super) fn enable_cdi(&self) -> Option<bool> {
-        self.cri.get("enable_cdi")?.as_bool()
     }
 
     pub(super) fn cdi_dirs(&self) -> Option<&Vec<Value>> {
@@ -196,25 +187,6 @@ fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64
         )),
         _ => Ok(()),
     }
-}
-
-/// A text where a table has to be: containerd would not start with it either.
-fn tables(file: &File) -> Result<(), String> {
-    let Ok(said) = &file.said else { return Ok(()) };
-    let is_table = |value: Option<&Value>, name: &str| match value {
-        Some(value) if !value.is_object() => {
-            Err(format!("{}: {name} has to be a table", file.path.display()))
-        }
-        _ => Ok(()),
-    };
-    is_table(said.get("plugins"), "plugins")?;
-    for section in [CRI_1, CRI_2, CRI_3] {
-        let Some(cri) = said.get("plugins").and_then(|plugins| plugins.get(section)) else { continue };
-        is_table(Some(cri), section)?;
-        is_table(cri.get("containerd"), &format!("containerd of {section}"))?;
-        is_table(cri.pointer("/containerd/runtimes"), &format!("containerd.runtimes of {section}"))?;
-    }
-    Ok(())
 }
 
 fn cri_of<'a>(file: &'a File, section: &str) -> Option<&'a Value> {

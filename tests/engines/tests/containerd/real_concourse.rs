@@ -16,10 +16,10 @@ use engines::machine::{self, ASKED, seen_on_demo};
 use layout::Machine;
 use reconcile::{Content, Desired, Kind};
 use rocworker::config::Config;
-use rocworker::engines::Version;
 use rocworker::engines::concourse::desired::{SHIM_FOLDER, actions};
-use rocworker::engines::concourse::{self, Charm, Concourse, Flags, Worker};
+use rocworker::engines::concourse::{self, Charm, Concourse, Worker};
 use rocworker::engines::env_file::EnvFile;
+use rocworker::engines::{CommandLine, Version};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
 use rocworker::selection::select;
@@ -50,7 +50,7 @@ fn worker(containerd: Version, written_config: Option<&str>) -> Worker {
             version: Ok(containerd),
         },
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        flags: Flags::default(),
+        options: CommandLine::default(),
         written_config: written_config.map(str::to_owned),
         own_config: None,
         was_given_config: false,
@@ -72,7 +72,7 @@ fn desired(worker: Worker) -> Desired {
     let concourse = Concourse { worker: Some(worker), ..Concourse::default() };
     // Where the host has the wrapper.
     let wrapper = Path::new(engines::engine::SHIM_FOLDER).join("runc");
-    actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper), Path::new(SHIM_FOLDER))
+    actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper))
 }
 
 /// Lays what should be out on a host, and Concourse's own programs: links to the engine's.

@@ -8,8 +8,8 @@ use engines::engine::ALL;
 use engines::machine::ASKED;
 use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Transaction};
 use rocworker::config::Config;
+use rocworker::engines::Docker;
 use rocworker::engines::undo_constraints::undo_constraints;
-use rocworker::engines::{Docker, InForce};
 use root::{Attributes, Root};
 
 /// Beneath the stage, which is this test's Root.
@@ -63,7 +63,7 @@ fn real_a_container_can_be_stopped_after_undo() {
 
         let config = Config::parse(Path::new("config.yaml"), "").unwrap();
         let undo = Desired {
-            undo_constraints: undo_constraints(&config, &InForce::default(), &Docker::default()),
+            undo_constraints: undo_constraints(&root, &config, None, &Docker::default()),
             ..Desired::default()
         };
         let plan = bring_about(&root, &undo);

@@ -5,12 +5,11 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine, SHIM_FOLDER};
-use engines::host::Host;
+use engines::docker;
+use engines::dockerd::SOCKET;
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine};
 use engines::look;
-use engines::machine::{self, ASKED, seen_on_demo};
-use layout::Machine;
+use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
 use support::real;
 use support::said::Said;
@@ -23,38 +22,25 @@ fn exclusive(keys: &str) -> String {
     format!(r#"{{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive",{keys}}}"#)
 }
 
-struct Docker(Dockerd);
+/// The shared one, with rocworker's program on its stage.
+struct Docker(docker::Docker);
 
 impl Docker {
     /// dockerd of the suite that this containerd is of, with the wrapper as the runtime `amd`, and a policy.
     fn start(engine: &Engine, policy: &str) -> Option<Self> {
         let program = real::require_root_and_built("ROCWORKER_PROGRAM", &["unshare"])?;
-        let unpacked = engine.unpacked()?;
-        let stage = machine::stage(&Machine::demo(), policy);
-        look::lay_out(&machine::rootfs(&stage));
-        fs::create_dir(stage.folder().join("seen")).unwrap();
-        fs::copy(program, stage.folder().join("rocworker")).unwrap();
         let cdi = if engine.name == CONTAINERD_1_6.name { "" } else { r#""features": {"cdi": true}, "# };
-        let runtime = format!(r#"{{{cdi}"runtimes": {{"amd": {{"path": "{SHIM_FOLDER}/runc"}}}}}}"#);
-        fs::write(stage.folder().join("daemon.json"), runtime).unwrap();
-        let mut archive = tar::Builder::new(fs::File::create(stage.folder().join("look.tar")).unwrap());
-        archive.follow_symlinks(false);
-        archive.append_dir_all(".", machine::rootfs(&stage)).unwrap();
-        archive.finish().unwrap();
-        let host = Host::set(stage, &unpacked);
-        let cgroup = format!("--cgroup-parent=/{}", host.cgroup());
-        let options = ["--data-root=/stage/docker", "--config-file=/stage/daemon.json", &cgroup];
-        let docker = Self(Dockerd::start(host, &options));
-        docker.docker(&["import", "/stage/look.tar", "look"]).well();
-        Some(docker)
+        let docker = docker::Docker::start(engine, policy, cdi)?;
+        fs::copy(program, docker.host().folder().join("rocworker")).unwrap();
+        Some(Self(docker))
     }
 
     fn call(&self, argv: &[&str]) -> Said {
-        self.0.host.command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
+        self.0.host().command(PATH, argv).env("DOCKER_HOST", SOCKET).output().unwrap().into()
     }
 
     fn docker(&self, arguments: &[&str]) -> Said {
-        self.call(&[&["/usr/bin/docker"], arguments].concat())
+        self.0.call(&[], arguments)
     }
 
     fn rocworker(&self, arguments: &[&str]) -> Said {
@@ -82,13 +68,13 @@ impl Docker {
     }
 
     fn spawn(&self, argv: &[&str]) -> Child {
-        let mut command = self.0.host.command(PATH, argv);
+        let mut command = self.0.host().command(PATH, argv);
         command.env("DOCKER_HOST", SOCKET).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
 
     fn tickets(&self) -> usize {
-        self.0.host.names_in("/run/rocworker/waiting").len()
+        self.0.host().names_in("/run/rocworker/waiting").len()
     }
 
     #[track_caller]
@@ -102,11 +88,11 @@ impl Docker {
 
     fn policy(&self, text: &str) {
         let write = format!("echo '{text}' >/etc/rocworker/wrapper.json");
-        self.0.host.busybox(&["sh", "-c", &write]).well();
+        self.0.host().busybox(&["sh", "-c", &write]).well();
     }
 
     fn seen(&self, file: &str) -> String {
-        fs::read_to_string(self.0.host.folder().join("seen").join(file)).unwrap()
+        fs::read_to_string(self.0.host().folder().join("seen").join(file)).unwrap()
     }
 
     /// What `rocworker lease list` says.
@@ -152,10 +138,10 @@ fn real_a_process_that_docker_starts_after_undo_has_the_groups_of_its_container(
         let groups = || docker.docker(&["exec", "--user", "1000", &id, "/bin/busybox", "id", "-G"]).well();
         let before = groups();
         assert!(before.split_whitespace().count() > 1, "{before}");
-        docker.0.host.busybox(&["rm", "/etc/rocworker/wrapper.json"]).well();
+        docker.0.host().busybox(&["rm", "/etc/rocworker/wrapper.json"]).well();
         assert_eq!(groups(), before);
         docker.docker(&["rm", "--force", &id]).well();
-        docker.until("the record is gone", || docker.0.host.records().is_empty());
+        docker.until("the record is gone", || docker.0.host().records().is_empty());
     }
 }
 

@@ -14,9 +14,9 @@ use engines::machine::{self, ASKED, seen_on_demo};
 use layout::Machine;
 use reconcile::Kind;
 use rocworker::config::Config;
-use rocworker::engines::Version;
 use rocworker::engines::docker::desired::actions;
-use rocworker::engines::docker::{self, CommandLine, Installed};
+use rocworker::engines::docker::{self, Installed};
+use rocworker::engines::{CommandLine, Version};
 use serde_json::{Value, json};
 
 struct Docker(Dockerd);
