@@ -1,14 +1,18 @@
 //! Byte-preserving edits of other people's TOML and JSON: pure functions from text to text.
 
+mod document;
 mod entry;
 mod json;
+mod lines;
 mod moved;
 mod toml;
 
 use serde::{Deserialize, Serialize};
 
-use entry::{Leaf, Owner, is_empty, leaves};
+use entry::Owner;
+use json::Json;
 pub use moved::Moved;
+use toml::Tree;
 
 /// The managed keys of a file, and what they hold. It is data, so that a receipt can hold it and a later run can
 /// revert it.
@@ -127,7 +131,7 @@ impl Format {
     /// The text is not of this format.
     pub fn read(self, text: &str) -> Result<serde_json::Value, Fault> {
         match self {
-            Self::Toml => toml::read(text),
+            Self::Toml => Tree::read(split_bom(text).1),
             Self::Json => serde_json::from_str(split_bom(text).1)
                 .map_err(|error| Fault { line: error.line(), problem: error.to_string() }),
         }
@@ -159,8 +163,8 @@ impl Edit {
     /// The text is not of its format, or something that is no table stands where one is needed.
     pub fn apply(&self, text: &str) -> Result<String, Fault> {
         match self.format {
-            Format::Toml => toml::apply(&self.keys, text),
-            Format::Json => json::apply(&self.keys, text),
+            Format::Toml => document::apply::<Tree>(&self.keys, text),
+            Format::Json => document::apply::<Json>(&self.keys, text),
         }
     }
 
@@ -169,19 +173,15 @@ impl Edit {
     #[must_use]
     pub fn given_up_for(&self, new: &Self) -> Self {
         let given_up = |old: &Key| {
-            let Set::Entry { identity, .. } = &old.set else { return vec![old.clone()] };
-            let kept = new.keys.iter().find_map(|key| match &key.set {
-                Set::Entry { value, identity: same, .. } if key.path == old.path && same == identity => {
-                    Some(value)
+            let is_same = |key: &&Key| match (&key.set, &old.set) {
+                (Set::Entry { identity, .. }, Set::Entry { identity: same, .. }) => {
+                    key.path == old.path && identity == same
                 }
-                _ => None,
-            });
-            let Some(kept) = kept else { return vec![old.clone()] };
-            let kept = leaves(kept);
-            let is_kept =
-                |leaf: &Leaf<'_>| leaf.is_identity || kept.contains(&(leaf.way.clone(), leaf.value));
-            let rest = old.set.leaves().into_iter().filter(|leaf| !is_kept(leaf));
-            rest.map(|leaf| old.below(&leaf)).collect()
+                _ => false,
+            };
+            let Some(kept) = new.keys.iter().find(is_same).map(Key::leaves) else { return vec![old.clone()] };
+            let rest = old.leaves().into_iter().filter(|leaf| !leaf.0 && !kept.contains(leaf));
+            rest.map(|(_, key)| key).collect()
         };
         let keys = self.keys.iter().flat_map(given_up).collect();
         Self { format: self.format, keys, moved: self.moved.clone() }
@@ -216,10 +216,11 @@ impl Edit {
     /// # Errors
     /// The text is not of its format.
     pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-        let mut reverted = match self.format {
-            Format::Toml => toml::revert(&self.keys, text, before, None)?,
-            Format::Json => return json::revert(&self.keys, text, before),
+        let revert = match self.format {
+            Format::Toml => document::revert::<Tree>,
+            Format::Json => document::revert::<Json>,
         };
+        let mut reverted = revert(&self.keys, text, before, None)?;
         let held = if self.moved.is_empty() { serde_json::Value::Null } else { self.format.read(text)? };
         for moved in &self.moved {
             let Some(text) = reverted.text.as_deref() else { continue };
@@ -227,7 +228,7 @@ impl Edit {
             if keys.is_empty() {
                 continue;
             }
-            let more = toml::revert(&keys, text, before, Some(moved))?;
+            let more = revert(&keys, text, before, Some(moved))?;
             reverted.text = more.text;
             reverted.left.extend(more.left);
             reverted.went.extend(more.went);

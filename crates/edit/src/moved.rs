@@ -1,9 +1,10 @@
-//! A table that somebody renamed, and what the program that renamed it wrote beside the managed keys.
+//! A table with a later name, and what the program that renamed it wrote beside the managed keys.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Key, is_empty, leaves};
+use super::Key;
+use super::entry::{is_empty, leaves};
 
 /// A table, and its later name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,12 +32,11 @@ impl Moved {
     }
 }
 
-/// The paths of the values that somebody has put into a managed table: `known` has no such value there.
+/// The paths of the values that its owner has put into a managed table: `known` has no such value there.
 /// `is_moved`: the program that renames tables also writes defaults out, nearly all of them empty, and may rename a
 /// managed key.
-pub(crate) fn unmanaged(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
-    let now = leaves(now);
-    let known: Vec<_> = known.iter().flat_map(|table| leaves(table)).collect();
+pub(crate) fn unmanaged(now: &Value, known: &Value, is_moved: bool) -> Vec<Vec<String>> {
+    let (now, known) = (leaves(now), leaves(known));
     let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);
     let is_renamed = |way: &[String], value: &Value| {
         let folder = |way: &[String]| way.split_last().map(|(_, folder)| folder.to_vec());

@@ -48,6 +48,11 @@ pub enum Error {
     Capture { path: PathBuf, problem: String },
 }
 
+/// rustix's name for an error of the kernel, as nix has it.
+pub(crate) fn of_rustix(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
 /// What to do about it, where the kernel's answer tells.
 fn remedy(errno: Errno) -> &'static str {
     match errno {

@@ -14,22 +14,23 @@ mod node;
 mod open;
 mod place;
 mod recorded;
-mod remove;
 mod replace;
 mod tree;
 mod trust;
 mod write;
 mod xattr;
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
-use nix::fcntl::{AtFlags, OFlag};
-use nix::sys::stat;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::{self, Mode};
 
 pub use error::Error;
 pub use lock::Lock;
@@ -38,17 +39,18 @@ pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use replace::New;
 pub use write::{Attributes, Written};
 
-use change::CrashPoints;
-use open::{Directory, read_up_to};
-use recorded::Recorded;
+use change::OnChange;
+use open::read_up_to;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
-    dir: Directory,
+    dir: OwnedFd,
+    is_host: bool,
     path: PathBuf,
-    recorded: Recorded,
+    /// Device nodes by path; none on the running machine.
+    recorded: BTreeMap<PathBuf, Meta>,
     owner: u32,
-    crash_points: CrashPoints,
+    on_change: Option<OnChange>,
 }
 
 impl fmt::Debug for Root {
@@ -65,18 +67,25 @@ impl Root {
     /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
     /// has no openat2(2) (Linux 5.6), without which links could not be kept inside.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let dir = Directory::open(path)?;
-        let owner =
-            stat::fstat(dir.as_fd()).map_err(|errno| Error::io("stat", path.to_owned(), errno))?.st_uid;
-        let mut root = Self {
-            dir,
-            path: path.to_owned(),
-            recorded: Recorded::default(),
-            owner,
-            crash_points: CrashPoints::default(),
-        };
-        if !root.is_host() {
-            root.recorded = Recorded::load(&root)?;
+        let failed = |errno| Error::io("open", path.to_owned(), errno);
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let dir = openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?;
+        let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
+        let is_host = path.is_absolute() && path.components().count() == 1;
+        let (path, recorded) = (path.to_owned(), BTreeMap::new());
+        let mut root = Self { dir, is_host, path, recorded, owner, on_change: None };
+        if !is_host {
+            root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
+                Errno::ENOSYS | Errno::EPERM => Error::Capture {
+                    path: root.path.clone(),
+                    problem: format!(
+                        "reading beneath a directory needs openat2(2), and this kernel or its seccomp profile \
+                         answers {errno}: use Linux 5.6 or later, or a container without that filter"
+                    ),
+                },
+                other => failed(other),
+            })?;
+            root.recorded = recorded::load(&root)?;
         }
         Ok(root)
     }
@@ -84,7 +93,7 @@ impl Root {
     /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
     #[must_use]
     pub fn is_host(&self) -> bool {
-        self.dir.is_host()
+        self.is_host
     }
 
     /// The uid whose files are believed beside root's own: that of the directory's owner.
@@ -141,7 +150,9 @@ impl Root {
         let path = path.as_ref();
         let failed = |errno| Error::io("list", self.shown(path), errno);
         let mut names: Vec<OsString> = Vec::new();
-        let recorded = self.recorded.names_in(path);
+        let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
+        let recorded: Vec<OsString> =
+            recorded.filter_map(|node| node.file_name().map(OsStr::to_owned)).collect();
         match self.open_file(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
             Ok(folder) => {
                 for entry in Dir::from_fd(folder).map_err(failed)?.iter() {
@@ -206,7 +217,7 @@ impl Root {
     /// Whether a path is a device node that a capture records, and that does not stand there itself.
     #[must_use]
     pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
-        self.recorded.node(path.as_ref()).is_some()
+        self.recorded.contains_key(path.as_ref())
     }
 
     /// Whether anything stands at a path, links followed.
@@ -216,8 +227,8 @@ impl Root {
     }
 
     fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
-        if let Some(node) = self.recorded.node(path) {
-            return Ok(node);
+        if let Some(node) = self.recorded.get(path) {
+            return Ok(*node);
         }
         let failed = |errno| Error::io("stat", self.shown(path), errno);
         let stat = if self.is_host() {
@@ -234,8 +245,13 @@ impl Root {
         Ok(Meta::from_stat(&stat))
     }
 
-    fn open_file(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Error> {
-        self.dir.open_at(path, flags).map_err(|errno| Error::io("open", self.shown(path), errno))
+    /// The folder of a path, and its name there.
+    ///
+    /// # Errors
+    /// Of the Root itself, which has none.
+    fn split<'p>(&self, path: &'p Path, action: &'static str) -> Result<(&'p Path, &'p OsStr), Error> {
+        let none = || Error::io(action, self.shown(path), Errno::EISDIR);
+        path.parent().zip(path.file_name()).ok_or_else(none)
     }
 }
 

@@ -33,7 +33,7 @@ impl Root {
     /// The number of the mount that begins at a path which is reached without any link.
     fn mount_at(&self, path: &Path) -> Option<u64> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
-        let opened = self.dir.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
+        let opened = self.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
         let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
         let found = statx(&opened, "", AtFlags::EMPTY_PATH, asked).ok()?;
         found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT).then_some(found.stx_mnt_id)
@@ -59,7 +59,7 @@ impl Root {
         let path_of = |fd: BorrowedFd<'_>| {
             nix::fcntl::readlink(&*format!("/proc/self/fd/{}", fd.as_raw_fd())).map(PathBuf::from).ok()
         };
-        let opened = self.dir.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
+        let opened = self.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
         let beneath = path_of(opened.as_fd())?.strip_prefix(path_of(self.dir.as_fd())?).ok()?.to_owned();
         Some(Path::new("/").join(beneath))
     }

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,42 +55,22 @@ impl RecordedNode {
     }
 }
 
-/// The recorded nodes by path; empty on the running machine.
-#[derive(Debug, Default)]
-pub(crate) struct Recorded(BTreeMap<PathBuf, Meta>);
-
-impl Recorded {
-    pub(crate) fn load(root: &Root) -> Result<Self, Error> {
-        let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
-        let text = match root.read_text(CAPTURE_FILE, LIMIT) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Ok(Self::default()),
-            Err(error) => return Err(error),
-        };
-        let recording: Recording =
-            serde_json::from_str(&text).map_err(|error| wrong(format!("not a capture's record: {error}")))?;
-        if recording.schema_version != VERSION {
-            let found = recording.schema_version;
-            return Err(wrong(format!(
-                "schema_version {found} is not one that this program reads ({VERSION})"
-            )));
-        }
-        let mut nodes = BTreeMap::new();
-        for node in recording.nodes {
-            let meta = meta_of(&node).map_err(wrong)?;
-            nodes.insert(node.path, meta);
-        }
-        Ok(Self(nodes))
+/// The recorded nodes by path.
+pub(crate) fn load(root: &Root) -> Result<BTreeMap<PathBuf, Meta>, Error> {
+    let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
+    let text = match root.read_text(CAPTURE_FILE, LIMIT) {
+        Err(error) if error.is_not_found() => return Ok(BTreeMap::new()),
+        text => text?,
+    };
+    let recording: Recording =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("not a capture's record: {error}")))?;
+    if recording.schema_version != VERSION {
+        let found = recording.schema_version;
+        return Err(wrong(format!("schema_version {found} is not one that this program reads ({VERSION})")));
     }
-
-    pub(crate) fn node(&self, path: &Path) -> Option<Meta> {
-        if self.0.is_empty() { None } else { self.0.get(path).copied() }
-    }
-
-    pub(crate) fn names_in(&self, folder: &Path) -> Vec<OsString> {
-        let below = self.0.keys().filter(|path| path.parent() == Some(folder));
-        below.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect()
-    }
+    let nodes =
+        recording.nodes.into_iter().map(|node| Ok((node.path.clone(), meta_of(&node).map_err(wrong)?)));
+    nodes.collect()
 }
 
 fn meta_of(node: &RecordedNode) -> Result<Meta, String> {

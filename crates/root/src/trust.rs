@@ -18,7 +18,7 @@ impl Root {
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
-        let file = match self.dir.open_at(path, flags) {
+        let file = match self.open_at(path, flags) {
             Ok(file) => file,
             // What O_NOFOLLOW answers for a link at the end of the path (open(2)).
             Err(Errno::ELOOP) => {
@@ -37,25 +37,17 @@ impl Root {
         uid == 0 || uid == self.owner() || uid == geteuid().as_raw()
     }
 
-    /// Whether what stands in a folder may decide anything: it belongs to somebody who is believed, and nobody else can
-    /// write to it. One that is not there may.
+    /// Whether the files of a folder may decide anything: it belongs to a believed user, and no other user can write to
+    /// it. One that is not there may.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.
     pub fn believe_folder(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let meta = match self.lstat(path) {
-            Ok(meta) => meta,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        if !self.believes(meta.uid) {
-            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
+        match self.lstat(path) {
+            Err(error) if error.is_not_found() => Ok(()),
+            meta => self.believe_kind(path, &meta?, Kind::Directory),
         }
-        if meta.kind == Kind::Directory && meta.mode & 0o022 != 0 {
-            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
-        }
-        Ok(())
     }
 
     /// Whether a file with these attributes may decide anything.
@@ -66,10 +58,14 @@ impl Root {
         if meta.kind != Kind::Regular {
             return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
         }
+        self.believe_kind(path, meta, Kind::Regular)
+    }
+
+    fn believe_kind(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
         if !self.believes(meta.uid) {
             return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
         }
-        if meta.mode & 0o022 != 0 {
+        if meta.kind == writable && meta.mode & 0o022 != 0 {
             return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
         }
         Ok(())

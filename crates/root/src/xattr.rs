@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 
+use crate::error::of_rustix;
+
 /// Both limits are the kernel's (XATTR_LIST_MAX, XATTR_SIZE_MAX in include/uapi/linux/limits.h).
 const LIMIT: usize = 64 << 10;
 
@@ -17,7 +19,7 @@ const OF_THE_BYTES: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 pub(crate) fn drop_acl(file: &OwnedFd) -> Result<(), Errno> {
     match fremovexattr(file, "system.posix_acl_access") {
         Err(error) if error != rustix::io::Errno::NODATA && error != rustix::io::Errno::OPNOTSUPP => {
-            Err(Errno::from_raw(error.raw_os_error()))
+            Err(of_rustix(error))
         }
         _ => Ok(()),
     }
@@ -30,7 +32,7 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let listed = match flistxattr(from, names.as_mut_slice()) {
         Ok(length) => length,
         Err(rustix::io::Errno::OPNOTSUPP) => return Ok(()),
-        Err(error) => return Err(Errno::from_raw(error.raw_os_error())),
+        Err(error) => return Err(of_rustix(error)),
     };
     names.truncate(listed);
     let mut value = vec![0_u8; LIMIT];
@@ -45,7 +47,7 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
         if let Err(error) = copied
             && is_needed
         {
-            return Err(Errno::from_raw(error.raw_os_error()));
+            return Err(of_rustix(error));
         }
     }
     Ok(())

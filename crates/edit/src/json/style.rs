@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::document::{Document, members};
+use super::{BLANKS, Json, members};
+use crate::lines;
 
 /// Docker's own documentation indents its daemon.json by this.
 const INDENT: &str = "    ";
@@ -13,11 +14,11 @@ pub(super) struct Style<'a> {
     newline: &'static str,
     /// The indentation of one level.
     unit: &'a str,
-    /// What stands between a key and its value: `: `.
+    /// Between a key and its value: `: `.
     colon: &'a str,
 }
 
-/// Where a value stands.
+/// The lines that a value is on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout<'a> {
     /// On a line that begins with this indentation; an object may take lines of its own.
@@ -27,10 +28,9 @@ pub(super) enum Layout<'a> {
 }
 
 impl<'a> Style<'a> {
-    pub(super) fn of(document: &Document<'a>) -> Self {
-        let newline = if document.text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut style = Self { newline, unit: INDENT, colon: ": " };
-        if let Some(first) = members(document.root).first() {
+    pub(super) fn of(document: &'a Json) -> Self {
+        let mut style = Self { newline: lines::end_of_line(&document.text), unit: INDENT, colon: ": " };
+        if let Some(first) = members(document.root()).first() {
             let colon = document.span(first.key).end..document.span(first.value).start;
             let colon = document.text.get(colon).unwrap_or_default();
             if !colon.contains('\n') {
@@ -50,7 +50,7 @@ impl<'a> Style<'a> {
         if self.colon.ends_with(' ') { ", " } else { "," }
     }
 
-    /// What stands between an item and one that follows it.
+    /// Between an item and one that follows it.
     pub(super) fn between(&self, layout: Layout<'_>) -> String {
         match layout {
             Layout::Lines(indent) => format!(",{}{indent}", self.newline),
@@ -89,15 +89,9 @@ impl<'a> Style<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout of an item, or of a member by its key.
-    pub(super) fn of(document: &Document<'a>, item: &str) -> Self {
-        let before = document.before(item);
-        let rest = before.trim_end_matches([' ', '\t', '\r', '\n']);
-        let lead = before.get(rest.len()..).unwrap_or_default();
+    pub(super) fn of(document: &'a Json, item: &str) -> Self {
+        let before = document.text.get(..document.span(item).start).unwrap_or_default();
+        let lead = before.get(before.trim_end_matches(BLANKS).len()..).unwrap_or_default();
         lead.rsplit_once('\n').map_or(Self::Inline, |(_, indent)| Self::Lines(indent))
-    }
-
-    /// The layout of a value by its key; the root, which has none, begins a line.
-    pub(super) fn of_value(document: &Document<'a>, key: Option<&str>) -> Self {
-        key.map_or(Self::Lines(""), |key| Self::of(document, key))
     }
 }

@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use serde_json::Value as Json;
 use toml_edit::{Array, Value};
 
-use super::lines;
-use super::tree::{known, of_value};
-use crate::Fault;
+use super::tree::known;
+use crate::{Fault, lines};
 
 /// The next place that is no blank, line end or comment.
 pub(super) fn skipped(text: &str, mut at: usize) -> usize {
@@ -61,10 +59,6 @@ pub(super) fn added(text: &str, array: &Array, member: &str) -> Result<String, F
             [(last.end..last.end, ",".to_owned()), (at..at, format!("{eol}{blanks}{member}"))],
         ),
     })
-}
-
-pub(super) fn position(array: &Array, member: &Json) -> Option<usize> {
-    array.iter().position(|known| of_value(known) == *member)
 }
 
 /// The text without the member at a place.

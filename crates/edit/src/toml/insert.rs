@@ -4,11 +4,13 @@ use serde_json::Value as Json;
 use toml_edit::{InlineTable, Item, Table, Value};
 
 use super::tree::{self, Step, Tree};
-use super::{array, lines, write};
-use crate::{Fault, dotted, leaves};
+use super::{array, write};
+use crate::document::Document as _;
+use crate::entry::leaves;
+use crate::{Fault, dotted, lines};
 
 /// The text with a value at a path that is not there.
-pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+pub(super) fn insert(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault> {
     let steps = tree.walk(path);
     let Some(deepest) = steps.last() else { return into_root(tree, path, value) };
     match deepest.item {
@@ -29,7 +31,7 @@ pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<S
             let line = line(&blanks, path.get(steps.len()..).unwrap_or_default(), value, text)?;
             Ok(lines::put(text, behind_key(text, last.unwrap_or(header.end)), &line))
         }
-        _ => Err(tree.in_the_way(path.get(..steps.len()).unwrap_or(path), *deepest, "a table")),
+        _ => Err(tree.blocked(path.get(..steps.len()).unwrap_or(path), Tree::TABLE)),
     }
 }
 
@@ -53,7 +55,7 @@ fn first_line_of(table: &Table) -> Option<usize> {
     keys.filter_map(|(key, _)| key.span()).map(|span| span.start).min()
 }
 
-fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+fn into_root(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault> {
     if path.len() > 1 || value.is_object() {
         return section(tree, None, path, value);
     }
@@ -78,7 +80,7 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
 
 /// `[a.b]` and its lines, behind the whole of the table `host`, or at the end. A comment that follows `host` may be a
 /// setting of it that is switched off, and stays in it.
-fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
+fn section(tree: &Tree, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let at = host.and_then(tree::end_of_block);
     let at = at.map_or(text.len(), |end| lines::behind_comments(text, lines::next(text, end)));
@@ -151,7 +153,7 @@ fn deeper(blanks: &str) -> String {
 
 /// A table of dotted keys can have no header, so it gets more dotted keys beside the others.
 fn beside_dotted(
-    tree: &Tree<'_>,
+    tree: &Tree,
     steps: &[Step<'_>],
     table: &Table,
     path: &[String],
@@ -175,7 +177,7 @@ fn beside_dotted(
     Ok(lines::put(text, behind_key(text, last), &written?))
 }
 
-fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
+fn into_inline(tree: &Tree, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let Some((host, table)) = braces(steps) else { return section(tree, None, path, value) };
     // The new key is dotted as far as the others are, and has braces from there on.

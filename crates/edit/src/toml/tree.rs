@@ -5,13 +5,10 @@ use std::ops::Range;
 use serde_json::Value as Json;
 use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
 
-use super::lines;
-use crate::{Fault, dotted};
+use crate::Fault;
 
-pub(super) struct Tree<'t> {
-    text: &'t str,
-    document: Document<&'t str>,
-}
+/// A text without a byte order mark.
+pub(crate) struct Tree(pub(super) Document<String>);
 
 /// A key, and what it names.
 #[derive(Clone, Copy)]
@@ -20,29 +17,13 @@ pub(super) struct Step<'a> {
     pub(super) item: &'a Item,
 }
 
-impl<'t> Tree<'t> {
-    pub(super) fn parse(text: &'t str) -> Result<Self, Fault> {
-        let document = Document::parse(text).map_err(|error| Fault {
-            line: lines::line_number(text, error.span().map_or(0, |span| span.start)),
-            problem: error.message().replace('\n', ", "),
-        })?;
-        Ok(Self { text, document })
-    }
-
-    pub(super) fn text(&self) -> &'t str {
-        self.text
-    }
-
-    pub(super) fn slice(&self, range: Range<usize>) -> &'t str {
-        self.text.get(range).unwrap_or_default()
-    }
-
+impl Tree {
     pub(super) fn item(&self) -> &Item {
-        self.document.as_item()
+        self.0.as_item()
     }
 
     pub(super) fn root(&self) -> &Table {
-        self.document.as_table()
+        self.0.as_table()
     }
 
     /// The steps of a path, as far as they are there.
@@ -63,26 +44,9 @@ impl<'t> Tree<'t> {
         let steps = self.walk(path);
         steps.last().copied().filter(|_| steps.len() == path.len())
     }
-
-    /// The keys of a table; none where there is no table.
-    pub(super) fn names_in(&self, path: &[String]) -> Vec<String> {
-        let item = match path {
-            [] => Some(self.item()),
-            path => self.find(path).map(|step| step.item),
-        };
-        let table = item.and_then(Item::as_table_like);
-        table.into_iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
-    }
-
-    /// Names what stands where something else is needed.
-    pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
-        let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
-        let problem = format!("{} is {}, and {needed} has to stand there", dotted(path), what(step.item));
-        Fault { line, problem }
-    }
 }
 
-fn what(item: &Item) -> &'static str {
+pub(super) fn what(item: &Item) -> &'static str {
     match item {
         Item::None | Item::Table(_) | Item::Value(Value::InlineTable(_)) => "a table",
         Item::ArrayOfTables(_) => "an array of tables",
@@ -165,7 +129,7 @@ fn of_table(table: &dyn TableLike) -> Json {
     Json::Object(table.iter().map(|(name, item)| (name.to_owned(), json(item))).collect())
 }
 
-pub(super) fn of_value(value: &Value) -> Json {
+fn of_value(value: &Value) -> Json {
     match value {
         Value::String(text) => text.value().as_str().into(),
         Value::Integer(number) => (*number.value()).into(),
