@@ -33,33 +33,25 @@ enum Install {
 
 impl DriverDocument {
     pub(super) fn check(self, source: &Source) -> Result<Driver, Error> {
-        let wrong = |key, problem: String| Err(source.wrong(key, None, problem));
-        let version = match self.version {
-            None => None,
-            Some(Text(text)) => match Release::parse(&text) {
-                Some(release) => Some(release),
-                None => {
-                    let problem =
-                        format!("driver.version {text:?} is no release of AMD's driver, such as 30.30.3");
-                    return wrong("driver.version", problem);
-                }
-            },
-        };
-        match (self.install.unwrap_or_default(), version) {
+        let version = self.version.map(|Text(text)| {
+            let problem = || format!("{text:?} is no release of AMD's driver, such as 30.30.3");
+            source.check("driver.version", &text, Release::parse(&text).ok_or_else(problem))
+        });
+        match (self.install.unwrap_or_default(), version.transpose()?) {
             (Install::Keep, None) => Ok(Driver::Keep),
             (Install::AmdgpuDkms, Some(release)) => Ok(Driver::AmdgpuDkms(release)),
-            (Install::Keep, Some(_)) => wrong(
+            (Install::Keep, Some(_)) => Err(source.wrong(
                 "driver.version",
+                None,
                 "driver.version names a driver and driver.install keeps the one that is there: write driver.install: \
-                 amdgpu-dkms, or leave the version out"
-                    .to_owned(),
-            ),
-            (Install::AmdgpuDkms, None) => wrong(
+                 amdgpu-dkms, or leave the version out",
+            )),
+            (Install::AmdgpuDkms, None) => Err(source.wrong(
                 "driver.install",
+                None,
                 "driver.install is amdgpu-dkms without a driver.version: name a release, such as 30.30.3 \
-                 (docs/drivers.md has the ones that go with each ROCm)"
-                    .to_owned(),
-            ),
+                 (docs/drivers.md has the ones that go with each ROCm)",
+            )),
         }
     }
 }

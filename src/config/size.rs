@@ -1,9 +1,10 @@
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde_json::Value;
 
 /// A size as people write it: `512M`, `8G`, `8GiB`, a number of bytes, or `unlimited`. Units are powers of 1024, as
 /// docker's `--shm-size` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Size {
+pub enum Size {
     Bytes(u64),
     Unlimited,
 }
@@ -11,6 +12,15 @@ pub(super) enum Size {
 const EXPECTED: &str = "a size such as 512M or 8G, a number of bytes, or unlimited";
 
 impl Size {
+    /// As a policy has it: bytes, or `unlimited`.
+    #[must_use]
+    pub fn in_policy(self) -> Value {
+        match self {
+            Self::Bytes(bytes) => bytes.into(),
+            Self::Unlimited => "unlimited".into(),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         if text == "unlimited" {
             return Some(Self::Unlimited);

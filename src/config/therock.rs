@@ -3,7 +3,7 @@
 use reconcile::Digest;
 use serde::Deserialize;
 
-use super::packages::url;
+use super::packages::{SCHEMES, digest, url};
 use super::{Error, Source};
 
 /// Which archive.
@@ -71,34 +71,27 @@ pub(super) struct TheRockDocument {
 
 impl TheRockDocument {
     pub(super) fn check(self, source: &Source) -> Result<TheRock, Error> {
-        let wrong = |key: &str, value: Option<&str>, problem: String| {
-            source.wrong(key, value, format!("rocm.therock.{problem}"))
-        };
-        let word = |key: &'static str, value: Option<String>, example: &str| {
+        let missing = |problem: &str| source.wrong("rocm.therock", None, format!("rocm.therock.{problem}"));
+        let word = |name: &str, value: Option<String>, example: &str| {
             let Some(value) = value else {
-                return Err(wrong("therock", None, format!("{key} is missing: name one, such as {example}")));
+                return Err(missing(&format!("{name} is missing: name one, such as {example}")));
             };
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
-            if value.chars().all(fits) && value.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-                return Ok(value);
-            }
-            let problem = format!("{key} {value:?} is no part of an archive's name, such as {example}");
-            Err(wrong(key, Some(&value), problem))
+            let is_fit = value.chars().all(fits) && value.starts_with(|c: char| c.is_ascii_alphanumeric());
+            let problem = || format!("{value:?} is no part of an archive's name, such as {example}");
+            let fits = is_fit.then(|| value.clone()).ok_or_else(problem);
+            source.check(&format!("rocm.therock.{name}"), &value, fits)
         };
         let version = word("version", self.version, "7.14.0")?;
         let family = word("family", self.family, "gfx94X-dcgpu")?;
         let Some(sha256) = self.sha256 else {
             let problem = "sha256 is missing: an archive is not unpacked for its server's word alone; take it from who \
                            published it";
-            return Err(wrong("therock", None, problem.to_owned()));
+            return Err(missing(problem));
         };
-        let Some(digest) = Digest::parse(&sha256) else {
-            let problem = format!("sha256 {sha256:?} is none: it has 64 hexadecimal digits");
-            return Err(wrong("sha256", Some(&sha256), problem));
-        };
+        let sha256 = source.check("rocm.therock.sha256", &sha256, digest(&sha256))?;
         let folder = self.url.unwrap_or_else(|| self.release.unwrap_or_default().folder().to_owned());
-        url(&folder, &["http", "https", "file"])
-            .map_err(|problem| wrong("url", Some(&folder), format!("url {problem}")))?;
-        Ok(TheRock { version, family, folder, sha256: digest })
+        source.check("rocm.therock.url", &folder, url(&folder, &SCHEMES))?;
+        Ok(TheRock { version, family, folder, sha256 })
     }
 }

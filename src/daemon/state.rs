@@ -14,7 +14,7 @@ use super::report::{ConfigReport, Counts, Failing, Last, Problem, Report, Said, 
 use super::scheduler::{Cause, Ended, Scheduler};
 use super::tag_grace::{TagGrace, decide_alike};
 use super::watch::Watch;
-use crate::config::{self, Restart};
+use crate::config;
 use crate::memory::{AppliedConfig, Memory};
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Stopped};
 use crate::timestamp::Timestamp;
@@ -82,7 +82,7 @@ impl State {
 
     /// How often it looks though nothing was heard.
     pub fn interval(&self) -> Duration {
-        self.effective().map_or(INTERVAL, |config| config.daemon.interval)
+        self.effective().map_or(INTERVAL, |config| Duration::from_secs(config.daemon.interval_s.into()))
     }
 
     fn effective(&self) -> Option<&Arc<config::Config>> {
@@ -98,7 +98,7 @@ impl State {
                     tracing::info!("{} is in force again", self.path.display());
                 }
                 if self.in_force.as_deref() != Some(&config) {
-                    self.tag_grace.last(config.daemon.settle);
+                    self.tag_grace.last(Duration::from_secs(config.daemon.settle_s.into()));
                     let config = Arc::new(config);
                     if self.last_good.is_none() && was_followed(root, &config) {
                         self.last_good = Some(Arc::clone(&config));
@@ -158,13 +158,13 @@ impl State {
 
     /// What may be done with units now: one that is to be restarted waits until what it reads has stopped changing.
     fn restarts(&self, config: &config::Config, now: Duration) -> Restarts {
-        let may = config.daemon.restart.into();
+        let may = config.daemon.restart;
         if self.quiet_from().is_some_and(|from| from > now) { Restarts::Never } else { may }
     }
 
     /// From when on nothing that units read has changed for long enough.
     fn quiet_from(&self) -> Option<Duration> {
-        Some(self.changed + self.effective()?.daemon.settle)
+        Some(self.changed + Duration::from_secs(self.effective()?.daemon.settle_s.into()))
     }
 
     pub fn looked(&mut self, root: &Root, now: Duration, done: Done) -> Ended {
@@ -223,7 +223,7 @@ impl State {
 
     /// When something is due that waits for quiet.
     fn settles(&self, now: Duration) -> Option<Duration> {
-        let restarts = self.effective().is_some_and(|config| config.daemon.restart != Restart::Never);
+        let restarts = self.effective().is_some_and(|config| config.daemon.restart != Restarts::Never);
         let is_owed = restarts && self.outcome.as_ref().is_some_and(|outcome| !outcome.pending.is_empty());
         let quiet = self.quiet_from().filter(|_| is_owed);
         // What is due already and could not be done is tried again with all that fails.
@@ -257,7 +257,7 @@ impl State {
             pid: std::process::id(),
             since: self.since,
             enforce: daemon.is_some_and(|it| it.enforce),
-            restart: daemon.map_or(Restarts::Never, |it| it.restart.into()),
+            restart: daemon.map_or(Restarts::Never, |it| it.restart),
             set_up: self.is_set_up(),
             config: ConfigReport {
                 path: self.path.clone(),

@@ -7,8 +7,9 @@ use allocation::policy as parser;
 use amdgpu::Gpu;
 use reconcile::{Action, Stage};
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::config::{Config, DefaultGrant, Memlock, Requests, Sharing};
+use crate::config::{Config, DefaultGrant, Requests, Sharing, Size};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
 
@@ -24,9 +25,9 @@ const SRV: &str = "/srv";
 pub struct Policy {
     /// The real runc; `None`: the next one on PATH.
     pub runtime: Option<PathBuf>,
-    pub requests: &'static str,
-    pub default: &'static str,
-    pub sharing: &'static str,
+    pub requests: Requests,
+    pub default: DefaultGrant,
+    pub sharing: Sharing,
     pub gpus: Vec<Entry>,
     pub wait_limit_s: u32,
     pub idle_grace_s: Option<u32>,
@@ -51,20 +52,13 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Edits {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shm_bytes: Option<u64>,
+    pub shm_bytes: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memlock_bytes: Option<Limit>,
+    /// A number, or `unlimited`.
+    pub memlock_bytes: Option<Value>,
     /// `HSA_OVERRIDE_GFX_VERSION` by render node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gfx_override: BTreeMap<String, String>,
-}
-
-/// A number of bytes, or `unlimited`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Limit {
-    Bytes(u64),
-    Word(&'static str),
 }
 
 /// What came out of the template is no policy, or not the one that should be written.
@@ -82,7 +76,7 @@ impl Policy {
     /// Whether a container gets a GPU through the wrapper neither when it asks nor when it does not.
     #[must_use]
     pub fn gives_nothing(&self) -> bool {
-        self.requests == "deny" && self.default == "none"
+        self.requests == Requests::Deny && self.default == DefaultGrant::None
     }
 }
 
@@ -98,30 +92,16 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
     let folders = wrapper.folders.clone();
     Policy {
         runtime: wrapper.runtime.clone(),
-        requests: match requests {
-            Requests::Deny => "deny",
-            Requests::Named => "named",
-            Requests::Count => "count",
-            Requests::All => "all",
-        },
-        default: match default {
-            DefaultGrant::None => "none",
-            DefaultGrant::All => "all",
-        },
-        sharing: match wrapper.sharing {
-            Sharing::Shared => "shared",
-            Sharing::Exclusive => "exclusive",
-        },
+        requests,
+        default,
+        sharing: wrapper.sharing,
         gpus: selection.gpus.iter().copied().filter_map(entry).collect(),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
         folders: folders.unwrap_or_else(|| if concourse { vec![SRV.into()] } else { Vec::new() }),
         edits: Edits {
-            shm_bytes: wrapper.edits.shm_bytes,
-            memlock_bytes: wrapper.edits.memlock.map(|memlock| match memlock {
-                Memlock::Bytes(bytes) => Limit::Bytes(bytes),
-                Memlock::Unlimited => Limit::Word("unlimited"),
-            }),
+            shm_bytes: wrapper.edits.shm_size.map(Size::in_policy),
+            memlock_bytes: wrapper.edits.memlock.map(Size::in_policy),
             gfx_override: gfx_override(config, selection),
         },
     }
@@ -146,7 +126,7 @@ fn node(gpu: &Gpu) -> Option<String> {
 }
 
 fn gfx_override(config: &Config, selection: &Selection<'_>) -> BTreeMap<String, String> {
-    let versions = &config.wrapper.edits.gfx_override;
+    let versions = &config.wrapper.edits.hsa_override_gfx_version;
     let of = |gpu: &&Gpu| Some((node(gpu)?, versions.get(&gpu.gfx.as_ref().ok()?.to_string())?.clone()));
     selection.gpus.iter().filter_map(of).collect()
 }

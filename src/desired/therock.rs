@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use reconcile::{Action, Content, Desired, Kind, Stage, Unpacked};
 
 use crate::component::Component;
-use crate::config::{Config, RocmFrom};
+use crate::config::Config;
 
 /// Where ROCm's own programs look for ROCm.
 const LINK: &str = "/opt/rocm";
@@ -17,7 +17,7 @@ const HOLDS: [&str; 3] = ["bin", "lib", "include"];
 #[must_use]
 pub fn actions(config: &Config) -> Desired {
     let mut desired = Desired::default();
-    let RocmFrom::TheRock(archive) = &config.rocm.install else { return desired };
+    let Some(archive) = &config.rocm.therock else { return desired };
     let path = archive.path();
     let unpacked = Unpacked {
         url: archive.url(),

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use edit::{Edit, Format, Key, Set};
-use reconcile::{Action, Ask, Desired, Effect, Stage};
+use reconcile::{Action, Ask, Desired, Effect, Restarts, Stage};
 use serde_json::{Value, json};
 
 use super::{CommandLine, Docker, Installed, NAME, UNIT};
 use crate::cdi::DEFAULT_FOLDERS as SPEC_FOLDERS;
-use crate::config::{Config, Configure, Restart, Sharing};
+use crate::config::{Config, Configure, Sharing};
 use crate::program::is_ours;
 use crate::selection::is_off;
 use crate::version::Version;
@@ -112,7 +112,7 @@ fn tell(config: &Config, docker: &Installed, text: &str, wrapper: &Path, desired
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
+        if is_cdi_new && !outlived(&known) && config.restart != Restarts::Now {
             desired.note(NAME, WAITS);
         }
         let effects = |of_cdi| if of_cdi { start(config, &known) } else { vec![reload()] };
@@ -142,7 +142,7 @@ pub(in crate::engines) fn start_now(config: &Config, docker: &Installed) -> Vec<
 /// told to leave them alive.
 fn start(config: &Config, known: &Value) -> Vec<Effect> {
     let unit = UNIT.to_owned();
-    if config.restart == Restart::Now {
+    if config.restart == Restarts::Now {
         return vec![Effect::Restart { unit, drain: None }];
     }
     // The runtime at once; what waits for the start stays owed, and is told, until there was one.
