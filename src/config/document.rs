@@ -287,6 +287,10 @@ impl<'de> Deserialize<'de> for Word {
             fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Word, E> {
                 Ok(Word(number.to_string()))
             }
+
+            fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Word, E> {
+                Err(E::custom("a number with a point loses digits: put it in quotes, as \"30.10\""))
+            }
         }
         deserializer.deserialize_any(OneWord)
     }

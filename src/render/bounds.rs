@@ -2,8 +2,6 @@
 //! them nothing in it can grow beyond what it is given. Whoever doubles a string forty times, or chains ten thousand
 //! operators, would otherwise end the whole program: Rust has no way back from memory or a stack that is used up.
 
-use std::io;
-
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
@@ -14,7 +12,7 @@ const PARTS: usize = 100;
 const BLOCKS: usize = 500;
 
 /// Bytes of what is rendered: ten times what 64 partitions take.
-const OUTPUT: usize = 1 << 20;
+pub(super) const OUTPUT: usize = 1 << 20;
 
 /// How a block may begin. `set` and its like bind what could grow.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
@@ -94,37 +92,5 @@ impl Block {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// What a template gives, as far as it may go.
-#[derive(Default)]
-pub(super) struct Rendered {
-    bytes: Vec<u8>,
-    is_over: bool,
-}
-
-impl Rendered {
-    /// The text, or that it would be longer than anything that is written.
-    pub(super) fn text(self) -> Result<String, String> {
-        if self.is_over {
-            return Err(format!("it gives more than {} KiB", OUTPUT >> 10));
-        }
-        String::from_utf8(self.bytes).map_err(|error| error.to_string())
-    }
-}
-
-impl io::Write for Rendered {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > OUTPUT {
-            self.is_over = true;
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -3,16 +3,16 @@
 
 mod bounds;
 mod overrides;
-mod stale;
+
+use std::io::Cursor;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 
-use bounds::Rendered;
-pub use overrides::{FOLDER, Templates};
-pub use stale::{Stale, Sums, judge};
+use bounds::OUTPUT;
+pub use overrides::{FOLDER, Sums, Templates};
 
 /// The CDI spec.
 pub const CDI: &str = "cdi/amd.json";
@@ -120,15 +120,21 @@ impl Templates {
             Error::Template { at, problem }
         })?;
         environment.add_template(name, text).map_err(failed)?;
-        let mut rendered = Rendered::default();
-        let ended = environment
-            .get_template(name)
-            .and_then(|template| template.render_captured_to(Value::from(Serde(context)), &mut rendered));
-        let ended = ended.map(drop).map_err(failed);
-        match rendered.text() {
-            Ok(text) => ended.map(|()| text),
-            Err(problem) => Err(Error::Template { at: self.place(name), problem }),
+        let template = environment.get_template(name).map_err(failed)?;
+        // A write beyond the end of the slice fails.
+        let mut rendered = vec![0; OUTPUT];
+        let mut place = Cursor::new(rendered.as_mut_slice());
+        let ended = template.render_captured_to(Value::from(Serde(context)), &mut place);
+        let length = usize::try_from(place.position()).unwrap_or(OUTPUT);
+        let wrong = |problem| Error::Template { at: self.place(name), problem };
+        match ended {
+            Err(cause) if cause.kind() == ErrorKind::WriteFailure => {
+                return Err(wrong(format!("it gives more than {} KiB", OUTPUT >> 10)));
+            }
+            ended => ended.map(drop).map_err(failed)?,
         }
+        rendered.truncate(length);
+        String::from_utf8(rendered).map_err(|error| wrong(error.to_string()))
     }
 
     fn failed(&self, name: &str, cause: &minijinja::Error) -> Error {

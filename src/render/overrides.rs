@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Digest;
 use root::{Kind, Root};
+use serde::{Deserialize, Serialize};
 
-use super::stale::{Sums, sum};
 use super::{BUILT_IN, Error};
 
 /// Where an operator's templates lie, by the names of those that they override.
@@ -14,6 +15,13 @@ const LIMIT: usize = 64 << 10;
 
 /// Folders beneath [`FOLDER`] are no deeper than this.
 const DEPTH: usize = 3;
+
+/// An override and the template that it overrides, by the SHA-256 of their texts, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    pub r#override: String,
+    pub built_in: String,
+}
 
 /// The templates that the program carries, and an operator's that come before them, read once.
 #[derive(Debug, Default)]
@@ -82,14 +90,25 @@ impl Templates {
         }
     }
 
-    /// Of each override that can be read, what it is and what it overrides.
+    /// Of each override that can be read, the template beside which it was first seen. An override that was edited
+    /// counts as new: whoever edited it has seen the template of today.
     #[must_use]
-    pub fn sums(&self) -> BTreeMap<String, Sums> {
+    pub fn first_seen(&self, memory: &BTreeMap<String, Sums>) -> BTreeMap<String, Sums> {
         let readable = self.overrides.iter().filter_map(|(name, found)| {
-            let text = found.text.as_ref().ok()?;
-            Some(((*name).to_owned(), Sums { r#override: sum(text), built_in: sum(built_in(name)?) }))
+            let sum = |text: &str| Digest::of(text.as_bytes()).as_str().to_owned();
+            let now = Sums { r#override: sum(found.text.as_ref().ok()?), built_in: sum(built_in(name)?) };
+            let first = memory.get(*name).filter(|first| first.r#override == now.r#override);
+            Some(((*name).to_owned(), first.cloned().unwrap_or(now)))
         });
         readable.collect()
+    }
+
+    /// The names of overrides whose built-in template has changed since they were first seen, and which have not: they
+    /// may lack what is new.
+    #[must_use]
+    pub fn stale(&self, memory: &BTreeMap<String, Sums>) -> Vec<String> {
+        let (first, now) = (self.first_seen(memory), self.first_seen(&BTreeMap::new()));
+        first.into_iter().filter(|(name, first)| now.get(name) != Some(first)).map(|(name, _)| name).collect()
     }
 
     pub(super) fn text(&self, name: &str) -> Result<&str, Error> {

@@ -37,7 +37,7 @@ impl Root {
             folder => folder?,
         };
         self.check_flags(path)?;
-        if self.is_mount(path) {
+        if self.mount_at(path).is_some() {
             return Err(Error::io("replace", self.shown(path), Errno::EBUSY));
         }
         accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
@@ -57,7 +57,8 @@ impl Root {
                 [(IFlags::IMMUTABLE, "immutable", 'i'), (IFlags::APPEND, "append-only", 'a')]
             {
                 if found.contains(flag) {
-                    return Err(Error::Flagged { path: self.shown(place), word, letter });
+                    let problem = format!("is {word}, so that nothing is changed there: chattr -{letter}");
+                    return Err(Error::Attribute { path: self.shown(place), problem });
                 }
             }
         }

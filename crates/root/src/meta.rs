@@ -39,6 +39,8 @@ pub struct Meta {
     pub gid: u32,
     /// Size in bytes.
     pub len: i64,
+    /// When its bytes were last changed, in seconds since 1970.
+    pub modified_s: i64,
 }
 
 impl Meta {
@@ -50,7 +52,14 @@ impl Meta {
             SFlag::S_IFCHR => Kind::Character { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
             _ => Kind::Other,
         };
-        Self { kind, mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, len: stat.st_size }
+        Self {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            len: stat.st_size,
+            modified_s: stat.st_mtime,
+        }
     }
 }
 

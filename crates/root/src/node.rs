@@ -26,7 +26,8 @@ impl Root {
             fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(|errno| failed("stat", errno))?;
         let meta = Meta::from_stat(&stat);
         if !matches!(meta.kind, Kind::Character { .. }) {
-            return Err(Error::NotANode { path: self.shown(path), found: meta.kind.described() });
+            let problem = "it is no character device; remove it and run udevadm trigger";
+            return Err(Error::Folder { path: self.shown(path), problem });
         }
         let (uid, gid) = (uid.map(Uid::from_raw), Some(Gid::from_raw(gid)));
         self.crash_point("fchownat", path);

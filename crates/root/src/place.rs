@@ -25,13 +25,8 @@ impl Root {
         mount.unwrap_or(Path::new("/")).to_owned()
     }
 
-    /// Whether something is mounted at a path itself.
-    pub(crate) fn is_mount(&self, path: &Path) -> bool {
-        self.mount_at(path).is_some()
-    }
-
     /// The number of the mount that begins at a path which is reached without any link.
-    fn mount_at(&self, path: &Path) -> Option<u64> {
+    pub(crate) fn mount_at(&self, path: &Path) -> Option<u64> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
         let opened = self.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
         let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;

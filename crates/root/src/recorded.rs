@@ -84,5 +84,5 @@ fn meta_of(node: &RecordedNode) -> Result<Meta, String> {
     let mode = u32::from_str_radix(&node.mode, 8)
         .map_err(|_| format!("{path} is recorded with mode {:?}, which is not octal", node.mode))?;
     let kind = Kind::Character { major: node.major, minor: node.minor };
-    Ok(Meta { kind, mode: mode & 0o7777, uid: node.uid, gid: node.gid, len: 0 })
+    Ok(Meta { kind, mode: mode & 0o7777, uid: node.uid, gid: node.gid, len: 0, modified_s: 0 })
 }

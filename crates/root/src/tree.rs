@@ -5,8 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::Mode;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::syncfs;
 use rustix::fs::RenameFlags;
@@ -116,17 +115,5 @@ impl Root {
         let path = folder.as_ref();
         let folder = self.folder(path)?;
         syncfs(&folder).map_err(|errno| Error::io("write", self.shown(path), errno))
-    }
-
-    /// Size in bytes, and when its bytes were last changed in seconds since 1970, of what stands at a path, a link at its
-    /// end not followed.
-    ///
-    /// # Errors
-    /// When nothing stands there, or a folder on the way may not be entered.
-    pub fn size_and_time(&self, path: impl AsRef<Path>) -> Result<(i64, i64), Error> {
-        let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).map_err(|it| it.during("stat"))?;
-        let stat = fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
-        Ok((stat.st_size, stat.st_mtime))
     }
 }

@@ -62,12 +62,13 @@ impl Root {
     }
 
     fn believe_kind(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
-        if !self.believes(meta.uid) {
-            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
-        }
-        if meta.kind == writable && meta.mode & 0o022 != 0 {
-            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
-        }
-        Ok(())
+        let problem = if !self.believes(meta.uid) {
+            format!("belongs to uid {}, and only root's is believed: chown root", meta.uid)
+        } else if meta.kind == writable && meta.mode & 0o022 != 0 {
+            format!("can be written by others (mode {:04o}): chmod go-w", meta.mode)
+        } else {
+            return Ok(());
+        };
+        Err(Error::Attribute { path: self.shown(path), problem })
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::document::{Before, Document};
 use crate::{Fault, dotted, lines};
@@ -160,13 +160,12 @@ impl Document for Json {
         let steps = self.walk(path)?;
         let (way, missing) = path.split_at(steps.len());
         let Some((first, missing)) = missing.split_first() else { return Ok(self.text.clone()) };
-        let object = |value, part: &String| Value::Object(Map::from_iter([(part.clone(), value)]));
-        let value = missing.iter().rev().fold(value.clone(), object);
+        let value = missing.iter().rev().fold(value.clone(), |value, name| json!({ name: value }));
         let holder = steps.last().map_or(self.root(), |member| member.value);
         if !holder.starts_with('{') && holder != "null" {
             return Err(self.blocked(way, Self::TABLE));
         }
-        let Some(last) = members(holder).pop() else { return self.replace(way, &object(value, first)) };
+        let Some(last) = members(holder).pop() else { return self.replace(way, &json!({ first: value })) };
         let (style, layout) = (Style::of(self), Layout::of(self, last.key));
         let end = self.span(last.value).end;
         let member = format!("{}{}", style.between(layout), style.member(first, &value, layout));

@@ -1,6 +1,6 @@
 //! A new key goes beside its neighbours, and is written in their style.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use toml_edit::{InlineTable, Item, Table, Value};
 
 use super::tree::{self, Step, Tree};
@@ -91,13 +91,9 @@ fn section(tree: &Tree, host: Option<&Table>, path: &[String], value: &Json) -> 
     if at > 0 && !lines::is_blank(text, lines::start(text, before)) {
         block.push_str(eol);
     }
-    let (name, table) = path.split_last().unzip();
-    match (name, table) {
-        (Some(name), Some(table)) if !value.is_object() => {
-            block.push_str(&format!("{}[{}]{eol}", model.header, dotted(table)));
-            block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
-        }
-        _ => tables(&mut block, &model, path, value, text)?,
+    match path.split_last().filter(|_| !value.is_object()) {
+        Some((name, table)) => tables(&mut block, &model, table, &json!({ name: value }), text)?,
+        None => tables(&mut block, &model, path, value, text)?,
     }
     Ok(lines::put(text, at, &block))
 }
@@ -183,13 +179,10 @@ fn into_inline(tree: &Tree, steps: &[Step<'_>], path: &[String], value: &Json) -
     // The new key is dotted as far as the others are, and has braces from there on.
     let missing = steps.len() + 1;
     let (_, inner) = path.split_at(missing.min(path.len()));
-    let wrapped = inner
-        .iter()
-        .rev()
-        .fold(value.clone(), |value, name| Json::Object(std::iter::once((name.clone(), value)).collect()));
+    let wrapped = inner.iter().rev().fold(value.clone(), |value, name| json!({ name: value }));
     let entry =
         format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
-    let (at, put) = match tree::ends_in_braces(table).into_iter().max() {
+    let (at, put) = match tree::ends(table).into_iter().max() {
         None => (tree::known(table.span())?.start + 1, format!(" {entry} ")),
         Some(last) => match array::comma_after(text, last) {
             Some(comma) => (comma + 1, format!(" {entry},")),

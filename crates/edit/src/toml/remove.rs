@@ -144,7 +144,7 @@ fn is_bare(table: &Table) -> bool {
 
 fn from_inline(text: &str, braces: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
     let (open, key) = (tree::known(braces.span())?.start, tree::known(found.key.span())?.start);
-    let ends = tree::ends_in_braces(braces);
+    let ends = tree::ends(braces);
     let previous = ends.iter().copied().filter(|end| *end <= key).max();
     let separator = previous.map_or(Some(open), |end| array::comma_after(text, end)).unwrap_or(key);
     // The key's own span begins behind the dotted keys that lead to it.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde_json::Value as Json;
-use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
+use toml_edit::{Document, Item, Key, Table, TableLike, Value};
 
 use crate::Fault;
 
@@ -68,43 +68,31 @@ pub(super) fn is_headed(table: &Table) -> bool {
     !table.is_implicit() && !table.is_dotted()
 }
 
-/// Where the last of a table's own keys ends, dotted ones among them; `None` where it has none.
+/// Where each of a table's own keys ends, dotted ones among them. A table of dotted keys has no place of its own.
+pub(super) fn ends(table: &dyn TableLike) -> Vec<usize> {
+    let of = |(_, item): (&str, &Item)| match item {
+        Item::Value(Value::InlineTable(table)) if table.is_dotted() => ends(table),
+        Item::Value(value) => value.span().map(|span| span.end).into_iter().collect(),
+        Item::Table(table) if table.is_dotted() => ends(table),
+        _ => Vec::new(),
+    };
+    table.iter().flat_map(of).collect()
+}
+
+/// Where the last of them ends; `None` where the table has none.
 pub(super) fn end_of_body(table: &Table) -> Option<usize> {
-    let ends = table.iter().filter_map(|(_, item)| match item {
-        Item::Value(value) => end_of_value(value),
-        Item::Table(table) if table.is_dotted() => end_of_body(table),
-        _ => None,
-    });
-    ends.max()
-}
-
-fn end_of_value(value: &Value) -> Option<usize> {
-    match value {
-        // A table of dotted keys has no braces of its own, so no place either.
-        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table).into_iter().max(),
-        value => value.span().map(|span| span.end),
-    }
-}
-
-/// Where each entry of an inline table ends, those of dotted keys among them.
-pub(super) fn ends_in_braces(table: &InlineTable) -> Vec<usize> {
-    let ends = table.iter().flat_map(|(_, value)| match value {
-        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table),
-        value => value.span().map(|span| span.end).into_iter().collect(),
-    });
-    ends.collect()
+    ends(table).into_iter().max()
 }
 
 /// Where the last line of a table or of any table in it ends.
 pub(super) fn end_of_block(table: &Table) -> Option<usize> {
     let header = table.span().filter(|_| is_headed(table)).map(|span| span.end);
     let inner = table.iter().filter_map(|(_, item)| match item {
-        Item::Value(value) => end_of_value(value),
         Item::Table(table) => end_of_block(table),
         Item::ArrayOfTables(tables) => tables.iter().filter_map(end_of_block).max(),
-        Item::None => None,
+        Item::Value(_) | Item::None => None,
     });
-    inner.chain(header).max()
+    inner.chain(header).chain(end_of_body(table)).max()
 }
 
 /// A place, which the parser knows of everything that it has parsed.
