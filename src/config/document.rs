@@ -10,6 +10,7 @@ use super::driver::DriverDocument;
 use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, EngineDocument};
 use super::host::{self, Permissions};
 use super::packages::{Packages, RepositoriesDocument, RocmDocument};
+use super::scalar::Word;
 use super::units::{Boot, Daemon};
 use super::wrapper::Wrapper;
 use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Source, is_of_key, path};
@@ -259,39 +260,5 @@ impl<'de> Visitor<'de> for WordsVisitor {
             words.push(word);
         }
         Ok(words)
-    }
-}
-
-/// A word of a list, or a parameter's value; YAML reads a bare `0` as a number.
-#[derive(Debug)]
-pub(super) struct Word(pub(super) String);
-
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneWord;
-        impl Visitor<'_> for OneWord {
-            type Value = Word;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a word or a number")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Word, E> {
-                Ok(Word(text.to_owned()))
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Word, E> {
-                Err(E::custom("a number with a point loses digits: put it in quotes, as \"30.10\""))
-            }
-        }
-        deserializer.deserialize_any(OneWord)
     }
 }

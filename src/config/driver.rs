@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::document::Word;
+use super::scalar::Word;
 use super::{Error, Source};
 use crate::driver::Release;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::document::Word;
+use super::scalar::Word;
 use super::{Error, Source};
 
 /// Who may open /dev/kfd and the render nodes.

@@ -18,28 +18,14 @@ pub struct TheRock {
     pub sha256: Digest,
 }
 
-/// Whose word an archive has, by AMD's names of their folders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Release {
-    #[default]
-    Stable,
-    Nightlies,
-    Prereleases,
-    Devreleases,
-}
-
-impl Release {
-    fn folder(self) -> &'static str {
-        match self {
-            // Archives of one family and of all of them are there from 7.13 on.
-            Self::Stable => "https://repo.amd.com/rocm/tarball-multi-arch",
-            Self::Nightlies => "https://rocm.nightlies.amd.com/tarball",
-            Self::Prereleases => "https://rocm.prereleases.amd.com/tarball",
-            Self::Devreleases => "https://rocm.devreleases.amd.com/tarball",
-        }
-    }
-}
+/// AMD's folders of archives, by their names for whose word an archive has.
+const RELEASES: [(&str, &str); 4] = [
+    // Archives of one family and of all of them are there from 7.13 on.
+    ("stable", "https://repo.amd.com/rocm/tarball-multi-arch"),
+    ("nightlies", "https://rocm.nightlies.amd.com/tarball"),
+    ("prereleases", "https://rocm.prereleases.amd.com/tarball"),
+    ("devreleases", "https://rocm.devreleases.amd.com/tarball"),
+];
 
 impl TheRock {
     #[must_use]
@@ -64,7 +50,7 @@ impl TheRock {
 pub(super) struct TheRockDocument {
     version: Option<String>,
     family: Option<String>,
-    release: Option<Release>,
+    release: Option<String>,
     sha256: Option<String>,
     url: Option<String>,
 }
@@ -90,7 +76,11 @@ impl TheRockDocument {
             return Err(missing(problem));
         };
         let sha256 = source.check("rocm.therock.sha256", &sha256, digest(&sha256))?;
-        let folder = self.url.unwrap_or_else(|| self.release.unwrap_or_default().folder().to_owned());
+        let release = self.release.as_deref().unwrap_or("stable");
+        let folder = RELEASES.iter().find(|(name, _)| *name == release).map(|(_, folder)| *folder);
+        let problem = || format!("{release:?} is none of {}", RELEASES.map(|(name, _)| name).join(", "));
+        let folder = source.check("rocm.therock.release", release, folder.ok_or_else(problem))?;
+        let folder = self.url.unwrap_or_else(|| folder.to_owned());
         source.check("rocm.therock.url", &folder, url(&folder, &SCHEMES))?;
         Ok(TheRock { version, family, folder, sha256 })
     }

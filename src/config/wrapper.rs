@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use allocation::policy::{LONGEST_WAIT_S, is_gfx_version};
 use serde::{Deserialize, Serialize};
 
-use super::size::Size;
+use super::scalar::Size;
 use super::{Error, Source, path};
 
 /// What containers may ask of the wrapper, and what they get that do not ask.

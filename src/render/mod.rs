@@ -76,15 +76,11 @@ const FUEL: u64 = 2_000_000;
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{at}: {problem}")]
-    Template {
-        /// The template, with the line where there is one: an override by its file.
-        at: String,
-        problem: String,
-    },
-    #[error("the override of template {name} is not followed: {problem}")]
-    Unreadable { name: String, problem: String },
+#[error("{at}: {problem}")]
+pub struct Error {
+    /// The template, with the line where there is one: an override by its file.
+    at: String,
+    problem: String,
 }
 
 impl Templates {
@@ -117,7 +113,7 @@ impl Templates {
         });
         bounds::check(text, syntax).map_err(|(line, problem)| {
             let at = format!("{}:{line}", self.place(name));
-            Error::Template { at, problem }
+            Error { at, problem }
         })?;
         environment.add_template(name, text).map_err(failed)?;
         let template = environment.get_template(name).map_err(failed)?;
@@ -126,7 +122,7 @@ impl Templates {
         let mut place = Cursor::new(rendered.as_mut_slice());
         let ended = template.render_captured_to(Value::from(Serde(context)), &mut place);
         let length = usize::try_from(place.position()).unwrap_or(OUTPUT);
-        let wrong = |problem| Error::Template { at: self.place(name), problem };
+        let wrong = |problem| Error { at: self.place(name), problem };
         match ended {
             Err(cause) if cause.kind() == ErrorKind::WriteFailure => {
                 return Err(wrong(format!("it gives more than {} KiB", OUTPUT >> 10)));
@@ -144,6 +140,6 @@ impl Templates {
             Some(detail) => format!("{}: {detail}", cause.kind()),
             None => cause.kind().to_string(),
         };
-        Error::Template { at, problem }
+        Error { at, problem }
     }
 }

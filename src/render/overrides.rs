@@ -113,12 +113,12 @@ impl Templates {
 
     pub(super) fn text(&self, name: &str) -> Result<&str, Error> {
         match self.overrides.get(name) {
-            Some(found) => found
-                .text
-                .as_deref()
-                .map_err(|problem| Error::Unreadable { name: name.to_owned(), problem: problem.clone() }),
-            None => built_in(name).ok_or_else(|| Error::Template {
-                at: format!("template {name}"),
+            Some(found) => found.text.as_deref().map_err(|problem| Error {
+                at: format!("the override of template {name} is not followed"),
+                problem: problem.clone(),
+            }),
+            None => built_in(name).ok_or_else(|| Error {
+                at: self.place(name),
                 problem: "there is none of this name".to_owned(),
             }),
         }

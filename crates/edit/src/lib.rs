@@ -90,28 +90,23 @@ impl Set {
 pub struct Reverted {
     /// `None`: the file was not there before, and holds nothing but managed keys.
     pub text: Option<String>,
-    /// The keys that somebody has changed since, which stay, each as a person would name it.
+    /// The keys that their owner has changed since, which stay, each as a person would name it.
     pub left: Vec<String>,
-    /// The entries that went though somebody had put keys into them, each with the names of those.
+    /// The entries that went with keys that their owner had put into them, each with the names of those.
     pub went: Vec<String>,
 }
 
 impl Reverted {
-    /// A sentence about what stayed and what went with an entry.
-    pub fn told(&self) -> Option<String> {
-        let some = |names: &[String], said: &str| {
-            (!names.is_empty()).then(|| format!("{} {said}", names.join(", ")))
-        };
-        let left = some(
-            &self.left,
-            match self.left.len() {
-                1 => "stays: somebody has changed it",
-                _ => "stay: somebody has changed them",
-            },
-        );
-        let went = some(&self.went, "went, which somebody has added to");
-        let told: Vec<String> = left.into_iter().chain(went).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+    /// A sentence about what stays and what goes with an entry.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let parts = [
+            ("rocworker keeps what was changed since", &self.left),
+            ("rocworker also removes what was added", &self.went),
+        ];
+        let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+        let parts: Vec<String> = parts.map(|(said, names)| format!("{said}: {}", names.join(", "))).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 

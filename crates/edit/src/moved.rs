@@ -18,12 +18,11 @@ impl Moved {
     pub(crate) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
         let is_there =
             |key: &Key| key.path.iter().try_fold(document, |value, name| value.get(name)).is_some();
-        keys.iter().filter(|key| !is_there(key)).filter_map(|key| self.key(key)).collect()
-    }
-
-    fn key(&self, key: &Key) -> Option<Key> {
-        let rest = key.path.strip_prefix(self.from.as_slice())?;
-        Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
+        let later = |key: &Key| {
+            let rest = key.path.strip_prefix(self.from.as_slice())?;
+            Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
+        };
+        keys.iter().filter(|key| !is_there(key)).filter_map(later).collect()
     }
 
     /// The earlier path of one in this table.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, fchmod, mkdirat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
 use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::Root;
@@ -46,17 +46,6 @@ impl Root {
         self.crash_point("renameat2", path);
         // rustix's: nix has it for glibc only.
         renameat_with(from.0, from.1, to.0, to.1, how).map_err(of_rustix)
-    }
-
-    pub(crate) fn symlink(
-        &self,
-        path: &Path,
-        target: &Path,
-        folder: &OwnedFd,
-        name: &OsStr,
-    ) -> Result<(), Errno> {
-        self.crash_point("symlinkat", path);
-        symlinkat(target, folder, name)
     }
 
     pub(crate) fn mkdir(&self, path: &Path, above: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, fstatat};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, symlinkat};
 use rustix::fs::RenameFlags;
 
 use crate::open::{open_in, read_up_to};
@@ -178,7 +178,10 @@ impl Slot<'_> {
         self.drop_temporary().ok();
         match new {
             New::Nothing => Ok(()),
-            New::Link(target) => self.root.symlink(self.path, target, &self.folder, &self.temporary),
+            New::Link(target) => {
+                self.root.crash_point("symlinkat", self.path);
+                symlinkat(target, &self.folder, self.temporary.as_os_str())
+            }
             New::File { bytes, how } => self.fill(bytes, how),
         }
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::document::{Before, Document};
 use crate::{Fault, dotted, lines};
-use style::{Layout, Style};
+use style::Style;
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
@@ -40,6 +40,13 @@ impl Json {
     fn span(&self, part: &str) -> Range<usize> {
         let start = part.as_ptr().addr() - self.text.as_ptr().addr();
         start..start + part.len()
+    }
+
+    /// The indentation of a line that begins with an item or a key; `None` of one that shares its line.
+    fn indent(&self, item: &str) -> Option<&str> {
+        let before = self.text.get(..self.span(item).start).unwrap_or_default();
+        let lead = before.get(before.trim_end_matches(BLANKS).len()..).unwrap_or_default();
+        lead.rsplit_once('\n').map(|(_, indent)| indent)
     }
 
     fn fault(&self, part: &str, problem: String) -> Fault {
@@ -166,18 +173,18 @@ impl Document for Json {
             return Err(self.blocked(way, Self::TABLE));
         }
         let Some(last) = members(holder).pop() else { return self.replace(way, &json!({ first: value })) };
-        let (style, layout) = (Style::of(self), Layout::of(self, last.key));
+        let (style, indent) = (Style::of(self), self.indent(last.key));
         let end = self.span(last.value).end;
-        let member = format!("{}{}", style.between(layout), style.member(first, &value, layout));
+        let member = format!("{}{}", style.between(indent), style.member(first, &value, indent));
         Ok(self.replaced(end..end, &member))
     }
 
     fn replace(&self, path: &[String], value: &Value) -> Result<String, Fault> {
         let steps = self.walk(path)?;
         // The root begins a line.
-        let layout = steps.last().map_or(Layout::Lines(""), |member| Layout::of(self, member.key));
+        let indent = steps.last().map_or(Some(""), |member| self.indent(member.key));
         let held = steps.last().map_or(self.root(), |member| member.value);
-        Ok(self.replaced(self.span(held), &Style::of(self).value(value, layout)))
+        Ok(self.replaced(self.span(held), &Style::of(self).value(value, indent)))
     }
 
     fn add(&self, path: &[String], member: &Value, fresh: &Value) -> Result<String, Fault> {
@@ -185,8 +192,8 @@ impl Document for Json {
         let Some(last) = items(list).pop() else { return self.replace(path, fresh) };
         let style = Style::of(self);
         let end = self.span(last).end;
-        let between = style.between(Layout::of(self, last));
-        Ok(self.replaced(end..end, &format!("{between}{}", style.value(member, Layout::Inline))))
+        let between = style.between(self.indent(last));
+        Ok(self.replaced(end..end, &format!("{between}{}", style.value(member, None))))
     }
 
     fn cut(&self, path: &[String], nth: usize) -> Result<String, Fault> {

@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use toml_edit::{InlineTable, Item, Table, Value};
 
+use super::array;
 use super::tree::{self, Step, Tree};
-use super::{array, write};
 use crate::document::Document as _;
 use crate::entry::leaves;
 use crate::{Fault, dotted, lines};
@@ -44,7 +44,7 @@ fn behind_key(text: &str, last: usize) -> usize {
 }
 
 fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<String, Fault> {
-    let (keys, value) = (dotted(keys), write::value(value)?);
+    let (keys, value) = (dotted(keys), tree::spelled(value)?);
     Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
 }
 
@@ -108,8 +108,7 @@ fn tables(block: &mut String, model: &Model, path: &[String], table: &Json, text
     }
     for (name, value) in inner {
         block.push_str(eol);
-        let deeper = Model { header: deeper(&model.header), lines: deeper(&model.lines) };
-        tables(block, &deeper, &[path, std::slice::from_ref(name)].concat(), value, text)?;
+        tables(block, &model.deeper(), &[path, std::slice::from_ref(name)].concat(), value, text)?;
     }
     Ok(())
 }
@@ -121,25 +120,25 @@ struct Model {
     lines: String,
 }
 
+impl Model {
+    fn deeper(&self) -> Self {
+        Self { header: deeper(&self.header), lines: deeper(&self.lines) }
+    }
+}
+
 /// The indentation of the first table in `host`, or one step more than that of `host`.
 fn model(text: &str, host: &Table) -> Option<Model> {
-    let inner = host.iter().find_map(|(_, item)| match item {
-        Item::Table(table) if tree::is_headed(table) => Some(table),
-        _ => None,
-    });
+    let inner = host.iter().filter_map(|(_, item)| item.as_table()).find(|table| tree::is_headed(table));
     let table = inner.or_else(|| tree::is_headed(host).then_some(host))?;
     let header = lines::indentation(text, table.span()?.start).to_owned();
-    let lines_of = |table: &Table| first_line_of(table).map(|at| lines::indentation(text, at).to_owned());
-    if inner.is_some() {
-        let lines = lines_of(table).unwrap_or_else(|| deeper(&header));
-        return Some(Model { header, lines });
-    }
-    let lines = lines_of(table).unwrap_or_else(|| header.clone());
-    if header.is_empty() {
-        Some(Model { header, lines })
-    } else {
-        Some(Model { header: deeper(&header), lines: deeper(&lines) })
-    }
+    let lines = match first_line_of(table) {
+        Some(at) => lines::indentation(text, at).to_owned(),
+        None if inner.is_some() => deeper(&header),
+        None => header.clone(),
+    };
+    let is_known = inner.is_some() || header.is_empty();
+    let model = Model { header, lines };
+    Some(if is_known { model } else { model.deeper() })
 }
 
 /// One step more, where there is an indentation at all.
@@ -181,7 +180,7 @@ fn into_inline(tree: &Tree, steps: &[Step<'_>], path: &[String], value: &Json) -
     let (_, inner) = path.split_at(missing.min(path.len()));
     let wrapped = inner.iter().rev().fold(value.clone(), |value, name| json!({ name: value }));
     let entry =
-        format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
+        format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), tree::spelled(&wrapped)?);
     let (at, put) = match tree::ends(table).into_iter().max() {
         None => (tree::known(table.span())?.start + 1, format!(" {entry} ")),
         Some(last) => match array::comma_after(text, last) {

@@ -5,9 +5,9 @@ mod array;
 mod insert;
 mod remove;
 mod tree;
-mod write;
 
 use serde_json::Value;
+use toml_edit::Array;
 
 use crate::document::{Before, Document};
 use crate::{Fault, dotted, lines};
@@ -19,6 +19,11 @@ impl Tree {
     /// A text as JSON has it; a date becomes its text.
     pub(crate) fn read(text: &str) -> Result<Value, Fault> {
         Ok(tree::json(Self::parse(text.to_owned())?.item()))
+    }
+
+    fn array(&self, path: &[String]) -> Result<&Array, Fault> {
+        let found = self.find(path).and_then(|step| step.item.as_array());
+        found.ok_or_else(|| self.blocked(path, "a list"))
     }
 }
 
@@ -60,23 +65,17 @@ impl Document for Tree {
 
     fn replace(&self, path: &[String], value: &Value) -> Result<String, Fault> {
         match self.find(path).and_then(|step| tree::plain(step.item)) {
-            Some(old) => Ok(lines::spliced(self.text(), [(known(old.span())?, write::value(value)?)])),
+            Some(old) => Ok(lines::spliced(self.text(), [(known(old.span())?, tree::spelled(value)?)])),
             None => Err(self.blocked(path, "a value")),
         }
     }
 
     fn add(&self, path: &[String], member: &Value, _fresh: &Value) -> Result<String, Fault> {
-        match self.find(path).and_then(|step| step.item.as_array()) {
-            Some(array) => array::added(self.text(), array, &write::value(member)?),
-            None => Err(self.blocked(path, "a list")),
-        }
+        array::added(self.text(), self.array(path)?, &tree::spelled(member)?)
     }
 
     fn cut(&self, path: &[String], nth: usize) -> Result<String, Fault> {
-        match self.find(path).and_then(|step| step.item.as_array()) {
-            Some(array) => array::without(self.text(), array, nth),
-            None => Err(self.blocked(path, "a list")),
-        }
+        array::without(self.text(), self.array(path)?, nth)
     }
 
     fn restore(&self, path: &[String], before: &Before<'_, Self>) -> Result<String, Fault> {

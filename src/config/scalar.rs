@@ -1,3 +1,7 @@
+//! Values that YAML takes for text or for a number, by how they look.
+
+use std::fmt::{self, Debug, Formatter};
+
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::Value;
 
@@ -42,27 +46,54 @@ impl Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Size;
+        deserializer.deserialize_any(Scalar { expected: EXPECTED, parse: Self::parse })
+    }
+}
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(EXPECTED)
-            }
+/// A word of a list, or a parameter's value; YAML reads a bare `0` as a number.
+#[derive(Debug)]
+pub(super) struct Word(pub(super) String);
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
-                Size::parse(text).ok_or_else(|| E::custom(format!("{text:?} is not {EXPECTED}")))
-            }
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parse = |text: &str| Some(Self(text.to_owned()));
+        deserializer.deserialize_any(Scalar { expected: "a word or a number", parse })
+    }
+}
 
-            fn visit_u64<E: Error>(self, bytes: u64) -> Result<Size, E> {
-                if bytes == 0 {
-                    Err(E::custom(format!("0 is not {EXPECTED}")))
-                } else {
-                    Ok(Size::Bytes(bytes))
-                }
-            }
-        }
-        deserializer.deserialize_any(Text)
+/// What people write without quotes, whatever YAML takes it for.
+struct Scalar<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Option<T>,
+}
+
+impl<T> Scalar<T> {
+    fn parsed<E: Error>(&self, text: &str, shown: impl Debug) -> Result<T, E> {
+        (self.parse)(text).ok_or_else(|| E::custom(format!("{shown:?} is not {}", self.expected)))
+    }
+}
+
+impl<T> Visitor<'_> for Scalar<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        self.parsed(text, text)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        self.parsed(&number.to_string(), number)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        self.parsed(&number.to_string(), number)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<T, E> {
+        Err(E::custom("a number with a point loses digits: put it in quotes, as \"30.10\""))
     }
 }
 
