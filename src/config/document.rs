@@ -65,7 +65,7 @@ impl Document {
         document.map(Option::unwrap_or_default).map_err(|error| {
             let place = error.location();
             let message = error.to_string();
-            // The place stands in front of the sentence, once.
+            // The place is in front of the sentence, once.
             let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
             let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
             // Of a text that ends too early the parser tells the line behind the last one.
@@ -210,7 +210,7 @@ impl Cdi {
 }
 
 /// A comma list as the charm's options have it, a YAML list, or a single number. Blanks around words and empty
-/// words mean nothing; a word that stands twice counts once.
+/// words mean nothing; a word that is there twice counts once.
 #[derive(Debug)]
 struct Words(Vec<String>);
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Error, Source, path};
 
-/// Where engines look for their main file when they are not told.
+/// Where engines look for their main file by default.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
@@ -67,7 +67,7 @@ impl EngineDocument {
         let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if runtime.is_empty() || !runtime.chars().all(fit) || runtime == "runc" {
             let problem = format!(
-                "{runtime:?} is no name for a runtime of ours: letters, digits, - and _, and not runc"
+                "{runtime:?} is no name for rocworker's runtime: letters, digits, - and _, and not runc"
             );
             source.check(&format!("{name}.runtime"), &runtime, Err(problem))?;
         }

@@ -45,7 +45,7 @@ const LIMIT: usize = 64 << 10;
 pub struct Config {
     pub compute_runtime: ComputeRuntime,
     pub devices: Devices,
-    /// The worker's own tags, which come before ours.
+    /// The worker's own tags, which come before rocworker's.
     pub tags: Vec<String>,
     pub cdi: Cdi,
     pub permissions: Permissions,

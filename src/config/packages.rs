@@ -16,7 +16,7 @@ const ORIGIN: &str = "repo.radeon.com";
 
 const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
 
-/// What AMD's repositories are called, and where each of them is: `VERSION` stands for `rocm.version` and, in the
+/// What AMD's repositories are called, and where each of them is: `VERSION` means `rocm.version` and, in the
 /// driver's, for `driver.version`.
 const CONTAINER_TOOLKIT: &str = "https://repo.radeon.com/amd-container-toolkit/apt/";
 const ROCM: &str = "https://repo.radeon.com/rocm/apt/VERSION";
@@ -111,7 +111,7 @@ pub struct Repositories {
 /// One repository of apt's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// `VERSION` in it stands for the release.
+    /// `VERSION` in it means the release.
     pub url: String,
     /// `None`: by the machine's distribution.
     pub suite: Option<String>,
@@ -256,7 +256,7 @@ impl RepositoryDocument {
 /// How a URL may begin from which files are fetched.
 pub(super) const SCHEMES: [&str; 3] = ["http", "https", "file"];
 
-/// A URL that stands on a line of apt's sources, and in what is said of it: a password in it would be everybody's.
+/// A URL for a line of apt's sources, and for messages: every user of the machine could read a password in it.
 pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     let authority = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
     if let Some((_, host)) = authority.rsplit_once('@') {

@@ -5,10 +5,10 @@
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// Words and signs between two braces; the longest of ours has 12.
+/// Words and signs between two braces; the longest of the built-in ones has 12.
 const PARTS: usize = 100;
 
-/// Blocks `{% … %}` of one template; ours have 17 at the most.
+/// Blocks `{% … %}` of one template; the built-in ones have 17 at the most.
 const BLOCKS: usize = 500;
 
 /// Bytes of what is rendered: ten times what 64 partitions take.
@@ -28,7 +28,7 @@ pub(super) fn check(text: &str, syntax: SyntaxConfig) -> Result<(), (u32, String
     let mut blocks = 0;
     let mut block = Block::default();
     let mut before = None;
-    // What is no token at all is told by who renders it.
+    // The renderer reports what is no token at all.
     for (token, span) in tokenize(text, false, syntax).map_while(Result::ok) {
         let wrong = |text: String| Err((u32::from(span.start_line), text));
         match &token {

@@ -85,7 +85,7 @@ pub struct Error {
 
 impl Templates {
     /// Renders a template, or what overrides it. A name that the template uses and `context` lacks is an error, and
-    /// what stands between `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's
+    /// what is between `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's
     /// strings, numbers and lists are TOML's too.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::{BUILT_IN, Error};
 /// Where an operator's templates lie, by the names of those that they override.
 pub const FOLDER: &str = "/etc/rocworker/templates";
 
-/// Eighty times the longest of ours.
+/// Eighty times the longest built-in one.
 const LIMIT: usize = 64 << 10;
 
 /// Folders beneath [`FOLDER`] are no deeper than this.

@@ -112,7 +112,7 @@ fn what_is_wrong_is_said_with_its_line() {
             3,
             "is not an architecture",
         ),
-        ("docker:\n  runtime: runc\n", 2, "no name for a runtime of ours"),
+        ("docker:\n  runtime: runc\n", 2, "no name for rocworker's runtime"),
         ("docker:\n  config: daemon.json\n", 2, "docker.config \"daemon.json\" is not an absolute path"),
         ("concourse:\n  existing: replace\n", 2, "unknown variant `replace`"),
         ("tag: [a\n", 2, "expected"),

@@ -114,7 +114,7 @@ pub(crate) fn take_out<D: Document>(
     }
     let mut document = D::parse(body.to_owned())?;
     let was = D::parse(split_bom(before.unwrap_or_default()).1.to_owned()).map_err(|fault| Fault {
-        problem: format!("(in what stood here before) {}", fault.problem),
+        problem: format!("(in the file before the first edit) {}", fault.problem),
         ..fault
     })?;
     let (needed, managed): (Vec<&Key>, Vec<&Key>) =

@@ -49,17 +49,17 @@ pub enum Set {
     Value(serde_json::Value),
     /// A list that has this member; the others stay.
     Member(serde_json::Value),
-    /// As `Member`, of a list that has a `default` while nobody writes it out. A written list replaces the default,
+    /// As `Member`, of a list that has a `default` while no file writes it out. A written list replaces the default,
     /// which others may rely on, so that a new list begins with it. A revert takes the member out, and the default
-    /// too unless somebody has added to the list. In JSON an empty list is none: Go's readers take both for the same.
+    /// too unless its owner has added to the list. In JSON an empty list is none: Go's readers take both for the same.
     Beside { member: serde_json::Value, default: Vec<serde_json::Value> },
     /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
-    /// It may be a table. A revert leaves it where somebody has put something beside it since, which may need it.
+    /// It may be a table. A revert leaves it where its owner has put a key beside it since, which may need it.
     Needed(serde_json::Value),
     /// A table that is managed as long as its key `identity` (`path`, or `options/BinaryName` of a table in it) holds
     /// what it holds in `value`. Others may put keys beside it (arguments of a runtime): without the table they mean
     /// nothing, so that a revert removes it as a whole. An edit writes `value` where there is no table; else it sets
-    /// `identity` and adds what is missing. A table without `identity` is a managed one that somebody broke, unless a
+    /// `identity` and adds what is missing. A table without `identity` is a managed one that its owner broke, unless a
     /// key of `instead` differs from `value`.
     Entry {
         value: serde_json::Value,
@@ -79,7 +79,7 @@ impl Set {
         }
     }
 
-    /// Whether these are what a new list holds beside its member: nobody has added to it.
+    /// Whether these are what a new list holds beside its member: its owner has not added to it.
     fn is_default(&self, rest: &[serde_json::Value]) -> bool {
         rest.is_empty() || matches!(self, Self::Beside { default, .. } if default == rest)
     }
@@ -155,7 +155,7 @@ impl Edit {
     /// that has the keys already comes back byte for byte.
     ///
     /// # Errors
-    /// The text is not of its format, or something that is no table stands where one is needed.
+    /// The text is not of its format, or something is no table where one is needed.
     pub fn apply(&self, text: &str) -> Result<String, Fault> {
         match self.format {
             Format::Toml => document::apply::<Tree>(&self.keys, text),
@@ -163,7 +163,7 @@ impl Edit {
         }
     }
 
-    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which somebody may have
+    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which its owner may have
     /// added to, only the keys go whose value changes.
     #[must_use]
     pub fn given_up_for(&self, new: &Self) -> Self {
@@ -183,7 +183,7 @@ impl Edit {
     }
 
     /// The first entry of a text that has a managed entry's path, names nothing, and that `held` does not know:
-    /// somebody else wrote it.
+    /// another program or a person wrote it.
     ///
     /// # Errors
     /// The text is not of its format.
@@ -197,16 +197,16 @@ impl Edit {
             return Ok(None);
         }
         let document = self.format.read(text)?;
-        let theirs = entries.find(|key| {
+        let unmanaged = entries.find(|key| {
             let entry = key.path.iter().try_fold(&document, |value, name| value.get(name));
             entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Unknown)
         });
-        Ok(theirs.map(|key| dotted(&key.path)))
+        Ok(unmanaged.map(|key| dotted(&key.path)))
     }
 
     /// Takes the managed keys out. A key that still holds the managed value gets back what it held `before` (`None`:
     /// the file was not there), or goes, with the tables that this leaves empty and that were not there before. A key
-    /// that somebody has changed since stays, and is named in the answer.
+    /// that its owner has changed since stays, and is named in the answer.
     ///
     /// # Errors
     /// The text is not of its format.

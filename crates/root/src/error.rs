@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Whether nothing stood at the path.
+    /// Whether nothing was at the path.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::ENOENT, .. })

@@ -44,7 +44,7 @@ impl Root {
             .map_err(|error| Error::io("write", self.shown(path), of_rustix(error)))
     }
 
-    /// Whether a file or the folder that it stands in is flagged so that it cannot be replaced or removed.
+    /// Whether a file or the folder that it is in is flagged so that it cannot be replaced or removed.
     ///
     /// # Errors
     /// With the flag, and how to take it off.

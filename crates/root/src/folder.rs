@@ -35,11 +35,11 @@ impl Root {
         Ok(())
     }
 
-    /// Takes a folder away if it is empty. Says whether it is gone: a folder with something in it, and what is no
-    /// folder or is reached through something that is none, stays.
+    /// Removes a folder if it is empty. Says whether it is gone: a folder with something in it, and what is no folder or
+    /// is reached through something that is none, stays.
     ///
     /// # Errors
-    /// When it cannot be taken away for another reason.
+    /// When it cannot be removed for another reason.
     pub fn remove_empty_folder(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove the folder", self.shown(path), errno);
@@ -66,7 +66,7 @@ impl Root {
     /// would be too long.
     ///
     /// # Errors
-    /// When it is not there, is no folder, or stands behind a link.
+    /// When it is not there, is no folder, or is behind a link.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
         self.open_folder(path).map_err(|errno| {
@@ -74,7 +74,7 @@ impl Root {
             match errno {
                 Errno::ELOOP => Error::Folder {
                     path,
-                    problem: "it is reached through a symbolic link, which somebody could have planted; name the real folder",
+                    problem: "it is reached through a symbolic link, which another user could have planted; name the real folder",
                 },
                 Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
                 errno => Error::io("open the folder", path, errno),

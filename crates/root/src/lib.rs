@@ -171,15 +171,15 @@ impl Root {
         Ok(names)
     }
 
-    /// What stands at a path, links followed.
+    /// What is at a path, links followed.
     ///
     /// # Errors
-    /// When nothing stands there, or a folder on the way may not be entered.
+    /// When nothing is there, or a folder on the way may not be entered.
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
         self.meta(path.as_ref(), OFlag::empty())
     }
 
-    /// What stands at a path, a link at its end not followed.
+    /// What is at a path, a link at its end not followed.
     ///
     /// # Errors
     /// As [`Root::stat`].
@@ -187,7 +187,7 @@ impl Root {
         self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
     }
 
-    /// Which file stands at a path, links followed.
+    /// Which file is at a path, links followed.
     ///
     /// # Errors
     /// As [`Root::stat`].
@@ -201,7 +201,7 @@ impl Root {
     /// Where a link points, as it is written in it.
     ///
     /// # Errors
-    /// When nothing stands there, or something other than a link.
+    /// When nothing is there, or something other than a link.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = path.as_ref();
         let target = if self.is_host() {
@@ -220,7 +220,7 @@ impl Root {
         self.recorded.contains_key(path.as_ref())
     }
 
-    /// Whether anything stands at a path, links followed.
+    /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.stat(path).is_ok()

@@ -20,7 +20,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Device and inode of the file that is held, whatever stands at its path by now.
+    /// Device and inode of the file that is held, whatever is at its path by now.
     #[must_use]
     pub fn node(&self) -> Option<(u64, u64)> {
         fstat(self.held.as_fd()).ok().map(|stat| (stat.st_dev, stat.st_ino))
@@ -54,10 +54,10 @@ impl Root {
             match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(of_rustix) {
                 Ok(()) => {
                     let lock = Lock { held: file };
-                    // Somebody may have taken the file away while we waited: another could then lock a new one.
-                    let ours = fstat(lock.held.as_fd()).map_err(failed)?;
+                    // Another process may have removed the file meanwhile: a third could then lock a new one.
+                    let held = fstat(lock.held.as_fd()).map_err(failed)?;
                     let there = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
-                    if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
+                    if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)) {
                         return Ok(lock);
                     }
                 }

@@ -1,6 +1,6 @@
 use nix::sys::stat::{FileStat, SFlag, major, minor};
 
-/// What kind of thing stands at a path.
+/// What kind of thing is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Regular,
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it stands in a sentence: "is a plain file".
+    /// As in a sentence: "is a plain file".
     #[must_use]
     pub fn described(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// Type, rights and owner of what stands at a path.
+/// Type, rights and owner of what is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     pub kind: Kind,

@@ -1,4 +1,4 @@
-//! Where a path stands: on which mounted file system, and under how many names.
+//! Where a path is: on which mounted file system, and under how many names.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::Root;
 
 impl Root {
     /// Where the file system begins that a path is on, by the nearest mount on the way to it or at it (statx(2),
-    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and stands so in a
+    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and is so in a
     /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not tell.
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -60,7 +60,7 @@ impl Root {
     }
 
     /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing
-    /// is, or it cannot be told.
+    /// is, or the kernel does not say.
     #[must_use]
     pub fn hard_links(&self, path: impl AsRef<Path>) -> Option<u32> {
         let path = path.as_ref();
@@ -98,7 +98,7 @@ impl Mount {
     }
 }
 
-/// Whether at this mount stands what would stand there without it.
+/// Whether this mount shows what would be there without it.
 fn shows_itself(mounts: &[Mount], id: u64) -> bool {
     let of = |id: u64| mounts.iter().find(|mount| mount.id == id);
     let mut this = of(id);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     /// Of a machine whose /usr is a file system of its own, in a sandbox that may write /etc and /usr/local/lib; a folder
-    /// of the machine stands at /opt, another one at /srv, and at /mnt what is at /mnt.
+    /// of the machine is at /opt, another one at /srv, and at /mnt what is at /mnt.
     const SANDBOX: &str = "\
 1 0 8:1 / / ro - ext4 /dev/sda1 ro
 2 1 8:2 / /usr ro - ext4 /dev/sda2 ro

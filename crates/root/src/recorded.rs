@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Kind, Meta, Root};
 
-/// The file at the top of a capture that says which device nodes stood in its /dev.
+/// The file at the top of a capture that says which device nodes its /dev had.
 pub const CAPTURE_FILE: &str = "/capture.json";
 
 const VERSION: u32 = 1;
@@ -21,8 +21,8 @@ pub struct Recording {
     pub about: BTreeMap<String, serde_json::Value>,
 }
 
-/// A device node as it stood: an archive names it rather than carrying it, because making one takes
-/// CAP_MKNOD, and because nobody wants a stranger's node in their file system.
+/// A device node as it was: an archive names it rather than carrying it, because making one takes CAP_MKNOD, and
+/// because a stranger's node does not belong into a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedNode {
     pub path: PathBuf,

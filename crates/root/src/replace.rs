@@ -1,4 +1,4 @@
-//! Replacing what a caller has looked at, and nothing that somebody has put there since.
+//! Replacing what a caller has looked at, and nothing that came there since.
 //!
 //! A comparison before a rename leaves a moment in which an edit is lost. So the new file and the old one are exchanged
 //! (renameat2(2), `RENAME_EXCHANGE`), the one that was displaced is compared, and both are exchanged again where it is not
@@ -17,7 +17,7 @@ use rustix::fs::RenameFlags;
 use crate::write::{Slot, prefix};
 use crate::{Attributes, Error, Root};
 
-/// How often somebody may write within one exchange before this gives up: each try takes microseconds.
+/// How often another process may write within one exchange before this gives up: each try takes microseconds.
 const TRIES: usize = 64;
 
 /// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
@@ -35,7 +35,7 @@ pub enum New<'a> {
     Nothing,
 }
 
-/// Tells a file from another, and from itself once somebody has written into it.
+/// Tells a file from another, and from itself once it was written into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     device: u64,
@@ -46,12 +46,12 @@ struct Version {
 
 impl Root {
     /// Puts `new` at a path, whole, as [`Root::write`] does, in place of what the caller expects there and of nothing
-    /// else. `is_expected` is asked about the path at which what was displaced stands.
+    /// else. `is_expected` is asked about the path of what was displaced.
     ///
     /// Where the file system cannot exchange two files, the path is looked at right before the rename.
     ///
     /// # Errors
-    /// [`Error::Changed`] when something else stands at the path: it stays there. Else which step failed on which path.
+    /// [`Error::Changed`] when something else is at the path: it stays there. Else which step failed on which path.
     pub fn replace(
         &self,
         path: impl AsRef<Path>,
@@ -92,7 +92,7 @@ impl Root {
         names.into_iter().filter(|name| is_beside(name)).map(|name| parent.join(name)).collect()
     }
 
-    /// Gives a file that a killed run has left a name that no run writes to or takes away.
+    /// Gives a file that a killed run has left a name that no run writes to or removes.
     ///
     /// # Errors
     /// When it cannot be renamed: then it stays where it is.
@@ -103,8 +103,8 @@ impl Root {
         self.rename_new(left, &kept)
     }
 
-    /// Puts a file back that a killed run has displaced, and takes away what stands in its place. What somebody has
-    /// written there in the meantime stays.
+    /// Puts a file back that a killed run has displaced, and removes what is in its place. What was written there in the
+    /// meantime stays.
     ///
     /// # Errors
     /// When it cannot be put back: then it stays where it is.
@@ -133,8 +133,8 @@ impl Slot<'_> {
             New::Nothing => Ok(None),
             _ => Version::of(&self.folder, &self.temporary).map(Some),
         });
-        let ours = prepared.or_else(|errno| self.give_up(self.failed(verb, errno)))?;
-        let moved = match ours {
+        let made = prepared.or_else(|errno| self.give_up(self.failed(verb, errno)))?;
+        let moved = match made {
             Some(_) => self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE),
             None => self.rename(self.name, &self.temporary, RenameFlags::NOREPLACE),
         };
@@ -143,21 +143,21 @@ impl Slot<'_> {
                 self.drop_temporary().map_err(|errno| self.failed(verb, errno))
             }
             Ok(()) => {
-                self.back(ours)?;
+                self.back(made)?;
                 Err(self.changed())
             }
             // Nothing is there: that may be what is expected.
             Err(Errno::ENOENT) if is_expected(self.path) => {
-                let Some(_) = ours else { return Ok(()) };
+                let Some(_) = made else { return Ok(()) };
                 match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
                     Ok(()) => Ok(()),
-                    Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
+                    Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(made, verb, is_expected),
                     Err(Errno::EEXIST) => self.give_up(self.changed()),
                     Err(errno) => self.give_up(self.failed(verb, errno)),
                 }
             }
             Err(Errno::ENOENT) => self.give_up(self.changed()),
-            Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
+            Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(made, verb, is_expected),
             Err(errno) => self.give_up(self.failed(verb, errno)),
         }
     }
@@ -165,36 +165,36 @@ impl Slot<'_> {
     /// On a file system that can neither exchange two files nor refuse to replace one.
     fn put_plainly(
         &self,
-        ours: Option<Version>,
+        made: Option<Version>,
         verb: &'static str,
         is_expected: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Error> {
         if !is_expected(self.path) {
             return self.give_up(self.changed());
         }
-        let put = match ours {
+        let put = match made {
             Some(_) => self.rename(&self.temporary, self.name, RenameFlags::empty()),
             None => self.root.unlink(self.path, &self.folder, self.name),
         };
         put.or_else(|errno| self.give_up(self.failed(verb, errno)))
     }
 
-    /// Puts back what stands under the temporary name. `put`: what this run has put at the path. What was written there
+    /// Puts back what is under the temporary name. `put`: what this run has put at the path. What was written there
     /// since is newer, and stays.
     fn back(&self, mut put: Option<Version>) -> Result<(), Error> {
         let failed = |errno| self.failed("put back", errno);
         for _ in 0..TRIES {
-            let theirs = Version::of(&self.folder, &self.temporary).map_err(failed)?;
+            let displaced = Version::of(&self.folder, &self.temporary).map_err(failed)?;
             if put.is_some() {
                 match self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE) {
-                    // Somebody has removed it.
+                    // It was removed meanwhile.
                     Err(Errno::ENOENT) => put = None,
                     other => other.map_err(failed)?,
                 }
             }
             if put.is_none() {
                 return match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
-                    // Somebody has written a newer one.
+                    // A newer one was written meanwhile.
                     Err(Errno::EEXIST) => self.drop_temporary().map_err(failed),
                     other => other.map_err(failed),
                 };
@@ -202,7 +202,7 @@ impl Slot<'_> {
             if put == Some(Version::of(&self.folder, &self.temporary).map_err(failed)?) {
                 return self.drop_temporary().map_err(failed);
             }
-            put = Some(theirs);
+            put = Some(displaced);
         }
         Err(failed(Errno::EBUSY))
     }

@@ -1,4 +1,4 @@
-//! Whole folders: made, moved into place in one step, and taken away.
+//! Whole folders: made, moved into place in one step, and removed.
 
 use std::fs::{File, remove_dir_all};
 use std::os::fd::AsRawFd as _;
@@ -43,10 +43,10 @@ impl Root {
         self.chmod(path, &folder, how.mode).map_err(failed)
     }
 
-    /// Gives a file or folder another path on the same file system, where nothing stands yet.
+    /// Gives a file or folder another path on the same file system, where nothing is yet.
     ///
     /// # Errors
-    /// When something stands there, or it cannot be moved; then it is where it was.
+    /// When something is there, or it cannot be moved; then it is where it was.
     pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let failed = |errno| Error::io("move into place", self.shown(to), errno);
@@ -57,11 +57,11 @@ impl Root {
         self.fsync(to, &new_folder).and_then(|()| self.fsync(from, &old_folder)).map_err(failed)
     }
 
-    /// Takes a folder away with everything in it. A link in it is taken away, not what it leads to. That it is not
+    /// Removes a folder with everything in it. It removes a link in it, not what the link leads to. That it is not
     /// there is no error.
     ///
     /// # Errors
-    /// When something of it cannot be taken away.
+    /// When something of it cannot be removed.
     pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove", self.shown(path), errno);
@@ -70,7 +70,7 @@ impl Root {
             Err(error) if error.is_not_found() => return Ok(()),
             above => above?,
         };
-        // What is mounted in it is somebody's, and would be emptied.
+        // What is mounted in it has another owner, and would be emptied.
         if self.mount_beneath(path).is_some() {
             return Err(failed(Errno::EBUSY));
         }

@@ -10,8 +10,8 @@ use crate::{Error, Kind, Meta, Root};
 
 impl Root {
     /// Reads a file that decides something: a config, a policy, a template, a CDI spec. It must be a regular
-    /// file of root (or of the Root's owner, or of whoever runs this), which nobody else can write. The descriptor that is checked
-    /// is the one that is read, so nothing can be put in its place in between.
+    /// file of root (or of the Root's owner, or of whoever runs this), which no other user can write. It reads the
+    /// descriptor that it checks, so nothing can be put in its place in between.
     ///
     /// # Errors
     /// When it is not such a file, is not there, or is larger than `limit`.

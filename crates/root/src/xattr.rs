@@ -14,8 +14,8 @@ const LIMIT: usize = 64 << 10;
 /// The kernel works these out of a file's bytes and its inode (Documentation/ABI/testing/evm): another file's are wrong.
 const OF_THE_BYTES: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 
-/// Takes away the access control list that a new file has from its folder's default one (acl(5)): who may open it is said
-/// by its mode, or by the file that it replaces.
+/// Removes the access control list that a new file has from its folder's default one (acl(5)): its mode, or the file
+/// that it replaces, says who may open it.
 pub(crate) fn drop_acl(file: &OwnedFd) -> Result<(), Errno> {
     match fremovexattr(file, "system.posix_acl_access") {
         Err(error) if error != rustix::io::Errno::NODATA && error != rustix::io::Errno::OPNOTSUPP => {

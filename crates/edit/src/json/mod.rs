@@ -70,8 +70,8 @@ impl Json {
             if let Some(second) = named.next() {
                 let line = self.fault(member.key, String::new()).line;
                 let problem = format!(
-                    "the key {part:?} stands on line {line} already: keep one of the two, since it is each \
-                     reader's choice which one counts"
+                    "line {line} has the key {part:?} already: keep one of the two, since each reader chooses which \
+                     one counts"
                 );
                 return Err(self.fault(second.key, problem));
             }

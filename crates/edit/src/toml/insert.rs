@@ -48,7 +48,7 @@ fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<Strin
     Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
 }
 
-/// Where a table's first key stands.
+/// Where a table's first key is.
 fn first_line_of(table: &Table) -> Option<usize> {
     let keys =
         table.iter().filter(|(_, item)| item.is_value()).filter_map(|(name, _)| table.get_key_value(name));

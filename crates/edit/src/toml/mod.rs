@@ -55,7 +55,7 @@ impl Document for Tree {
         let step = self.find(path);
         let start = step.and_then(|step| step.key.span()).map_or(0, |span| span.start);
         let what = tree::what(step.map_or(self.item(), |step| step.item));
-        let problem = format!("{} is {what}, and {needed} has to stand there", dotted(path));
+        let problem = format!("{} is {what} where {needed} is needed", dotted(path));
         Fault { line: lines::line_number(self.text(), start), problem }
     }
 

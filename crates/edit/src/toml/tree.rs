@@ -97,10 +97,7 @@ pub(super) fn end_of_block(table: &Table) -> Option<usize> {
 
 /// A place, which the parser knows of everything that it has parsed.
 pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
-    span.ok_or_else(|| Fault {
-        line: 1,
-        problem: "the TOML parser does not tell where a key stands".to_owned(),
-    })
+    span.ok_or_else(|| Fault { line: 1, problem: "the TOML parser does not say where a key is".to_owned() })
 }
 
 /// What an item says, as JSON has it; a date becomes its text.

@@ -158,5 +158,8 @@ fn a_text_that_cannot_be_read_is_left_alone() {
         assert_eq!(cdi().revert(text, None).unwrap_err().to_string(), expected);
     }
     let fault = cdi().revert("{\"features\": {\"cdi\": true}}", Some("{")).unwrap_err().to_string();
-    assert_eq!(fault, "line 1: (in what stood here before) this is not JSON: EOF while parsing an object");
+    assert_eq!(
+        fault,
+        "line 1: (in the file before the first edit) this is not JSON: EOF while parsing an object"
+    );
 }
