@@ -10,14 +10,9 @@ const OWN: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 /// # Errors
 /// What is wrong with it, after the key's name.
 pub(super) fn plain(path: &Path) -> Result<(), String> {
-    not_own(path)?;
-    absolute(path)
-}
-
-pub(super) fn not_own(path: &Path) -> Result<(), String> {
     match OWN.iter().find(|own| path.starts_with(own)) {
         Some(own) => Err(format!("{:?} is rocworker's own ({own})", path.display().to_string())),
-        None => Ok(()),
+        None => absolute(path),
     }
 }
 

@@ -60,14 +60,6 @@ impl Error {
         Self::Io { action, path, errno }
     }
 
-    /// The same error under the verb of what the caller asked for.
-    pub(crate) fn during(self, verb: &'static str) -> Self {
-        match self {
-            Self::Io { path, errno, .. } => Self::Io { action: verb, path, errno },
-            other => other,
-        }
-    }
-
     /// Whether nothing was at the path.
     #[must_use]
     pub fn is_not_found(&self) -> bool {

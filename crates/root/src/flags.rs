@@ -51,7 +51,7 @@ impl Root {
     pub(crate) fn check_flags(&self, path: &Path) -> Result<(), Error> {
         for place in [Some(path), path.parent()].into_iter().flatten() {
             let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-            let Ok(file) = self.open_file(place, flags) else { continue };
+            let Ok(file) = self.open_at(place, flags) else { continue };
             let found = ioctl_getflags(&file).unwrap_or(IFlags::empty());
             for (flag, word, letter) in
                 [(IFlags::IMMUTABLE, "immutable", 'i'), (IFlags::APPEND, "append-only", 'a')]

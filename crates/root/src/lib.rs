@@ -115,7 +115,7 @@ impl Root {
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
-        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
     }
 
@@ -126,7 +126,7 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
         let read = nix::unistd::read(&file, &mut bytes);
         bytes.truncate(read.map_err(|errno| Error::io("read", self.shown(path), errno))?);
@@ -153,7 +153,7 @@ impl Root {
         let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
         let recorded: Vec<OsString> =
             recorded.filter_map(|node| node.file_name().map(OsStr::to_owned)).collect();
-        match self.open_file(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
+        match self.open_file("list", path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
             Ok(folder) => {
                 for entry in Dir::from_fd(folder).map_err(failed)?.iter() {
                     let name = entry.map_err(failed)?.file_name().to_bytes().to_vec();
@@ -163,7 +163,7 @@ impl Root {
                 }
             }
             Err(error) if error.is_not_found() && !recorded.is_empty() => {}
-            Err(error) => return Err(error.during("list")),
+            Err(error) => return Err(error),
         }
         names.extend(recorded);
         names.sort_unstable();
@@ -193,7 +193,7 @@ impl Root {
     /// As [`Root::stat`].
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_PATH).map_err(|error| error.during("stat"))?;
+        let file = self.open_file("stat", path, OFlag::O_PATH)?;
         let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
         Ok(Identity::from_stat(&stat))
     }
@@ -207,7 +207,7 @@ impl Root {
         let target = if self.is_host() {
             nix::fcntl::readlink(path)
         } else {
-            let link = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+            let link = self.open_file("open", path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
             nix::fcntl::readlinkat(&link, "")
         };
         // The kernel says ENOENT of an open descriptor that is not a link, and EINVAL of a path.
@@ -239,7 +239,7 @@ impl Root {
             };
             stat::fstatat(nix::fcntl::AT_FDCWD, path, flags).map_err(failed)?
         } else {
-            let file = self.open_file(path, OFlag::O_PATH | follow).map_err(|e| e.during("stat"))?;
+            let file = self.open_file("stat", path, OFlag::O_PATH | follow)?;
             stat::fstat(&file).map_err(failed)?
         };
         Ok(Meta::from_stat(&stat))

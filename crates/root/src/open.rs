@@ -13,8 +13,14 @@ const RETRIES: u32 = 1000;
 
 /// The one place where a path becomes a descriptor.
 impl Root {
-    pub(crate) fn open_file(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Error> {
-        self.open_at(path, flags).map_err(|errno| Error::io("open", self.shown(path), errno))
+    /// `action`: what the caller opens the file for.
+    pub(crate) fn open_file(
+        &self,
+        action: &'static str,
+        path: &Path,
+        flags: OFlag,
+    ) -> Result<OwnedFd, Error> {
+        self.open_at(path, flags).map_err(|errno| Error::io(action, self.shown(path), errno))
     }
 
     /// Opens a path that begins at the Root. Beneath `/` the kernel's ordinary walk is the right one, and

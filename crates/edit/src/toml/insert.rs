@@ -65,10 +65,7 @@ fn into_root(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault
         return Ok(lines::put(text, behind_key(text, last), &line));
     }
     // In front of the first header, behind the comment at the top of the file.
-    let mut at = 0;
-    while text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
-        at = lines::next(text, at);
-    }
+    let mut at = lines::behind_comments(text, 0);
     if at < text.len() && !lines::is_blank(text, at) {
         at = 0;
     }

@@ -123,7 +123,7 @@ fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<S
     let was = before.document.find(&older).map(|step| step.item);
     let text = tree.text();
     match tree.find(path).map(|step| step.item) {
-        Some(Item::Table(table)) if is_bare(table) => {
+        Some(Item::Table(table)) if tree::is_headed(table) && tree::end_of_body(table).is_none() => {
             if was.and_then(Item::as_table).is_some_and(tree::is_headed) {
                 return Ok(text.to_owned());
             }
@@ -136,10 +136,6 @@ fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<S
         }
         _ => Ok(text.to_owned()),
     }
-}
-
-fn is_bare(table: &Table) -> bool {
-    tree::is_headed(table) && tree::end_of_body(table).is_none()
 }
 
 fn from_inline(text: &str, braces: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
