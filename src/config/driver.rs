@@ -6,16 +6,6 @@ use super::scalar::Word;
 use super::{Error, Source};
 use crate::driver::Release;
 
-/// What becomes of the driver.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Driver {
-    /// The one that is there.
-    #[default]
-    Keep,
-    /// AMD's, of this release, built by dkms.
-    AmdgpuDkms(Release),
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DriverDocument {
@@ -33,14 +23,14 @@ enum Install {
 }
 
 impl DriverDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Driver, Error> {
+    pub(super) fn check(self, source: &Source) -> Result<Option<Release>, Error> {
         let version = self.version.map(|Word(text)| {
             let problem = || format!("{text:?} is no release of AMD's driver, such as 30.30.3");
             source.check("driver.version", &text, Release::parse(&text).ok_or_else(problem))
         });
         match (self.install.unwrap_or_default(), version.transpose()?) {
-            (Install::Keep, None) => Ok(Driver::Keep),
-            (Install::AmdgpuDkms, Some(release)) => Ok(Driver::AmdgpuDkms(release)),
+            (Install::Keep, None) => Ok(None),
+            (Install::AmdgpuDkms, Some(release)) => Ok(Some(release)),
             (Install::Keep, Some(_)) => Err(source.wrong(
                 "driver.version",
                 None,

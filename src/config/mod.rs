@@ -22,8 +22,9 @@ use reconcile::Restarts;
 use root::Root;
 use serde::{Deserialize, Deserializer};
 
+use crate::driver::Release;
+
 pub use clusterbloom::ClusterBloom;
-pub use driver::Driver;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
 pub use host::{ModuleOptions, Permissions};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
@@ -55,7 +56,8 @@ pub struct Config {
     pub docker: Engine,
     pub crio: Engine,
     pub concourse: Concourse,
-    pub driver: Driver,
+    /// The release of AMD's kernel driver that dkms builds; `None`: the driver that is there stays.
+    pub driver: Option<Release>,
     /// What is done with units whose configuration has changed.
     pub restart: Restarts,
     pub packages: Packages,
@@ -198,7 +200,7 @@ impl Config {
         let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
         wanted.iter().any(|it| *it != Wanted::Keep)
             || !matches!(self.rocm.install, None | Some(RocmFrom::Keep))
-            || self.driver != Driver::Keep
+            || self.driver.is_some()
     }
 
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.

@@ -9,6 +9,7 @@ use reconcile::{Action, Stage};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::component::Component;
 use crate::config::{Config, DefaultGrant, Requests, Sharing, Size};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
@@ -53,23 +54,12 @@ pub struct Entry {
 pub struct Edits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shm_bytes: Option<Value>,
+    /// A number of bytes, or `unlimited`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// A number, or `unlimited`.
     pub memlock_bytes: Option<Value>,
     /// `HSA_OVERRIDE_GFX_VERSION` by render node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gfx_override: BTreeMap<String, String>,
-}
-
-/// What came out of the template is no policy, or not the one that should be written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Render(#[from] render::Error),
-    #[error("{place} gives a policy that cannot be read again: {cause}")]
-    Parse { place: String, cause: parser::Error },
-    #[error("{place} gives a policy that names other GPUs than it was asked for: {given} and not {asked}")]
-    Different { place: String, given: String, asked: String },
 }
 
 impl Policy {
@@ -80,7 +70,7 @@ impl Policy {
     }
 }
 
-/// What the wrapper should be told. `concourse`: whether this machine is a Concourse worker, whose containers are all
+/// What the wrapper should allow. `concourse`: whether this machine is a Concourse worker, whose containers are all
 /// given GPUs unless the configuration says otherwise.
 #[must_use]
 pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Policy {
@@ -108,7 +98,7 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
 }
 
 /// `None` of a GPU without a card's address: what its node is of could not be held against anything, so that the
-/// wrapper gives it to nobody.
+/// wrapper provides it to no container.
 fn entry(gpu: &Gpu) -> Option<Entry> {
     let card = gpu.pci?.to_string();
     Some(Entry {
@@ -131,47 +121,40 @@ fn gfx_override(config: &Config, selection: &Selection<'_>) -> BTreeMap<String, 
     selection.gpus.iter().filter_map(of).collect()
 }
 
-/// The policy's text, from its template.
-///
-/// # Errors
-/// When the template does not fit.
-pub fn rendered(templates: &Templates, policy: &Policy) -> Result<String, render::Error> {
-    templates.render(render::WRAPPER, policy)
-}
-
-/// As [`rendered`], parsed again as the wrapper does, and naming the GPUs that it was asked for. What else an override
-/// says is its author's decision.
+/// The policy's text, from its template: the wrapper's parser reads it, and it names the GPUs that it was asked for. What
+/// an override says beyond that is its author's decision.
 ///
 /// # Errors
 /// When the template does not give that.
-pub fn text(templates: &Templates, policy: &Policy) -> Result<String, Error> {
-    let place = || templates.place(render::WRAPPER);
-    let text = rendered(templates, policy)?;
-    let parsed = parser::Policy::parse(&text).map_err(|cause| Error::Parse { place: place(), cause })?;
-    let name = |index: u32, pci: String, render: &str| {
-        format!("{index} ({pci}, {})", render.trim_start_matches("/dev/dri/"))
+pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Error> {
+    let text = templates.render(render::WRAPPER, policy)?;
+    let unfit = |problem| Err(templates.unfit(render::WRAPPER, problem));
+    let parsed = match parser::Policy::parse(&text) {
+        Ok(parsed) => parsed,
+        Err(cause) => return unfit(format!("a policy that cannot be read again: {cause}")),
     };
-    let asked: Vec<String> =
-        policy.gpus.iter().map(|gpu| name(gpu.index, gpu.card.clone(), &gpu.render)).collect();
-    let given: Vec<String> = parsed
-        .gpus
-        .iter()
-        .flatten()
-        .map(|gpu| {
+    let name = |index: u32, card: &str, render: &str| {
+        format!("{index} ({card}, {})", render.trim_start_matches("/dev/dri/"))
+    };
+    let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let asked = list(policy.gpus.iter().map(|gpu| name(gpu.index, &gpu.card, &gpu.render)).collect());
+    let given = parsed.gpus.map(|gpus| {
+        let names = gpus.iter().map(|gpu| {
             let card = gpu.card.map_or_else(|| "no card".to_owned(), |card| card.to_string());
-            name(gpu.index, card, &gpu.render.to_string())
-        })
-        .collect();
-    if given != asked || parsed.gpus.is_none() {
-        let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let given = if parsed.gpus.is_none() { "all of the CDI spec".to_owned() } else { list(given) };
-        return Err(Error::Different { place: place(), given, asked: list(asked) });
+            name(gpu.index, &card, &gpu.render.to_string())
+        });
+        list(names.collect())
+    });
+    if given.as_ref() == Some(&asked) {
+        return Ok(text);
     }
-    Ok(text)
+    let given = given.unwrap_or_else(|| "all of the CDI spec".to_owned());
+    unfit(format!("a policy that names other GPUs than it was asked for: {given} and not {asked}"))
 }
 
 /// The policy's file.
 #[must_use]
 pub fn action(text: String) -> Action {
-    Action::file(Stage::Expose, PATH, text, "the wrapper is told what containers may have")
+    let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
+    Action { component: Component::Policy.as_ref().to_owned(), ..action }
 }

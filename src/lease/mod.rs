@@ -9,16 +9,16 @@ use runc_amd_wrapper::lease_file::{self, Holder, Leases};
 use runc_amd_wrapper::liveness::Judge;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::queue::Queue;
+use runc_amd_wrapper::reap;
 use runc_amd_wrapper::store::Store;
-use runc_amd_wrapper::{reap, run_error};
 use serde::Serialize;
 
 use crate::daemon::claim;
 
 pub use release::{cancel, release};
 
-/// A GPU that somebody has.
-#[derive(Debug, Serialize)]
+/// A GPU with a holder.
+#[derive(Debug, Default, Serialize)]
 pub struct Held {
     /// The render node: a lease's name.
     pub render: String,
@@ -43,10 +43,11 @@ pub struct Held {
 }
 
 /// What says that a GPU is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldBy {
     /// A lease, made under exclusive sharing.
+    #[default]
     Lease,
     /// The record of what a container was given while GPUs were shared.
     Record,
@@ -71,37 +72,6 @@ pub struct Waiting {
     pub since: String,
 }
 
-/// Why nothing is listed, released or cancelled.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// From the folder, the lock or proc: a whole sentence.
-    #[error("{0}")]
-    Store(String),
-    #[error(
-        "no container named {0} holds a GPU, and no GPU of that name is held; `rocworker lease list` shows what is held"
-    )]
-    NotHeld(String),
-    #[error(
-        "the GPU {render} is in use by {who}, and by no lease or record that could be released: end that process"
-    )]
-    InUse { render: String, who: String },
-    #[error("containers named {id} of {} runc roots hold GPUs ({}): name the GPU instead", roots.len(), roots.join(", "))]
-    Ambiguous { id: String, roots: Vec<String> },
-    #[error(
-        "the GPU {render} is not released: {reason}; --force releases it all the same, and nothing then keeps another \
-         container off that GPU"
-    )]
-    Alive { render: String, reason: String },
-    #[error("no create of a container named {0} waits for GPUs; `rocworker lease list` shows those that do")]
-    NotWaiting(String),
-}
-
-impl From<run_error::Error> for Error {
-    fn from(error: run_error::Error) -> Self {
-        Self::Store(error.to_string())
-    }
-}
-
 fn paths(root: &Root) -> Paths {
     Paths {
         run: root.shown("/run/rocworker"),
@@ -113,12 +83,12 @@ fn paths(root: &Root) -> Paths {
     }
 }
 
-fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
+fn judge<'p>(root: &Root, paths: &'p Paths) -> anyhow::Result<Judge<'p>> {
     let judge = if root.is_host() { Judge::new(paths) } else { Judge::of_another_machine(paths) };
-    judge.map_err(Error::Store)
+    judge.map_err(anyhow::Error::msg)
 }
 
-/// Names of the render nodes of GPUs that somebody has.
+/// Names of the render nodes of GPUs that have a holder.
 ///
 /// # Errors
 /// As [`list`], in a sentence.
@@ -130,9 +100,9 @@ pub fn taken(root: &Root) -> Result<Vec<String>, String> {
 /// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the same order.
 ///
 /// # Errors
-/// The folders cannot be read or are not root's alone, or nobody can tell which processes live.
-pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
-    claim::believe(root).map_err(|error| Error::Store(error.to_string()))?;
+/// The folders cannot be read or are not root's alone, or it is unknown which processes live.
+pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
+    claim::believe(root)?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::alive::since_boot_ms();
@@ -151,13 +121,15 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
             id: Some(record.id.clone()),
             runc_root: Some(record.root.clone()),
             alive_by: Some(by.name()),
-            ..nothing_but(gpu.render.to_string(), HeldBy::Record)
+            render: gpu.render.to_string(),
+            held_by: HeldBy::Record,
+            ..Held::default()
         }));
     }
     for (render, who) in Kfd::read(&paths).users() {
         let render = render.to_string();
         if !held.iter().any(|held| held.render == render) {
-            held.push(Held { process: Some(who), ..nothing_but(render, HeldBy::Process) });
+            held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
     }
     let waiting = Queue::of(&paths).waiting(&judge)?;
@@ -170,24 +142,8 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     Ok((held, waiting.collect()))
 }
 
-fn nothing_but(render: String, held_by: HeldBy) -> Held {
-    Held {
-        render,
-        held_by,
-        gpu: None,
-        id: None,
-        runc_root: None,
-        kind: None,
-        since: None,
-        alive_by: None,
-        idle_s: None,
-        problem: None,
-        process: None,
-    }
-}
-
 fn of_lease(held: lease_file::Held, now_ms: u64) -> Held {
-    let rest = nothing_but(held.render.to_string(), HeldBy::Lease);
+    let rest = Held { render: held.render.to_string(), ..Held::default() };
     let (lease, alive_by) = match held.holder {
         Holder::Lease { lease, by } => (lease, Some(by.name())),
         Holder::Dead(lease) => (lease, None),

@@ -90,6 +90,13 @@ impl Templates {
         }
     }
 
+    /// The error of a template that gives this, which its reader does not take.
+    #[must_use]
+    pub fn unfit(&self, name: &str, problem: impl Into<String>) -> Error {
+        let problem = format!("gives {}; mend the template", problem.into());
+        Error { at: self.place(name), problem }
+    }
+
     /// Of each override that can be read, the template beside which it was first seen. An override that was edited
     /// counts as new: whoever edited it has seen the template of today.
     #[must_use]

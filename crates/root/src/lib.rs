@@ -32,7 +32,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{self, Mode};
 
-pub use error::Error;
+pub use error::{Error, if_there};
 pub use lock::Lock;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};

@@ -85,6 +85,8 @@ impl fmt::Display for Error {
     }
 }
 
+impl std::error::Error for Error {}
+
 /// The end of the sentence.
 fn remedy(error: &open::Error) -> &'static str {
     match error {
