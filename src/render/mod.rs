@@ -76,11 +76,14 @@ const FUEL: u64 = 2_000_000;
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
-#[error("{at}: {problem}")]
-pub struct Error {
-    /// The template, with the line where there is one: an override by its file.
-    at: String,
-    problem: String,
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    /// `at`: the template, with the line where there is one; an override by its file.
+    fn new(at: &str, problem: &str) -> Self {
+        Self(format!("{at}: {problem}"))
+    }
 }
 
 impl Templates {
@@ -113,7 +116,7 @@ impl Templates {
         });
         bounds::check(text, syntax).map_err(|(line, problem)| {
             let at = format!("{}:{line}", self.place(name));
-            Error { at, problem }
+            Error::new(&at, &problem)
         })?;
         environment.add_template(name, text).map_err(failed)?;
         let template = environment.get_template(name).map_err(failed)?;
@@ -122,7 +125,7 @@ impl Templates {
         let mut place = Cursor::new(rendered.as_mut_slice());
         let ended = template.render_captured_to(Value::from(Serde(context)), &mut place);
         let length = usize::try_from(place.position()).unwrap_or(OUTPUT);
-        let wrong = |problem| Error { at: self.place(name), problem };
+        let wrong = |problem: String| Error::new(&self.place(name), &problem);
         match ended {
             Err(cause) if cause.kind() == ErrorKind::WriteFailure => {
                 return Err(wrong(format!("it gives more than {} KiB", OUTPUT >> 10)));
@@ -140,6 +143,6 @@ impl Templates {
             Some(detail) => format!("{}: {detail}", cause.kind()),
             None => cause.kind().to_string(),
         };
-        Error { at, problem }
+        Error::new(&at, &problem)
     }
 }

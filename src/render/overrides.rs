@@ -93,8 +93,7 @@ impl Templates {
     /// The error of a template that gives this, which its reader does not take.
     #[must_use]
     pub fn unfit(&self, name: &str, problem: impl Into<String>) -> Error {
-        let problem = format!("gives {}; mend the template", problem.into());
-        Error { at: self.place(name), problem }
+        Error(format!("{} gives {}; mend the template", self.place(name), problem.into()))
     }
 
     /// Of each override that can be read, the template beside which it was first seen. An override that was edited
@@ -120,14 +119,10 @@ impl Templates {
 
     pub(super) fn text(&self, name: &str) -> Result<&str, Error> {
         match self.overrides.get(name) {
-            Some(found) => found.text.as_deref().map_err(|problem| Error {
-                at: format!("the override of template {name} is not followed"),
-                problem: problem.clone(),
+            Some(found) => found.text.as_deref().map_err(|problem| {
+                Error::new(&format!("the override of template {name} is not followed"), problem)
             }),
-            None => built_in(name).ok_or_else(|| Error {
-                at: self.place(name),
-                problem: "there is none of this name".to_owned(),
-            }),
+            None => built_in(name).ok_or_else(|| Error::new(&self.place(name), "there is none of this name")),
         }
     }
 }
