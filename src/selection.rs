@@ -74,7 +74,9 @@ pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
     select(config, facts)?;
     let Devices::Listed(words) = &config.devices else { return Ok(PinnedDevices::default()) };
     let mut chosen = PinnedDevices::default();
-    for word in words.iter().filter(|word| is_fleeting(word)) {
+    // The kernel hands these out anew at each boot.
+    let is_fleeting = |word: &&String| word.parse::<u32>().is_ok() || word.contains("renderD");
+    for word in words.iter().filter(is_fleeting) {
         let choice = match facts.chosen.get(word).cloned() {
             Some(choice) => match facts.amd().find(|gpu| choice.is(gpu)) {
                 Some(gpu) => Some(choice.completed(gpu)),
@@ -85,11 +87,6 @@ pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
         chosen.extend(choice.map(|choice| (word.clone(), choice)));
     }
     Ok(chosen)
-}
-
-/// Whether a word is one that the kernel hands out anew at each boot.
-fn is_fleeting(word: &str) -> bool {
-    word.parse::<u32>().is_ok() || word.contains("renderD")
 }
 
 /// By index, PCI address, uuid (its own, or its card's) or render name.

@@ -1,10 +1,12 @@
 //! The names by which ClusterBloom has ROCm installed, for those who come from there: in the configuration, or in the
 //! environment of a command.
 
-use super::packages::{Rocm, url};
+use std::collections::BTreeMap;
+
+use super::packages::{Rocm, SCHEMES, url};
 use super::{Error, RocmFrom, Source};
 
-/// What that text has where nothing else is said.
+/// What ClusterBloom has where nothing else is said.
 pub(super) const BASE_URL: &str = "https://repo.radeon.com/amdgpu-install/6.3.2/ubuntu/";
 pub(super) const DEB_PACKAGE: &str = "amdgpu-install_6.3.60302-1_all.deb";
 
@@ -12,16 +14,13 @@ const GPU_NODE: &str = "GPU_NODE";
 const ROCM_BASE_URL: &str = "ROCM_BASE_URL";
 const ROCM_DEB_PACKAGE: &str = "ROCM_DEB_PACKAGE";
 
-/// The three of them, as they are written in one place.
+/// In the order in which they are mentioned.
+const NAMES: [&str; 3] = [GPU_NODE, ROCM_BASE_URL, ROCM_DEB_PACKAGE];
+
+/// What one place says by these names. `GPU_NODE`: `true` is ROCm by amdgpu-install, `false` asks for nothing.
+/// `ROCM_BASE_URL`: the folder with a folder for each of Ubuntu's releases. `ROCM_DEB_PACKAGE`: the file in that folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClusterBloom {
-    /// `true`: ROCm by amdgpu-install; `false` asks for nothing.
-    pub gpu_node: Option<bool>,
-    /// The folder with a folder for each of Ubuntu's releases.
-    pub base_url: Option<String>,
-    /// The file in that folder.
-    pub deb_package: Option<String>,
-}
+pub struct ClusterBloom(BTreeMap<&'static str, String>);
 
 impl ClusterBloom {
     /// From an environment; one that is empty counts as one that is not set.
@@ -29,42 +28,49 @@ impl ClusterBloom {
     /// # Errors
     /// In a sentence: which one cannot be used.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let gpu_node = match variable(GPU_NODE).as_deref() {
-            None => None,
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(other) => return Err(format!("{GPU_NODE} in the environment is {other:?}: true or false")),
-        };
-        let it =
-            Self { gpu_node, base_url: variable(ROCM_BASE_URL), deb_package: variable(ROCM_DEB_PACKAGE) };
+        let set = |name| Some((name, variable(name).filter(|value| !value.is_empty())?));
+        let it = Self(NAMES.into_iter().filter_map(set).collect());
         it.fit().map_err(|(name, problem)| format!("{name} in the environment: {problem}"))?;
         Ok(it)
     }
 
+    /// From a configuration.
+    pub(super) fn written(
+        gpu_node: Option<bool>,
+        base_url: Option<String>,
+        deb_package: Option<String>,
+    ) -> Self {
+        let values = [gpu_node.map(|it| it.to_string()), base_url, deb_package];
+        Self(NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// The name of the one that is wrong, and why.
     fn fit(&self) -> Result<(), (&'static str, String)> {
-        if let Some(base) = &self.base_url {
-            url(base, &["http", "https", "file"]).map_err(|problem| (ROCM_BASE_URL, problem))?;
-        }
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '~');
-        match &self.deb_package {
-            Some(name) if name.starts_with('.') || !name.ends_with(".deb") || !name.chars().all(fits) => {
-                Err((
-                    ROCM_DEB_PACKAGE,
-                    format!("{name:?} is not a file's name, without folders, that ends with .deb"),
-                ))
-            }
-            _ => Ok(()),
+        for (name, value) in &self.0 {
+            let is_file = !value.starts_with('.') && value.ends_with(".deb") && value.chars().all(fits);
+            let problem = match *name {
+                ROCM_BASE_URL => url(value, &SCHEMES).err(),
+                ROCM_DEB_PACKAGE => (!is_file)
+                    .then(|| format!("{value:?} is not a file's name, without folders, that ends with .deb")),
+                _ => (!matches!(&**value, "true" | "false"))
+                    .then(|| format!("{value:?} is neither true nor false")),
+            };
+            problem.map_or(Ok(()), |problem| Err((*name, problem)))?;
         }
+        Ok(())
     }
 
     /// What the configuration says by these names goes into what it says of ROCm.
     pub(super) fn check(&self, mut rocm: Rocm, source: &Source) -> Result<Rocm, Error> {
         self.fit().map_err(|(name, problem)| source.wrong(name, None, format!("{name}: {problem}")))?;
-        let contradiction = match (self.gpu_node, &rocm.written) {
-            (Some(true), Some(RocmFrom::Keep | RocmFrom::Apt | RocmFrom::TheRock(_))) => Some("true"),
-            (Some(false), Some(RocmFrom::AmdgpuInstall)) => Some("false"),
+        let contradiction = match (self.get(GPU_NODE), rocm.install) {
+            (Some("true"), Some(RocmFrom::Keep | RocmFrom::Apt | RocmFrom::TheRock)) => Some("true"),
+            (Some("false"), Some(RocmFrom::AmdgpuInstall)) => Some("false"),
             _ => None,
         };
         if let Some(said) = contradiction {
@@ -78,50 +84,45 @@ impl ClusterBloom {
     }
 
     fn put_into(&self, rocm: &mut Rocm) {
-        if self.gpu_node == Some(true) {
-            rocm.install = RocmFrom::AmdgpuInstall;
+        if self.get(GPU_NODE) == Some("true") {
+            rocm.install = Some(RocmFrom::AmdgpuInstall);
         }
-        if let Some(base) = &self.base_url {
-            rocm.installer.base_url.clone_from(base);
-        }
-        if let Some(name) = &self.deb_package {
-            rocm.installer.package.clone_from(name);
+        let file = &mut rocm.installer;
+        for (name, field) in [(ROCM_BASE_URL, &mut file.base_url), (ROCM_DEB_PACKAGE, &mut file.package)] {
+            if let Some(value) = self.get(name) {
+                value.clone_into(field);
+            }
         }
     }
 
-    /// What an environment says goes where the configuration (`written`) says nothing. The sentences tell which
-    /// variables are not used.
+    /// What an environment says goes where the configuration (`written`) says nothing. The sentences name the variables
+    /// that are not used.
     pub(super) fn beside(&self, written: &Self, rocm: &mut Rocm) -> Result<Vec<String>, String> {
-        let gpu_node = self.gpu_node.filter(|_| written.gpu_node.is_none() && rocm.written.is_none());
-        let base_url = self.base_url.clone().filter(|_| written.base_url.is_none());
-        let deb_package = self.deb_package.clone().filter(|_| written.deb_package.is_none());
-        let used = Self { gpu_node, base_url, deb_package };
+        let mut used = self.clone();
+        let is_open = rocm.install.is_none();
+        used.0.retain(|name, _| written.get(name).is_none() && (*name != GPU_NODE || is_open));
         used.put_into(rocm);
         unchecked(rocm)?;
-        let is_by_installer = rocm.install == RocmFrom::AmdgpuInstall;
-        let mut unused = Vec::new();
-        for (name, is_set, is_used) in [
-            (GPU_NODE, self.gpu_node.is_some(), used.gpu_node.is_some()),
-            (ROCM_BASE_URL, self.base_url.is_some(), used.base_url.is_some()),
-            (ROCM_DEB_PACKAGE, self.deb_package.is_some(), used.deb_package.is_some()),
-        ] {
-            if is_set && !is_used {
-                unused
-                    .push(format!("{name} of the environment is not used: the configuration says otherwise"));
-            } else if is_set && !is_by_installer && name != GPU_NODE {
-                unused.push(format!(
-                    "{name} of the environment is not used: ROCm is not installed by amdgpu-install here (rocm.install)"
-                ));
+        let by_another = rocm.install != Some(RocmFrom::AmdgpuInstall);
+        let why = |name: &str| match used.get(name) {
+            None => Some("the configuration says otherwise"),
+            Some(_) if by_another && name != GPU_NODE => {
+                Some("ROCm is not installed by amdgpu-install here (rocm.install)")
             }
-        }
-        Ok(unused)
+            Some(_) => None,
+        };
+        let unused = self
+            .0
+            .keys()
+            .filter_map(|name| Some(format!("{name} of the environment is not used: {}", why(name)?)));
+        Ok(unused.collect())
     }
 }
 
 /// A file that nothing vouches for comes from a server that does.
 fn unchecked(rocm: &Rocm) -> Result<(), String> {
     let is_open = rocm.installer.base_url.starts_with("http://") && rocm.installer.sha256.is_none();
-    if rocm.install == RocmFrom::AmdgpuInstall && is_open {
+    if rocm.install == Some(RocmFrom::AmdgpuInstall) && is_open {
         return Err(format!(
             "{ROCM_BASE_URL}: what comes from {} can be changed on its way: name an https:// URL, or the file's checksum \
              (rocm.sha256)",
@@ -158,7 +159,7 @@ mod tests {
             ("GPU_NODE: true\nrocm: {install: amdgpu-install}", RocmFrom::AmdgpuInstall),
         ] {
             let rocm = parsed(text).unwrap().rocm;
-            assert_eq!(rocm.install, install, "{text}");
+            assert_eq!(rocm.install.unwrap_or(RocmFrom::Keep), install, "{text}");
             assert_eq!(rocm.installer.base_url, BASE_URL, "{text}");
             assert_eq!(rocm.installer.package, DEB_PACKAGE, "{text}");
         }
@@ -196,7 +197,7 @@ mod tests {
             ("ROCM_BASE_URL: https://file/", RocmFrom::AmdgpuInstall, "https://file/", 1),
         ] {
             let config = parsed(text).unwrap().beside(&environment(&all).unwrap()).unwrap();
-            assert_eq!(config.rocm.install, install, "{text}");
+            assert_eq!(config.rocm.install.unwrap_or(RocmFrom::Keep), install, "{text}");
             assert_eq!(config.rocm.installer.base_url, base, "{text}");
             assert_eq!(config.unused_variables.len(), unused, "{text}: {:?}", config.unused_variables);
         }

@@ -1,19 +1,19 @@
 //! The YAML as it is written, before it is checked.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use reconcile::Restarts;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
-use super::boot::BootDocument;
-use super::daemon::DaemonDocument;
 use super::driver::DriverDocument;
-use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
-use super::host::{self, Permissions, Restart};
-use super::packages::{PackagesDocument, RepositoriesDocument, RocmDocument};
-use super::wrapper::WrapperDocument;
-use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
+use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, EngineDocument};
+use super::host::{self, Permissions};
+use super::packages::{Packages, RepositoriesDocument, RocmDocument};
+use super::scalar::Word;
+use super::units::{Boot, Daemon};
+use super::wrapper::Wrapper;
+use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Source, is_of_key, path};
 
 const VERSION: u32 = 1;
 
@@ -29,21 +29,21 @@ pub(super) struct Document {
     compute_runtime: Option<ComputeRuntime>,
     gpu_device_ids: Option<Words>,
     tag: Option<Words>,
-    cdi: Option<CdiDocument>,
+    cdi: Option<Cdi>,
     permissions: Option<Permissions>,
-    module_options: Option<BTreeMap<String, host::Value>>,
-    wrapper: Option<WrapperDocument>,
+    module_options: Option<BTreeMap<String, Word>>,
+    wrapper: Option<Wrapper>,
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     crio: Option<EngineDocument>,
-    concourse: Option<ConcourseDocument>,
+    concourse: Option<Concourse>,
     driver: Option<DriverDocument>,
-    restart: Option<Restart>,
-    packages: Option<PackagesDocument>,
+    restart: Option<Restarts>,
+    packages: Option<Packages>,
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
-    boot: Option<BootDocument>,
-    daemon: Option<DaemonDocument>,
+    boot: Option<Boot>,
+    daemon: Option<Daemon>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
     #[serde(rename = "ROCM_BASE_URL")]
@@ -52,13 +52,6 @@ pub(super) struct Document {
     rocm_deb_package: Option<String>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CdiDocument {
-    path: Option<PathBuf>,
-    names: Option<Vec<NamedBy>>,
 }
 
 impl Document {
@@ -72,7 +65,7 @@ impl Document {
         document.map(Option::unwrap_or_default).map_err(|error| {
             let place = error.location();
             let message = error.to_string();
-            // The place stands in front of the sentence, once.
+            // The place is in front of the sentence, once.
             let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
             let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
             // Of a text that ends too early the parser tells the line behind the last one.
@@ -92,37 +85,28 @@ impl Document {
             return Err(source.wrong("gpu-device-ids", None, problem));
         }
         let tags = tags(self.tag, &source)?;
-        let cdi = cdi(self.cdi, &source)?;
-        let module_options = host::module_options(self.module_options, &source)?;
-        let wrapper = self.wrapper.unwrap_or_default().check(&source)?;
-        let containerd =
-            self.containerd.unwrap_or_default().check("containerd", CONTAINERD_CONFIG, &source)?;
-        let docker = self.docker.unwrap_or_default().check("docker", DOCKER_CONFIG, &source)?;
-        let crio = self.crio.unwrap_or_default().check("crio", CRIO_CONFIG, &source)?;
-        let clusterbloom = ClusterBloom {
-            gpu_node: self.gpu_node,
-            base_url: self.rocm_base_url,
-            deb_package: self.rocm_deb_package,
+        let engine = |document: Option<EngineDocument>, name, default| {
+            document.unwrap_or_default().check(name, default, &source)
         };
-        let rocm = clusterbloom.check(self.rocm.unwrap_or_default().check(&source)?, &source)?;
-        let driver = self.driver.unwrap_or_default().check(&source)?;
+        let rocm = self.rocm.unwrap_or_default().check(&source)?;
+        let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
         Ok(Config {
             compute_runtime,
             devices,
             tags,
-            cdi,
+            cdi: self.cdi.unwrap_or_default().check(&source)?,
             permissions: self.permissions.unwrap_or_default(),
-            module_options,
-            wrapper,
-            containerd,
-            docker,
-            crio,
-            concourse: self.concourse.unwrap_or_default().check(),
-            driver,
-            restart: self.restart.unwrap_or_default(),
+            module_options: host::module_options(self.module_options.unwrap_or_default(), &source)?,
+            wrapper: self.wrapper.unwrap_or_default().check(&source)?,
+            containerd: engine(self.containerd, "containerd", CONTAINERD_CONFIG)?,
+            docker: engine(self.docker, "docker", DOCKER_CONFIG)?,
+            crio: engine(self.crio, "crio", CRIO_CONFIG)?,
+            concourse: self.concourse.unwrap_or_default(),
+            driver: self.driver.unwrap_or_default().check(&source)?,
+            restart: self.restart.unwrap_or(Restarts::Drain),
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
-            rocm,
+            rocm: clusterbloom.check(rocm, &source)?,
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
             unused_variables: Vec::new(),
@@ -207,29 +191,25 @@ fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
     }
 }
 
-fn cdi(document: Option<CdiDocument>, source: &Source) -> Result<Cdi, Error> {
-    let document = document.unwrap_or(CdiDocument { path: None, names: None });
-    let path = document.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json"));
-    let fault = path::plain(&path).err();
-    if let Some(fault) = fault.as_ref().filter(|fault| fault.contains("rocworker's own")) {
-        return Err(source.wrong("cdi.path", None, format!("cdi.path {fault}")));
+impl Cdi {
+    fn check(self, source: &Source) -> Result<Self, Error> {
+        const KEY: &str = "cdi.path";
+        let path = self.path.to_string_lossy();
+        source.check(KEY, &path, path::plain(&self.path))?;
+        if self.path.extension() != Some("json".as_ref()) {
+            let problem = format!("{path:?} does not end in .json, as /etc/cdi/amd.json does");
+            return source.check(KEY, &path, Err(problem));
+        }
+        if self.names.is_empty() {
+            let problem = "cdi.names is empty: name at least one of index, uuid, pci";
+            return Err(source.wrong("cdi.names", None, problem));
+        }
+        Ok(self)
     }
-    if fault.is_some() || path.extension() != Some("json".as_ref()) {
-        let problem = format!(
-            "cdi.path {:?} is not an absolute path that ends in .json inside a folder, such as /etc/cdi/amd.json",
-            path.display().to_string()
-        );
-        return Err(source.wrong("path", None, problem));
-    }
-    let names = document.names.unwrap_or_else(|| vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
-    if names.is_empty() {
-        return Err(source.wrong("names", None, "cdi.names is empty: name at least one of index, uuid, pci"));
-    }
-    Ok(Cdi { path, names })
 }
 
 /// A comma list as the charm's options have it, a YAML list, or a single number. Blanks around words and empty
-/// words mean nothing; a word that stands twice counts once.
+/// words mean nothing; a word that is there twice counts once.
 #[derive(Debug)]
 struct Words(Vec<String>);
 
@@ -279,30 +259,5 @@ impl<'de> Visitor<'de> for WordsVisitor {
             words.push(word);
         }
         Ok(words)
-    }
-}
-
-/// A word of a list; YAML reads a bare `0` as a number.
-struct Word(String);
-
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneWord;
-        impl Visitor<'_> for OneWord {
-            type Value = Word;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a word or a number")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Word, E> {
-                Ok(Word(text.to_owned()))
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
-            }
-        }
-        deserializer.deserialize_any(OneWord)
     }
 }

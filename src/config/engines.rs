@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Error, Source, path};
 
-/// Where engines look for their main file when they are not told.
+/// Where engines look for their main file by default.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
@@ -32,26 +32,28 @@ pub struct Engine {
 }
 
 /// The Concourse worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Concourse {
     pub configure: Configure,
     pub existing: Existing,
 }
 
-/// What is done with a worker that somebody else has set up for AMD already.
+/// What becomes of a worker that another tool has set up for AMD already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Existing {
     #[default]
     Leave,
-    /// Our settings come after theirs and win; their files stay as they are.
+    /// rocworker's settings come after that tool's and win; its files stay as they are.
     Adopt,
 }
 
+/// What an [`Engine`] says before its defaults are known, which differ.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct EngineDocument {
-    configure: Option<Configure>,
+    configure: Configure,
     config: Option<PathBuf>,
     runtime: Option<String>,
 }
@@ -59,34 +61,16 @@ pub(super) struct EngineDocument {
 impl EngineDocument {
     pub(super) fn check(self, name: &str, default: &str, source: &Source) -> Result<Engine, Error> {
         let config = self.config.unwrap_or_else(|| PathBuf::from(default));
-        path::plain(&config).map_err(|problem| {
-            source.wrong(&format!("{name}.config"), None, format!("{name}.config {problem}"))
-        })?;
+        source.check(&format!("{name}.config"), &config.to_string_lossy(), path::plain(&config))?;
         let runtime = self.runtime.unwrap_or_else(|| "amd".to_owned());
         // It becomes a key of TOML and of JSON, and a word on command lines.
         let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if runtime.is_empty() || !runtime.chars().all(fit) || runtime == "runc" {
             let problem = format!(
-                "{name}.runtime {runtime:?} is no name for a runtime of ours: letters, digits, - and _, and not runc"
+                "{runtime:?} is no name for rocworker's runtime: letters, digits, - and _, and not runc"
             );
-            return Err(source.wrong(&format!("{name}.runtime"), Some(&runtime), problem));
+            source.check(&format!("{name}.runtime"), &runtime, Err(problem))?;
         }
-        Ok(Engine { configure: self.configure.unwrap_or_default(), config, runtime })
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ConcourseDocument {
-    configure: Option<Configure>,
-    existing: Option<Existing>,
-}
-
-impl ConcourseDocument {
-    pub(super) fn check(self) -> Concourse {
-        Concourse {
-            configure: self.configure.unwrap_or_default(),
-            existing: self.existing.unwrap_or_default(),
-        }
+        Ok(Engine { configure: self.configure, config, runtime })
     }
 }

@@ -3,35 +3,35 @@
 //! Every key is optional, and so is the file. A key that nothing acts on is refused rather than ignored:
 //! a typing error must not read as consent.
 
-mod boot;
 mod clusterbloom;
-mod daemon;
 mod document;
 mod driver;
 mod engines;
-mod error;
 mod host;
 mod packages;
 mod path;
-mod size;
+mod scalar;
 mod therock;
+mod units;
 mod wrapper;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use reconcile::Restarts;
 use root::Root;
+use serde::{Deserialize, Deserializer};
 
 use crate::driver::Release;
 
-pub use boot::Boot;
 pub use clusterbloom::ClusterBloom;
-pub use daemon::Daemon;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
-pub use error::Error;
-pub use host::{ModuleOptions, Permissions, Restart};
+pub use host::{ModuleOptions, Permissions};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
+pub use scalar::Size;
 pub use therock::TheRock;
-pub use wrapper::{Default as DefaultGrant, Edits, Memlock, Requests, Sharing, Wrapper};
+pub use units::{Boot, Daemon};
+pub use wrapper::{DefaultGrant, Edits, Requests, Sharing, Wrapper};
 
 use document::Document;
 
@@ -46,7 +46,7 @@ const LIMIT: usize = 64 << 10;
 pub struct Config {
     pub compute_runtime: ComputeRuntime,
     pub devices: Devices,
-    /// The worker's own tags, which come before ours.
+    /// The worker's own tags, which come before rocworker's.
     pub tags: Vec<String>,
     pub cdi: Cdi,
     pub permissions: Permissions,
@@ -58,7 +58,8 @@ pub struct Config {
     pub concourse: Concourse,
     /// The release of AMD's kernel driver that dkms builds; `None`: the driver that is there stays.
     pub driver: Option<Release>,
-    pub restart: Restart,
+    /// What is done with units whose configuration has changed.
+    pub restart: Restarts,
     pub packages: Packages,
     pub repositories: Repositories,
     pub rocm: Rocm,
@@ -73,7 +74,7 @@ pub struct Config {
 }
 
 /// Which vendor's runtime the worker offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComputeRuntime {
     /// AMD's where a usable AMD GPU is.
@@ -94,15 +95,23 @@ pub enum Devices {
 }
 
 /// The CDI spec that is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Cdi {
     pub path: PathBuf,
     /// What its devices are named by, beside `all`.
     pub names: Vec<NamedBy>,
 }
 
+impl Default for Cdi {
+    fn default() -> Self {
+        let names = vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci];
+        Self { path: PathBuf::from("/etc/cdi/amd.json"), names }
+    }
+}
+
 /// A kind of CDI device name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamedBy {
     /// `0`
@@ -117,6 +126,15 @@ pub enum NamedBy {
 struct Source {
     path: PathBuf,
     text: String,
+}
+
+/// Why a configuration is not followed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Unreadable(#[from] root::Error),
+    #[error("{}:{line}: {problem}", path.display())]
+    Wrong { path: PathBuf, line: usize, problem: String },
 }
 
 impl Config {
@@ -182,7 +200,7 @@ impl Config {
     pub fn wants_packages(&self) -> bool {
         let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
         wanted.iter().any(|it| *it != Wanted::Keep)
-            || self.rocm.install != RocmFrom::Keep
+            || !matches!(self.rocm.install, None | Some(RocmFrom::Keep))
             || self.driver.is_some()
     }
 
@@ -208,7 +226,20 @@ impl Source {
         Error::Wrong { path: self.path.clone(), line, problem: problem.into() }
     }
 
-    /// `key`: as it is written, behind the sections that it stands in: `containerd.runtime`.
+    /// Refuses a value of a key: `fits` says what is wrong, after the key's name.
+    fn check<T>(&self, key: &str, value: &str, fits: Result<T, String>) -> Result<T, Error> {
+        fits.map_err(|problem| self.wrong(key, Some(value), format!("{key} {problem}")))
+    }
+
+    fn check_seconds(&self, key: &str, seconds: u32, fit: RangeInclusive<u32>) -> Result<(), Error> {
+        if fit.contains(&seconds) {
+            return Ok(());
+        }
+        let problem = format!("{key} is not between {} and {} seconds", fit.start(), fit.end());
+        Err(self.wrong(key, None, problem))
+    }
+
+    /// `key`: as it is written, behind its sections: `containerd.runtime`.
     fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
         let lines = || (1..).zip(self.text.lines());
         let of_key = key.split('.').fold(1, |from, part| {
@@ -223,6 +254,11 @@ impl Source {
         });
         self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
     }
+}
+
+/// Of a section without a key, which is null in YAML.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section: D) -> Result<T, D::Error> {
+    Option::deserialize(section).map(Option::unwrap_or_default)
 }
 
 /// The words of a line of YAML, as far as a list of names needs: without dashes, brackets, commas and quotes.

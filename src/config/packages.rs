@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::clusterbloom::{BASE_URL, DEB_PACKAGE};
 use super::therock::{TheRock, TheRockDocument};
-use super::{Error, Source, path};
+use super::{Error, Source, or_default, path};
 
 /// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
 const KEY: &str = "https://repo.radeon.com/rocm/rocm.gpg.key";
@@ -16,7 +16,7 @@ const ORIGIN: &str = "repo.radeon.com";
 
 const FINGERPRINT: &str = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
 
-/// What AMD's repositories are called, and where each of them is: `VERSION` stands for `rocm.version` and, in the
+/// What AMD's repositories are called, and where each of them is: `VERSION` means `rocm.version` and, in the
 /// driver's, for `driver.version`.
 const CONTAINER_TOOLKIT: &str = "https://repo.radeon.com/amd-container-toolkit/apt/";
 const ROCM: &str = "https://repo.radeon.com/rocm/apt/VERSION";
@@ -38,7 +38,8 @@ pub enum Wanted {
 }
 
 /// Which packages of AMD's are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Packages {
     pub container_toolkit: Wanted,
     pub rocm_smi: Wanted,
@@ -46,18 +47,28 @@ pub struct Packages {
     pub proxy: Option<String>,
 }
 
+impl Packages {
+    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
+        if let Some(proxy) = &self.proxy {
+            source.check("packages.proxy", proxy, url(proxy, &["http", "https"]))?;
+        }
+        Ok(self)
+    }
+}
+
 /// ROCm's user space.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rocm {
-    pub install: RocmFrom,
+    /// `None`: the configuration does not say, and what is there stays.
+    pub install: Option<RocmFrom>,
+    /// The archive, where ROCm comes from one.
+    pub therock: Option<TheRock>,
     /// AMD's release, as `7.2.4`.
     pub version: Option<String>,
     pub packages: Vec<String>,
     /// What amdgpu-install is asked for.
     pub usecases: Vec<String>,
     pub installer: InstallerFile,
-    /// As the configuration has it, if it has it.
-    pub(super) written: Option<RocmFrom>,
 }
 
 /// The package of amdgpu-install.
@@ -72,24 +83,14 @@ pub struct InstallerFile {
 }
 
 /// Where ROCm comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum RocmFrom {
-    #[default]
-    Keep,
-    Apt,
-    TheRock(TheRock),
-    /// By AMD's installer, as ClusterBloom has it.
-    AmdgpuInstall,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
-    #[default]
+pub enum RocmFrom {
     Keep,
     Apt,
     #[serde(rename = "therock")]
     TheRock,
+    /// By AMD's installer, as ClusterBloom has it.
     AmdgpuInstall,
 }
 
@@ -110,7 +111,7 @@ pub struct Repositories {
 /// One repository of apt's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// `VERSION` in it stands for the release.
+    /// `VERSION` in it means the release.
     pub url: String,
     /// `None`: by the machine's distribution.
     pub suite: Option<String>,
@@ -119,30 +120,8 @@ pub struct Repository {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct PackagesDocument {
-    container_toolkit: Option<Wanted>,
-    rocm_smi: Option<Wanted>,
-    proxy: Option<String>,
-}
-
-impl PackagesDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Packages, Error> {
-        if let Some(proxy) = &self.proxy {
-            url(proxy, &["http", "https"])
-                .map_err(|problem| source.wrong("proxy", Some(proxy), format!("packages.proxy {problem}")))?;
-        }
-        Ok(Packages {
-            container_toolkit: self.container_toolkit.unwrap_or_default(),
-            rocm_smi: self.rocm_smi.unwrap_or_default(),
-            proxy: self.proxy,
-        })
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RocmDocument {
-    install: Option<Way>,
+    install: Option<RocmFrom>,
     therock: Option<TheRockDocument>,
     version: Option<String>,
     packages: Option<Vec<String>>,
@@ -153,76 +132,52 @@ pub(super) struct RocmDocument {
 impl RocmDocument {
     pub(super) fn check(self, source: &Source) -> Result<Rocm, Error> {
         if let Some(version) = &self.version {
-            release(version).map_err(|problem| {
-                source.wrong("version", Some(version), format!("rocm.version {problem}"))
-            })?;
+            source.check("rocm.version", version, release(version))?;
         }
         let packages = self.packages.unwrap_or_else(|| vec!["rocm".to_owned()]);
-        if let Some(name) = packages.iter().find(|name| !is_package(name)) {
-            let problem = format!("rocm.packages: {name:?} is not the name of a package");
-            return Err(source.wrong("packages", Some(name), problem));
+        for name in &packages {
+            source.check("rocm.packages", name, package(name))?;
         }
         let usecases = self.usecases.unwrap_or_else(|| vec!["rocm".to_owned(), DKMS.to_owned()]);
-        let fits = |name: &String| !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric());
-        if let Some(name) = usecases.iter().find(|name| !fits(name)) {
-            let problem = format!("rocm.usecases: {name:?} is not the name of a usecase, as rocm or dkms");
-            return Err(source.wrong("usecases", Some(name), problem));
+        for name in &usecases {
+            source.check("rocm.usecases", name, usecase(name))?;
         }
-        let sha256 = match self.sha256 {
-            None => None,
-            Some(text) => Some(Digest::parse(&text).ok_or_else(|| {
-                source.wrong(
-                    "sha256",
-                    Some(&text),
-                    format!("rocm.sha256: {text:?} is no SHA-256, as sha256sum prints it"),
-                )
-            })?),
+        let sha256 = self.sha256.map(|text| source.check("rocm.sha256", &text, digest(&text))).transpose()?;
+        let (is_archive, asks_nothing) = match self.install {
+            Some(RocmFrom::TheRock) => (true, None),
+            Some(RocmFrom::Apt) => (false, packages.is_empty().then_some("packages")),
+            Some(RocmFrom::AmdgpuInstall) => (false, usecases.is_empty().then_some("usecases")),
+            Some(RocmFrom::Keep) | None => (false, None),
         };
-        let install = match (self.install.unwrap_or_default(), self.therock) {
-            (Way::TheRock, archive) => RocmFrom::TheRock(archive.unwrap_or_default().check(source)?),
-            (_, Some(_)) => {
-                let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
-                               therock, or leave it out";
-                return Err(source.wrong("therock", None, problem));
-            }
-            (Way::Keep, None) => RocmFrom::Keep,
-            (Way::Apt, None) => RocmFrom::Apt,
-            (Way::AmdgpuInstall, None) => RocmFrom::AmdgpuInstall,
-        };
-        let asks_nothing = match install {
-            RocmFrom::Apt => packages.is_empty().then_some("packages"),
-            RocmFrom::AmdgpuInstall => usecases.is_empty().then_some("usecases"),
-            RocmFrom::Keep | RocmFrom::TheRock(_) => None,
-        };
-        if let Some(key) = asks_nothing {
+        if self.therock.is_some() && !is_archive {
+            let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
+                           therock, or leave it out";
+            return Err(source.wrong("rocm.therock", None, problem));
+        }
+        if let Some(key) = asks_nothing.map(|name| format!("rocm.{name}")) {
             let problem =
-                format!("rocm.{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
-            return Err(source.wrong(key, None, problem));
+                format!("{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
+            return Err(source.wrong(&key, None, problem));
         }
-        Ok(Rocm {
-            written: self.install.map(|_| install.clone()),
-            install,
-            version: self.version,
-            packages,
-            usecases,
-            installer: InstallerFile {
-                base_url: BASE_URL.to_owned(),
-                package: DEB_PACKAGE.to_owned(),
-                sha256,
-            },
-        })
+        let therock = is_archive.then(|| self.therock.unwrap_or_default().check(source)).transpose()?;
+        let installer =
+            InstallerFile { base_url: BASE_URL.to_owned(), package: DEB_PACKAGE.to_owned(), sha256 };
+        Ok(Rocm { install: self.install, therock, version: self.version, packages, usecases, installer })
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct RepositoriesDocument {
     key: Option<String>,
     fingerprints: Option<Vec<String>>,
     origin: Option<String>,
-    container_toolkit: Option<RepositoryDocument>,
-    rocm: Option<RepositoryDocument>,
-    amdgpu: Option<RepositoryDocument>,
+    #[serde(deserialize_with = "or_default")]
+    container_toolkit: RepositoryDocument,
+    #[serde(deserialize_with = "or_default")]
+    rocm: RepositoryDocument,
+    #[serde(deserialize_with = "or_default")]
+    amdgpu: RepositoryDocument,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -238,88 +193,70 @@ impl RepositoriesDocument {
         if self.key.is_some() && self.fingerprints.is_none() {
             let problem = "repositories.key names another key than AMD's, and repositories.fingerprints does not say which \
                            one it holds: gpg --show-keys FILE tells it";
-            return Err(source.wrong("key", None, problem));
+            return Err(source.wrong("repositories.key", None, problem));
         }
-        let key = key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?;
         let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
         if fingerprints.is_empty() {
             let problem = "repositories.fingerprints is empty, so that no key would be the right one: gpg --show-keys FILE \
                            tells the key's";
-            return Err(source.wrong("fingerprints", None, problem));
+            return Err(source.wrong("repositories.fingerprints", None, problem));
         }
+        let fingerprints =
+            fingerprints.iter().map(|it| source.check("repositories.fingerprints", it, fingerprint(it)));
+        let origin = self.origin.unwrap_or_else(|| ORIGIN.to_owned());
+        // It ends on a line of preferences.d, where a comma begins something else.
+        source.check("repositories.origin", &origin, word(&origin))?;
         Ok(Repositories {
-            key,
-            origin: origin(self.origin, source)?,
-            fingerprints: fingerprints.iter().map(|it| fingerprint(it, source)).collect::<Result<_, _>>()?,
-            container_toolkit: repository(
+            key: key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?,
+            fingerprints: fingerprints.collect::<Result<_, _>>()?,
+            origin,
+            container_toolkit: self.container_toolkit.check(
                 "container-toolkit",
-                self.container_toolkit,
                 CONTAINER_TOOLKIT,
                 source,
             )?,
-            rocm: repository("rocm", self.rocm, ROCM, source)?,
-            amdgpu: repository("amdgpu", self.amdgpu, AMDGPU, source)?,
+            rocm: self.rocm.check("rocm", ROCM, source)?,
+            amdgpu: self.amdgpu.check("amdgpu", AMDGPU, source)?,
         })
     }
 }
 
-fn origin(origin: Option<String>, source: &Source) -> Result<String, Error> {
-    let origin = origin.unwrap_or_else(|| ORIGIN.to_owned());
-    // It ends on a line of preferences.d, where a comma begins something else.
-    if is_word(&origin) {
-        return Ok(origin);
-    }
-    let problem = format!("repositories.origin {origin:?} is not one word, as the Origin of a Release file");
-    Err(source.wrong("origin", Some(&origin), problem))
-}
-
 fn key(key: String, source: &Source) -> Result<String, Error> {
-    if key.starts_with('/') {
-        path::absolute(Path::new(&key))
-            .map_err(|problem| source.wrong("key", Some(&key), format!("repositories.key {problem}")))?;
-        return Ok(format!("file://{key}"));
-    }
-    url(&key, &["http", "https", "file"])
-        .map_err(|problem| source.wrong("key", Some(&key), format!("repositories.key {problem}")))?;
-    Ok(key)
+    let is_path = key.starts_with('/');
+    let fits = if is_path { path::absolute(Path::new(&key)) } else { url(&key, &SCHEMES) };
+    source.check("repositories.key", &key, fits)?;
+    Ok(if is_path { format!("file://{key}") } else { key })
 }
 
 /// As gpg prints them, with or without blanks.
-fn fingerprint(text: &str, source: &Source) -> Result<String, Error> {
+fn fingerprint(text: &str) -> Result<String, String> {
     let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let is_fit = matches!(digits.len(), 40 | 64) && digits.chars().all(|c| c.is_ascii_hexdigit());
-    if is_fit {
+    if matches!(digits.len(), 40 | 64) && digits.chars().all(|c| c.is_ascii_hexdigit()) {
         return Ok(digits.to_ascii_uppercase());
     }
-    let problem = format!(
-        "repositories.fingerprints: {text:?} is no fingerprint, which has 40 hexadecimal digits (a key's short name is not \
-         enough)"
-    );
-    Err(source.wrong("fingerprints", Some(text), problem))
+    Err(format!(
+        "{text:?} is no fingerprint, which has 40 hexadecimal digits (a key's short name is not enough)"
+    ))
 }
 
-fn repository(
-    name: &str,
-    document: Option<RepositoryDocument>,
-    default: &str,
-    source: &Source,
-) -> Result<Repository, Error> {
-    let document = document.unwrap_or_default();
-    let address = document.url.unwrap_or_else(|| default.to_owned());
-    let wrong = |key: &str, value: &str, problem: String| {
-        source.wrong(key, Some(value), format!("repositories.{name}.{key} {problem}"))
-    };
-    url(&address, &["http", "https", "file"]).map_err(|problem| wrong("url", &address, problem))?;
-    let component = document.component.unwrap_or_else(|| "main".to_owned());
-    for (key, word) in [("component", Some(&component)), ("suite", document.suite.as_ref())] {
-        if let Some(word) = word.filter(|word| !is_word(word)) {
-            return Err(wrong(key, word, format!("{word:?} is not one word")));
+impl RepositoryDocument {
+    fn check(self, name: &str, default: &str, source: &Source) -> Result<Repository, Error> {
+        let url_of = self.url.unwrap_or_else(|| default.to_owned());
+        let component = self.component.unwrap_or_else(|| "main".to_owned());
+        let key = |key: &str| format!("repositories.{name}.{key}");
+        source.check(&key("url"), &url_of, url(&url_of, &SCHEMES))?;
+        source.check(&key("component"), &component, word(&component))?;
+        if let Some(suite) = &self.suite {
+            source.check(&key("suite"), suite, word(suite))?;
         }
+        Ok(Repository { url: url_of, suite: self.suite, component })
     }
-    Ok(Repository { url: address, suite: document.suite, component })
 }
 
-/// A URL that stands on a line of apt's sources, and in what is said of it: a password in it would be everybody's.
+/// How a URL may begin from which files are fetched.
+pub(super) const SCHEMES: [&str; 3] = ["http", "https", "file"];
+
+/// A URL for a line of apt's sources, and for messages: every user of the machine could read a password in it.
 pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     let authority = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
     if let Some((_, host)) = authority.rsplit_once('@') {
@@ -337,23 +274,40 @@ pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     Err(format!("{url:?} is no URL that begins with {}://", schemes.join(":// or ")))
 }
 
-/// What stands for VERSION in a URL: numbers between dots.
-pub(super) fn release(text: &str) -> Result<(), String> {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if (1..=4).contains(&text.split('.').count()) && text.split('.').all(is_number) {
-        return Ok(());
-    }
-    Err(format!("{text:?} is not a release, as 7.2.4"))
+/// As `sha256sum` prints it.
+pub(super) fn digest(text: &str) -> Result<Digest, String> {
+    Digest::parse(text).ok_or_else(|| format!("{text:?} is no SHA-256, as sha256sum prints it"))
 }
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+/// What replaces VERSION in a URL: numbers between dots.
+fn release(text: &str) -> Result<(), String> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_one = (1..=4).contains(&text.split('.').count()) && text.split('.').all(is_number);
+    fits(is_one, text, "a release, as 7.2.4")
+}
+
+fn word(text: &str) -> Result<(), String> {
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    fits(
+        !text.is_empty() && text.chars().all(is_of_word),
+        text,
+        "one word, as a suite, a component or an Origin",
+    )
+}
+
+fn usecase(name: &str) -> Result<(), String> {
+    let is_one = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric());
+    fits(is_one, name, "the name of a usecase, as rocm or dkms")
 }
 
 /// Debian Policy, section 5.6.1.
-fn is_package(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+fn package(name: &str) -> Result<(), String> {
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     // apt-get takes a minus at the end for "remove it".
     let is_named = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !name.ends_with('-');
-    name.len() >= 2 && is_named && name.chars().all(fits)
+    fits(name.len() >= 2 && is_named && name.chars().all(is_of_name), name, "the name of a package")
+}
+
+fn fits(is_fit: bool, text: &str, what: &str) -> Result<(), String> {
+    if is_fit { Ok(()) } else { Err(format!("{text:?} is not {what}")) }
 }

@@ -2,18 +2,18 @@
 
 use std::path::{Component, Path};
 
-/// What engines are never told of: a file of theirs there would take the place of ours.
-const OURS: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
+/// Folders that engines never learn of: a file of theirs there would replace one of rocworker's.
+const OWN: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 
 /// An absolute path inside a folder, without `..`, and not rocworker's own.
 ///
 /// # Errors
 /// What is wrong with it, after the key's name.
 pub(super) fn plain(path: &Path) -> Result<(), String> {
-    if let Some(ours) = OURS.iter().find(|ours| path.starts_with(ours)) {
-        return Err(format!("{:?} is rocworker's own ({ours})", path.display().to_string()));
+    match OWN.iter().find(|own| path.starts_with(own)) {
+        Some(own) => Err(format!("{:?} is rocworker's own ({own})", path.display().to_string())),
+        None => absolute(path),
     }
-    absolute(path)
 }
 
 /// An absolute path inside a folder, without `..`.

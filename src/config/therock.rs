@@ -3,7 +3,7 @@
 use reconcile::Digest;
 use serde::Deserialize;
 
-use super::packages::url;
+use super::packages::{SCHEMES, digest, url};
 use super::{Error, Source};
 
 /// Which archive.
@@ -18,28 +18,14 @@ pub struct TheRock {
     pub sha256: Digest,
 }
 
-/// Whose word an archive has, by AMD's names of their folders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Release {
-    #[default]
-    Stable,
-    Nightlies,
-    Prereleases,
-    Devreleases,
-}
-
-impl Release {
-    fn folder(self) -> &'static str {
-        match self {
-            // Archives of one family and of all of them are there from 7.13 on.
-            Self::Stable => "https://repo.amd.com/rocm/tarball-multi-arch",
-            Self::Nightlies => "https://rocm.nightlies.amd.com/tarball",
-            Self::Prereleases => "https://rocm.prereleases.amd.com/tarball",
-            Self::Devreleases => "https://rocm.devreleases.amd.com/tarball",
-        }
-    }
-}
+/// AMD's folders of archives, by their names for whose word an archive has.
+const RELEASES: [(&str, &str); 4] = [
+    // Archives of one family and of all of them are there from 7.13 on.
+    ("stable", "https://repo.amd.com/rocm/tarball-multi-arch"),
+    ("nightlies", "https://rocm.nightlies.amd.com/tarball"),
+    ("prereleases", "https://rocm.prereleases.amd.com/tarball"),
+    ("devreleases", "https://rocm.devreleases.amd.com/tarball"),
+];
 
 impl TheRock {
     #[must_use]
@@ -64,41 +50,38 @@ impl TheRock {
 pub(super) struct TheRockDocument {
     version: Option<String>,
     family: Option<String>,
-    release: Option<Release>,
+    release: Option<String>,
     sha256: Option<String>,
     url: Option<String>,
 }
 
 impl TheRockDocument {
     pub(super) fn check(self, source: &Source) -> Result<TheRock, Error> {
-        let wrong = |key: &str, value: Option<&str>, problem: String| {
-            source.wrong(key, value, format!("rocm.therock.{problem}"))
-        };
-        let word = |key: &'static str, value: Option<String>, example: &str| {
+        let missing = |problem: &str| source.wrong("rocm.therock", None, format!("rocm.therock.{problem}"));
+        let word = |name: &str, value: Option<String>, example: &str| {
             let Some(value) = value else {
-                return Err(wrong("therock", None, format!("{key} is missing: name one, such as {example}")));
+                return Err(missing(&format!("{name} is missing: name one, such as {example}")));
             };
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
-            if value.chars().all(fits) && value.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-                return Ok(value);
-            }
-            let problem = format!("{key} {value:?} is no part of an archive's name, such as {example}");
-            Err(wrong(key, Some(&value), problem))
+            let is_fit = value.chars().all(fits) && value.starts_with(|c: char| c.is_ascii_alphanumeric());
+            let problem = || format!("{value:?} is no part of an archive's name, such as {example}");
+            let fits = is_fit.then(|| value.clone()).ok_or_else(problem);
+            source.check(&format!("rocm.therock.{name}"), &value, fits)
         };
         let version = word("version", self.version, "7.14.0")?;
         let family = word("family", self.family, "gfx94X-dcgpu")?;
         let Some(sha256) = self.sha256 else {
             let problem = "sha256 is missing: an archive is not unpacked for its server's word alone; take it from who \
                            published it";
-            return Err(wrong("therock", None, problem.to_owned()));
+            return Err(missing(problem));
         };
-        let Some(digest) = Digest::parse(&sha256) else {
-            let problem = format!("sha256 {sha256:?} is none: it has 64 hexadecimal digits");
-            return Err(wrong("sha256", Some(&sha256), problem));
-        };
-        let folder = self.url.unwrap_or_else(|| self.release.unwrap_or_default().folder().to_owned());
-        url(&folder, &["http", "https", "file"])
-            .map_err(|problem| wrong("url", Some(&folder), format!("url {problem}")))?;
-        Ok(TheRock { version, family, folder, sha256: digest })
+        let sha256 = source.check("rocm.therock.sha256", &sha256, digest(&sha256))?;
+        let release = self.release.as_deref().unwrap_or("stable");
+        let folder = RELEASES.iter().find(|(name, _)| *name == release).map(|(_, folder)| *folder);
+        let problem = || format!("{release:?} is none of {}", RELEASES.map(|(name, _)| name).join(", "));
+        let folder = source.check("rocm.therock.release", release, folder.ok_or_else(problem))?;
+        let folder = self.url.unwrap_or_else(|| folder.to_owned());
+        source.check("rocm.therock.url", &folder, url(&folder, &SCHEMES))?;
+        Ok(TheRock { version, family, folder, sha256 })
     }
 }

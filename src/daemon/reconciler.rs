@@ -24,7 +24,7 @@ use super::tag_grace::{TagGrace, decide_alike};
 use super::uevent::Netlink;
 use super::wake::{has_byte, wait};
 use super::watch::{Heard, Watch};
-use crate::config::{Config, Restart};
+use crate::config::Config;
 use crate::memory::{AppliedConfig, Memory};
 use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
 use crate::timestamp::Timestamp;
@@ -242,10 +242,10 @@ impl Reconciler {
             }
         };
         let daemon = self.in_force.as_ref().map(|config| config.daemon);
-        let lasting = daemon.map(|daemon| daemon.settle).unwrap_or_default();
+        let lasting = daemon.map(|daemon| daemon.settle()).unwrap_or_default();
         let tags = self.tag_grace.ends(lasting);
         let restarts =
-            daemon.is_some_and(|it| it.restart != Restart::Never) && !self.report.pending.is_empty();
+            daemon.is_some_and(|it| it.restart != Restarts::Never) && !self.report.pending.is_empty();
         let waits = [tags, restarts.then(|| self.changed + lasting)];
         self.scheduler.ended(Ended {
             began,
@@ -253,7 +253,7 @@ impl Reconciler {
             failed: !failures.is_empty(),
             // What is due already and could not be done is tried again with all that fails.
             settled: waits.into_iter().flatten().filter(|at| *at > now).min(),
-            interval: daemon.map_or(INTERVAL, |daemon| daemon.interval),
+            interval: daemon.map_or(INTERVAL, |daemon| daemon.interval()),
         });
         let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
         let report = &mut self.report;
@@ -326,12 +326,12 @@ impl Reconciler {
             // A person's decision about tags does not wait.
             let decides_anew = self.last_good.as_ref().is_none_or(|good| !decide_alike(good, config));
             // A unit that is to be restarted waits until what it reads has stopped changing.
-            let may_restart = self.changed + daemon.settle <= now;
+            let may_restart = self.changed + daemon.settle() <= now;
             let rules = Rules {
                 enforce: daemon.enforce,
-                restarts: if may_restart { daemon.restart.into() } else { Restarts::Never },
+                restarts: if may_restart { daemon.restart } else { Restarts::Never },
                 closely,
-                tags_may_go: decides_anew || self.tag_grace.may_go(now, daemon.settle),
+                tags_may_go: decides_anew || self.tag_grace.may_go(now, daemon.settle()),
                 given_up: &given_up,
             };
             self.run_by(root, config, &rules, &is_current)

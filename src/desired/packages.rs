@@ -60,11 +60,11 @@ pub fn actions(
             Wanted::Keep => {}
         }
     }
-    if config.rocm.install == RocmFrom::Apt {
+    if config.rocm.install == Some(RocmFrom::Apt) {
         let rocm = config.rocm.packages.iter();
         wanted.extend(rocm.map(|name| (Some(Source::Rocm), Package::present(name), "ROCm's user space")));
     }
-    let by_installer = config.rocm.install == RocmFrom::AmdgpuInstall;
+    let by_installer = config.rocm.install == Some(RocmFrom::AmdgpuInstall);
     if wanted.is_empty() && !by_installer {
         return Ok(desired.of(Component::Packages));
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::component::Component;
-use crate::config::{Config, DefaultGrant, Memlock, Requests, Sharing};
+use crate::config::{Config, DefaultGrant, Requests, Sharing, Size};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
 
@@ -53,7 +53,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Edits {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shm_bytes: Option<u64>,
+    pub shm_bytes: Option<Value>,
     /// A number of bytes, or `unlimited`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memlock_bytes: Option<Value>,
@@ -90,11 +90,8 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
         idle_grace_s: wrapper.idle_grace_s,
         folders: folders.unwrap_or_else(|| if concourse { vec![SRV.into()] } else { Vec::new() }),
         edits: Edits {
-            shm_bytes: wrapper.edits.shm_bytes,
-            memlock_bytes: wrapper.edits.memlock.map(|memlock| match memlock {
-                Memlock::Bytes(bytes) => bytes.into(),
-                Memlock::Unlimited => "unlimited".into(),
-            }),
+            shm_bytes: wrapper.edits.shm_size.map(Size::in_policy),
+            memlock_bytes: wrapper.edits.memlock.map(Size::in_policy),
             gfx_override: gfx_override(config, selection),
         },
     }
@@ -119,7 +116,7 @@ fn node(gpu: &Gpu) -> Option<String> {
 }
 
 fn gfx_override(config: &Config, selection: &Selection<'_>) -> BTreeMap<String, String> {
-    let versions = &config.wrapper.edits.gfx_override;
+    let versions = &config.wrapper.edits.hsa_override_gfx_version;
     let of = |gpu: &&Gpu| Some((node(gpu)?, versions.get(&gpu.gfx.as_ref().ok()?.to_string())?.clone()));
     selection.gpus.iter().filter_map(of).collect()
 }

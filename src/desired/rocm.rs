@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use reconcile::{Action, Content, Desired, Installer, Kind, Package, Stage, Unpacked};
 
 use crate::component::Component;
-use crate::config::{Config, DKMS, RocmFrom};
+use crate::config::{Config, DKMS};
 
 /// What notes are about.
 const ROCM: &str = "rocm";
@@ -56,7 +56,7 @@ const HOLDS: [&str; 3] = ["bin", "lib", "include"];
 /// What should be so of ROCm's archive.
 pub(super) fn archive(config: &Config) -> Desired {
     let mut desired = Desired::default();
-    let RocmFrom::TheRock(archive) = &config.rocm.install else { return desired };
+    let Some(archive) = &config.rocm.therock else { return desired };
     let path = archive.path();
     let unpacked = Unpacked {
         url: archive.url(),

@@ -2,19 +2,17 @@
 //! them nothing in it can grow beyond what it is given. Whoever doubles a string forty times, or chains ten thousand
 //! operators, would otherwise end the whole program: Rust has no way back from memory or a stack that is used up.
 
-use std::io;
-
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// Words and signs between two braces; the longest of ours has 12.
+/// Words and signs between two braces; the longest of the built-in ones has 12.
 const PARTS: usize = 100;
 
-/// Blocks `{% … %}` of one template; ours have 17 at the most.
+/// Blocks `{% … %}` of one template; the built-in ones have 17 at the most.
 const BLOCKS: usize = 500;
 
 /// Bytes of what is rendered: ten times what 64 partitions take.
-const OUTPUT: usize = 1 << 20;
+pub(super) const OUTPUT: usize = 1 << 20;
 
 /// How a block may begin. `set` and its like bind what could grow.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
@@ -30,7 +28,7 @@ pub(super) fn check(text: &str, syntax: SyntaxConfig) -> Result<(), (u32, String
     let mut blocks = 0;
     let mut block = Block::default();
     let mut before = None;
-    // What is no token at all is told by who renders it.
+    // The renderer reports what is no token at all.
     for (token, span) in tokenize(text, false, syntax).map_while(Result::ok) {
         let wrong = |text: String| Err((u32::from(span.start_line), text));
         match &token {
@@ -94,37 +92,5 @@ impl Block {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// What a template gives, as far as it may go.
-#[derive(Default)]
-pub(super) struct Rendered {
-    bytes: Vec<u8>,
-    is_over: bool,
-}
-
-impl Rendered {
-    /// The text, or that it would be longer than anything that is written.
-    pub(super) fn text(self) -> Result<String, String> {
-        if self.is_over {
-            return Err(format!("it gives more than {} KiB", OUTPUT >> 10));
-        }
-        String::from_utf8(self.bytes).map_err(|error| error.to_string())
-    }
-}
-
-impl io::Write for Rendered {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > OUTPUT {
-            self.is_over = true;
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -3,16 +3,16 @@
 
 mod bounds;
 mod overrides;
-mod stale;
+
+use std::io::Cursor;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 
-use bounds::Rendered;
-pub use overrides::{Templates, overrides};
-pub use stale::{Stale, Sums, judge};
+use bounds::OUTPUT;
+pub use overrides::{Sums, Templates, overrides};
 
 /// The CDI spec.
 pub const CDI: &str = "cdi/amd.json";
@@ -76,23 +76,19 @@ const FUEL: u64 = 2_000_000;
 
 /// A template could not be rendered.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{at}: {problem}")]
-    Template {
-        /// The template, with the line where there is one: an override by its file.
-        at: String,
-        problem: String,
-    },
-    /// What the template gives is not what its reader takes.
-    #[error("{place} gives {problem}; mend the template")]
-    Unfit { place: String, problem: String },
-    #[error("the override of template {name} is not followed: {problem}")]
-    Unreadable { name: String, problem: String },
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    /// `at`: the template, with the line where there is one; an override by its file.
+    fn new(at: &str, problem: &str) -> Self {
+        Self(format!("{at}: {problem}"))
+    }
 }
 
 impl Templates {
     /// Renders a template, or what overrides it. A name that the template uses and `context` lacks is an error, and
-    /// what stands between `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's
+    /// what is between `{{ }}` in a `.json` or `.toml` template comes out as JSON, whatever it holds: JSON's
     /// strings, numbers and lists are TOML's too.
     ///
     /// # Errors
@@ -120,18 +116,24 @@ impl Templates {
         });
         bounds::check(text, syntax).map_err(|(line, problem)| {
             let at = format!("{}:{line}", self.place(name));
-            Error::Template { at, problem }
+            Error::new(&at, &problem)
         })?;
         environment.add_template(name, text).map_err(failed)?;
-        let mut rendered = Rendered::default();
-        let ended = environment
-            .get_template(name)
-            .and_then(|template| template.render_captured_to(Value::from(Serde(context)), &mut rendered));
-        let ended = ended.map(drop).map_err(failed);
-        match rendered.text() {
-            Ok(text) => ended.map(|()| text),
-            Err(problem) => Err(Error::Template { at: self.place(name), problem }),
+        let template = environment.get_template(name).map_err(failed)?;
+        // A write beyond the end of the slice fails.
+        let mut rendered = vec![0; OUTPUT];
+        let mut place = Cursor::new(rendered.as_mut_slice());
+        let ended = template.render_captured_to(Value::from(Serde(context)), &mut place);
+        let length = usize::try_from(place.position()).unwrap_or(OUTPUT);
+        let wrong = |problem: String| Error::new(&self.place(name), &problem);
+        match ended {
+            Err(cause) if cause.kind() == ErrorKind::WriteFailure => {
+                return Err(wrong(format!("it gives more than {} KiB", OUTPUT >> 10)));
+            }
+            ended => ended.map(drop).map_err(failed)?,
         }
+        rendered.truncate(length);
+        String::from_utf8(rendered).map_err(|error| wrong(error.to_string()))
     }
 
     fn failed(&self, name: &str, cause: &minijinja::Error) -> Error {
@@ -141,6 +143,6 @@ impl Templates {
             Some(detail) => format!("{}: {detail}", cause.kind()),
             None => cause.kind().to_string(),
         };
-        Error::Template { at, problem }
+        Error::new(&at, &problem)
     }
 }

@@ -1,15 +1,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reconcile::Digest;
 use root::{Kind, Root};
+use serde::{Deserialize, Serialize};
 
-use super::stale::{Sums, sum};
 use super::{BUILT_IN, Error};
 
 /// Where an operator's templates lie, by the names of those that they override.
 const FOLDER: &str = "/etc/rocworker/templates";
 
-/// Eighty times the longest of ours.
+/// Eighty times the longest built-in one.
 const LIMIT: usize = 64 << 10;
 
 /// Folders beneath [`FOLDER`] are no deeper than this.
@@ -18,6 +19,13 @@ const DEPTH: usize = 3;
 /// Every path at which an operator's template would be.
 pub fn overrides() -> impl Iterator<Item = PathBuf> {
     BUILT_IN.iter().map(|(name, _)| Path::new(FOLDER).join(name))
+}
+
+/// An override and the template that it overrides, by the SHA-256 of their texts, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sums {
+    pub r#override: String,
+    pub built_in: String,
 }
 
 /// The templates that the program carries, and an operator's that come before them, read once.
@@ -90,29 +98,36 @@ impl Templates {
     /// The error of a template that gives this, which its reader does not take.
     #[must_use]
     pub fn unfit(&self, name: &str, problem: impl Into<String>) -> Error {
-        Error::Unfit { place: self.place(name), problem: problem.into() }
+        Error(format!("{} gives {}; mend the template", self.place(name), problem.into()))
     }
 
-    /// Of each override that can be read, what it is and what it overrides.
+    /// Of each override that can be read, the template beside which it was first seen. An override that was edited
+    /// counts as new: whoever edited it has seen the template of today.
     #[must_use]
-    pub fn sums(&self) -> BTreeMap<String, Sums> {
+    pub fn first_seen(&self, memory: &BTreeMap<String, Sums>) -> BTreeMap<String, Sums> {
         let readable = self.overrides.iter().filter_map(|(name, found)| {
-            let text = found.text.as_ref().ok()?;
-            Some(((*name).to_owned(), Sums { r#override: sum(text), built_in: sum(built_in(name)?) }))
+            let sum = |text: &str| Digest::of(text.as_bytes()).as_str().to_owned();
+            let now = Sums { r#override: sum(found.text.as_ref().ok()?), built_in: sum(built_in(name)?) };
+            let first = memory.get(*name).filter(|first| first.r#override == now.r#override);
+            Some(((*name).to_owned(), first.cloned().unwrap_or(now)))
         });
         readable.collect()
     }
 
+    /// The names of overrides whose built-in template has changed since they were first seen, and which have not: they
+    /// may lack what is new.
+    #[must_use]
+    pub fn stale(&self, memory: &BTreeMap<String, Sums>) -> Vec<String> {
+        let (first, now) = (self.first_seen(memory), self.first_seen(&BTreeMap::new()));
+        first.into_iter().filter(|(name, first)| now.get(name) != Some(first)).map(|(name, _)| name).collect()
+    }
+
     pub(super) fn text(&self, name: &str) -> Result<&str, Error> {
         match self.overrides.get(name) {
-            Some(found) => found
-                .text
-                .as_deref()
-                .map_err(|problem| Error::Unreadable { name: name.to_owned(), problem: problem.clone() }),
-            None => built_in(name).ok_or_else(|| Error::Template {
-                at: format!("template {name}"),
-                problem: "there is none of this name".to_owned(),
+            Some(found) => found.text.as_deref().map_err(|problem| {
+                Error::new(&format!("the override of template {name} is not followed"), problem)
             }),
+            None => built_in(name).ok_or_else(|| Error::new(&self.place(name), "there is none of this name")),
         }
     }
 }

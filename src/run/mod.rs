@@ -118,7 +118,7 @@ impl Run<'_> {
     fn services(&self) -> Services<'_> {
         Services {
             programs: self.programs,
-            restarts: self.config.restart.into(),
+            restarts: self.config.restart,
             drain: reconcile::DRAIN,
             waiter: self.own.waiter.as_deref(),
             proxy: self.config.packages.proxy.as_deref(),

@@ -165,7 +165,7 @@ impl Run<'_> {
             Request::Nothing { .. } => Services { restarts: self.restarts_of_undo(receipt), ..services },
             Request::Reconcile { rules, .. } => {
                 // What has just changed may change again: a later look restarts the unit that reads it, once for all.
-                let waits = !self.config.daemon.settle.is_zero() && own.iter().any(is_restart);
+                let waits = self.config.daemon.settle_s > 0 && own.iter().any(is_restart);
                 let restarts = if waits { Restarts::Never } else { rules.restarts };
                 // The daemon does not wait for hours: a unit of its own does.
                 Services { restarts, drain: Duration::ZERO, ..services }

@@ -24,7 +24,7 @@ use crate::observations::Observations;
 use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
-use crate::render::{Templates, judge};
+use crate::render::Templates;
 use crate::selection::{choose, is_off};
 
 /// What should be, and what it was decided by.
@@ -160,7 +160,7 @@ impl Run<'_> {
         let mut memory = memory.clone();
         memory.chosen = choose(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
-        memory.overrides = judge(&memory.overrides, &observed.templates.sums()).memory;
+        memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
         memory.reboot = None;
         memory.unverified &= self.config.driver.is_some();
@@ -173,7 +173,7 @@ impl Run<'_> {
     /// What to say of overridden templates, of what another Concourse wrote, and of a daemon that goes by another file.
     fn notes_on(&self, remembered: &Memory, observed: &Observations) -> Vec<Note> {
         let note = |about: &str, text| Note { about: about.to_owned(), text, problem: false };
-        let stale = judge(&remembered.overrides, &observed.templates.sums()).names.into_iter().map(|name| {
+        let stale = observed.templates.stale(&remembered.overrides).into_iter().map(|name| {
             let text = format!(
                 "{} was made beside an older template than this version carries, and may lack what is new: compare it \
                  with the new one, and edit it",

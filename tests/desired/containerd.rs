@@ -151,11 +151,11 @@ fn a_file_that_cannot_be_right_is_left_alone_and_said_where() {
         ),
         (
             v("1.7.24", &format!("version = 2\n[plugins.\"{CRI_2}\".enable_cdi]\nwhat = 1\n")),
-            "config.toml: line 2: plugins.\"io.containerd.grpc.v1.cri\".enable_cdi is a table, and a value has to",
+            "config.toml: line 2: plugins.\"io.containerd.grpc.v1.cri\".enable_cdi is a table where a value is needed",
         ),
         (
             v("2.1.9", "version = 3\nimports = \"conf.d\"\n"),
-            "config.toml: line 2: imports is a string, and a list",
+            "config.toml: line 2: imports is a string where a list is needed",
         ),
     ] {
         let desired = Machine::with_main(&version, &main).wanted();

@@ -10,7 +10,7 @@ use rocworker::cdi::{Spec, Wanted, wanted};
 use rocworker::config::Config;
 use rocworker::desired::policy::{self, policy};
 use rocworker::facts::Facts;
-use rocworker::render::{Sums, Templates, judge};
+use rocworker::render::{Sums, Templates};
 use rocworker::selection::select;
 use root::Root;
 use support::captures;
@@ -186,29 +186,23 @@ fn sums(of_override: &str, built_in: &str) -> BTreeMap<String, Sums> {
 }
 
 #[test]
-fn an_override_is_stale_once_what_it_overrides_has_changed_and_until_it_is_edited() {
-    let nothing = BTreeMap::new();
-    let new = judge(&nothing, &sums("a", "1"));
-    assert_eq!((new.names.len(), &new.memory), (0, &sums("a", "1")));
-    // A later version of the program, and again at its second run.
-    for _ in 0..2 {
-        let later = judge(&new.memory, &sums("a", "2"));
-        assert_eq!(
-            (later.names.as_slice(), &later.memory),
-            (["wrapper.json".to_owned()].as_slice(), &sums("a", "1"))
-        );
-    }
-    let edited = judge(&new.memory, &sums("b", "2"));
-    assert_eq!((edited.names.len(), &edited.memory), (0, &sums("b", "2")));
-    assert_eq!(judge(&new.memory, &nothing).memory, nothing);
-}
-
-#[test]
-fn an_override_is_known_by_its_text() {
+fn an_override_is_known_by_its_text_and_stale_until_it_is_edited_once_what_it_overrides_has_changed() {
     let dir = machine(&[("wrapper.json", "x")]);
-    let sums = templates(&dir).sums();
-    let [(name, sums)] = sums.iter().collect::<Vec<_>>()[..] else { unreachable!("{sums:?}") };
+    let templates = templates(&dir);
+    let new = templates.first_seen(&BTreeMap::new());
+    let [(name, known)] = new.iter().collect::<Vec<_>>()[..] else { unreachable!("{new:?}") };
     // printf x | sha256sum
     let x = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
-    assert_eq!((name.as_str(), sums.r#override.as_str(), sums.built_in.len()), ("wrapper.json", x, 64));
+    assert_eq!((name.as_str(), known.r#override.as_str(), known.built_in.len()), ("wrapper.json", x, 64));
+    let older = sums(x, "of an older version");
+    for (memory, stale, seen) in [
+        (&BTreeMap::new(), &[][..], &new),
+        (&new, &[], &new),
+        (&older, &["wrapper.json".to_owned()], &older),
+        // Edited since: whoever did it has seen the template of today.
+        (&sums("another", "of an older version"), &[], &new),
+    ] {
+        assert_eq!((&templates.stale(memory)[..], &templates.first_seen(memory)), (stale, seen));
+    }
+    assert_eq!(Templates::built_in().first_seen(&older), BTreeMap::new());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rocworker::config::{ComputeRuntime, Config, Devices, Memlock, NamedBy};
+use rocworker::config::{ComputeRuntime, Config, Devices, NamedBy, Size};
 use root::Root;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -51,10 +51,10 @@ fn devices_are_a_comma_list_a_list_or_a_number() {
 fn what_containers_get_beside_a_gpu_is_read_as_people_write_it() {
     let text = "wrapper:\n  edits:\n    shm-size: 8G\n    memlock: unlimited\n    hsa-override-gfx-version: {gfx1103: 11.0.0}\n";
     let edits = parse(text).unwrap().wrapper.edits;
-    assert_eq!((edits.shm_bytes, edits.memlock), (Some(8 << 30), Some(Memlock::Unlimited)));
-    assert_eq!(edits.gfx_override["gfx1103"], "11.0.0");
+    assert_eq!((edits.shm_size, edits.memlock), (Some(Size::Bytes(8 << 30)), Some(Size::Unlimited)));
+    assert_eq!(edits.hsa_override_gfx_version["gfx1103"], "11.0.0");
     let edits = parse("wrapper:\n  edits: {memlock: 65536}\n").unwrap().wrapper.edits;
-    assert_eq!((edits.shm_bytes, edits.memlock), (None, Some(Memlock::Bytes(65536))));
+    assert_eq!((edits.shm_size, edits.memlock), (None, Some(Size::Bytes(65536))));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("tag:\n- ok\n- \"two words\"\n", 3, "two words"),
         ("cdi:\n  path: relative.json\n", 2, "not an absolute path"),
         ("cdi:\n  path: /etc/cdi/../../x.json\n", 2, "not an absolute path"),
-        ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "not an absolute path"),
+        ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "does not end in .json"),
         ("cdi:\n  path: /var/lib/rocworker/receipt.json\n", 2, "is rocworker's own (/var/lib/rocworker)"),
         ("docker:\n  config: /etc/rocworker/config.yaml\n", 2, "is rocworker's own (/etc/rocworker)"),
         ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
@@ -98,7 +98,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("permissions: 0666\n", 1, "permissions"),
         ("restart: later\n", 1, "unknown variant `later`"),
         ("module-options: {noretry: \"0 extra\"}\n", 1, "noretry=0 extra is not a parameter"),
-        ("tag: a\nwrapper:\n  wait-limit-s: 61\n", 3, "more than the 60 s"),
+        ("tag: a\nwrapper:\n  wait-limit-s: 61\n", 3, "wrapper.wait-limit-s is not between 0 and 60 seconds"),
         ("wrapper:\n  sharing: exclusive\n  default: all\n", 3, "does not go with sharing: exclusive"),
         ("wrapper:\n  runtime: runc\n", 2, "runc is not an absolute path"),
         ("containerd:\n  runtime: amd\nwrapper:\n  runtime: runc\n", 4, "runc is not an absolute path"),
@@ -112,7 +112,7 @@ fn what_is_wrong_is_said_with_its_line() {
             3,
             "is not an architecture",
         ),
-        ("docker:\n  runtime: runc\n", 2, "no name for a runtime of ours"),
+        ("docker:\n  runtime: runc\n", 2, "no name for rocworker's runtime"),
         ("docker:\n  config: daemon.json\n", 2, "docker.config \"daemon.json\" is not an absolute path"),
         ("concourse:\n  existing: replace\n", 2, "unknown variant `replace`"),
         ("tag: [a\n", 2, "expected"),

@@ -123,14 +123,18 @@ fn a_runtime_that_somebody_points_elsewhere_is_theirs_as_one() {
         if !config.is_empty() {
             for file in [MAIN, DAEMON] {
                 let reason = reason(&said, file);
-                assert!(reason.contains("amd stays: somebody has changed it"), "{reason}");
+                assert!(reason.contains("rocworker keeps what was changed since: "), "{reason}");
+                assert!(reason.contains("runtimes.amd"), "{reason}");
             }
         }
         assert_eq!(runtime(&laid, "amd"), theirs);
         let said = laid.json(&["undo"]);
         if config.is_empty() {
             let reason = reason(&said, MAIN);
-            assert!(reason.contains("runtimes.amd stays: somebody has changed it"), "{reason}");
+            assert!(
+                reason.contains("runtimes.amd") && reason.contains("keeps what was changed since: "),
+                "{reason}"
+            );
         }
         assert_eq!(runtime(&laid, "amd"), theirs);
         assert_eq!(runtime(&laid, "gpu"), (Value::Null, Value::Null));
@@ -150,10 +154,13 @@ fn what_somebody_added_to_a_runtime_of_ours_goes_with_it_and_that_is_told() {
         let said = laid.json(&[command]);
         for said in planned.iter().chain([&said]) {
             let main = reason(said, MAIN);
-            let went = "runtimes.amd (with options.Root) went, which somebody has added to";
+            let went = "runtimes.amd (with options.Root)";
             assert!(main.contains(went), "{main}");
             let daemon = reason(said, DAEMON);
-            assert!(daemon.contains("runtimes.amd (with runtimeArgs) went"), "{daemon}");
+            assert!(
+                daemon.contains("rocworker also removes what was added: runtimes.amd (with runtimeArgs)"),
+                "{daemon}"
+            );
         }
         assert_eq!(runtime(&laid, "amd"), (Value::Null, Value::Null));
     }
@@ -167,5 +174,8 @@ fn undo_tells_what_goes_also_where_an_apply_has_come_after_it() {
     laid.run(&["apply"]).success();
     assert!(laid.text(DAEMON).contains("--debug") && laid.text(DAEMON).contains("\"cdi\": true"));
     let reason = reason(&laid.json(&["undo"]), DAEMON);
-    assert!(reason.contains("runtimes.amd (with runtimeArgs) went"), "{reason}");
+    assert!(
+        reason.contains("rocworker also removes what was added: runtimes.amd (with runtimeArgs)"),
+        "{reason}"
+    );
 }

@@ -45,7 +45,7 @@ fn undo_takes_our_runtime_out_of_daemon_json_with_what_somebody_added_to_it_and_
     let daemon = changes.iter().find(|it| it["path"] == "/etc/docker/daemon.json").unwrap();
     assert_eq!(
         daemon["reason"],
-        "rocworker's keys leave it; runtimes.amd (with runtimeArgs) went, which somebody has added to",
+        "rocworker's keys leave it; rocworker also removes what was added: runtimes.amd (with runtimeArgs)",
         "{undone:#}"
     );
     assert_eq!(laid.text(DAEMON), "{\"debug\": true}\n");

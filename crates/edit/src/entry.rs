@@ -4,13 +4,6 @@ use serde_json::Value;
 
 use super::{Key, Set};
 
-/// A key of an entry.
-pub(crate) struct Leaf<'a> {
-    pub(crate) way: Vec<String>,
-    pub(crate) value: &'a Value,
-    pub(crate) is_identity: bool,
-}
-
 /// The values of a table and of the tables in it, each with its path from the table.
 pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
     let Value::Object(entries) = table else { return vec![(Vec::new(), table)] };
@@ -32,7 +25,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Of what stands where an entry should; unknown where the key is no entry.
+    /// Of what a text holds in the place of an entry; unknown where the key is no entry.
     pub(crate) fn of(entry: &Value, key: &Set) -> Self {
         let Set::Entry { value: ours, identity, instead } = key else { return Self::Unknown };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
@@ -54,22 +47,16 @@ pub(crate) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }
 
-impl Set {
-    /// The values of an entry, each with its path from the entry.
-    pub(crate) fn leaves(&self) -> Vec<Leaf<'_>> {
-        let Self::Entry { value, identity, .. } = self else { return Vec::new() };
-        let of = |(way, value): (Vec<String>, _)| {
-            let is_identity = way.iter().map(String::as_str).eq(identity.split('/'));
-            Leaf { way, value, is_identity }
-        };
-        leaves(value).into_iter().map(of).collect()
-    }
-}
-
 impl Key {
-    /// A key of an entry as one by itself.
-    pub(crate) fn below(&self, leaf: &Leaf<'_>) -> Self {
-        let path = [self.path.as_slice(), &leaf.way].concat();
-        Self { path, set: Set::Value(leaf.value.clone()) }
+    /// The values of an entry as keys by themselves, the identity first, each with whether it is that.
+    pub(crate) fn leaves(&self) -> Vec<(bool, Self)> {
+        let Set::Entry { value, identity, .. } = &self.set else { return Vec::new() };
+        let key = |(way, value): (Vec<String>, &Value)| {
+            let path = [self.path.as_slice(), &way].concat();
+            (way.join("/") == *identity, Self { path, set: Set::Value(value.clone()) })
+        };
+        let mut keys: Vec<(bool, Self)> = leaves(value).into_iter().map(key).collect();
+        keys.sort_by_key(|(is_identity, _)| !is_identity);
+        keys
     }
 }

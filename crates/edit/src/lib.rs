@@ -1,14 +1,18 @@
 //! Byte-preserving edits of other people's TOML and JSON: pure functions from text to text.
 
+mod document;
 mod entry;
 mod json;
+mod lines;
 mod moved;
 mod toml;
 
 use serde::{Deserialize, Serialize};
 
-use entry::{Leaf, Owner, is_empty, leaves};
+use entry::Owner;
+use json::Json;
 pub use moved::Moved;
+use toml::Tree;
 
 /// The managed keys of a file, and what they hold. It is data, so that a receipt can hold it and a later run can
 /// revert it.
@@ -45,17 +49,17 @@ pub enum Set {
     Value(serde_json::Value),
     /// A list that has this member; the others stay.
     Member(serde_json::Value),
-    /// As `Member`, of a list that has a `default` while nobody writes it out. A written list replaces the default,
+    /// As `Member`, of a list that has a `default` while no file writes it out. A written list replaces the default,
     /// which others may rely on, so that a new list begins with it. A revert takes the member out, and the default
-    /// too unless somebody has added to the list. In JSON an empty list is none: Go's readers take both for the same.
+    /// too unless its owner has added to the list. In JSON an empty list is none: Go's readers take both for the same.
     Beside { member: serde_json::Value, default: Vec<serde_json::Value> },
     /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
-    /// It may be a table. A revert leaves it where somebody has put something beside it since, which may need it.
+    /// It may be a table. A revert leaves it where its owner has put a key beside it since, which may need it.
     Needed(serde_json::Value),
     /// A table that is managed as long as its key `identity` (`path`, or `options/BinaryName` of a table in it) holds
     /// what it holds in `value`. Others may put keys beside it (arguments of a runtime): without the table they mean
     /// nothing, so that a revert removes it as a whole. An edit writes `value` where there is no table; else it sets
-    /// `identity` and adds what is missing. A table without `identity` is a managed one that somebody broke, unless a
+    /// `identity` and adds what is missing. A table without `identity` is a managed one that its owner broke, unless a
     /// key of `instead` differs from `value`.
     Entry {
         value: serde_json::Value,
@@ -75,7 +79,7 @@ impl Set {
         }
     }
 
-    /// Whether these are what a new list holds beside its member: nobody has added to it.
+    /// Whether these are what a new list holds beside its member: its owner has not added to it.
     fn is_default(&self, rest: &[serde_json::Value]) -> bool {
         rest.is_empty() || matches!(self, Self::Beside { default, .. } if default == rest)
     }
@@ -86,28 +90,23 @@ impl Set {
 pub struct Reverted {
     /// `None`: the file was not there before, and holds nothing but managed keys.
     pub text: Option<String>,
-    /// The keys that somebody has changed since, which stay, each as a person would name it.
+    /// The keys that their owner has changed since, which stay, each as a person would name it.
     pub left: Vec<String>,
-    /// The entries that went though somebody had put keys into them, each with the names of those.
+    /// The entries that went with keys that their owner had put into them, each with the names of those.
     pub went: Vec<String>,
 }
 
 impl Reverted {
-    /// A sentence about what stayed and what went with an entry.
-    pub fn told(&self) -> Option<String> {
-        let some = |names: &[String], said: &str| {
-            (!names.is_empty()).then(|| format!("{} {said}", names.join(", ")))
-        };
-        let left = some(
-            &self.left,
-            match self.left.len() {
-                1 => "stays: somebody has changed it",
-                _ => "stay: somebody has changed them",
-            },
-        );
-        let went = some(&self.went, "went, which somebody has added to");
-        let told: Vec<String> = left.into_iter().chain(went).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+    /// A sentence about what stays and what goes with an entry.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let parts = [
+            ("rocworker keeps what was changed since", &self.left),
+            ("rocworker also removes what was added", &self.went),
+        ];
+        let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+        let parts: Vec<String> = parts.map(|(said, names)| format!("{said}: {}", names.join(", "))).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
@@ -127,7 +126,7 @@ impl Format {
     /// The text is not of this format.
     pub fn read(self, text: &str) -> Result<serde_json::Value, Fault> {
         match self {
-            Self::Toml => toml::read(text),
+            Self::Toml => Tree::read(split_bom(text).1),
             Self::Json => serde_json::from_str(split_bom(text).1)
                 .map_err(|error| Fault { line: error.line(), problem: error.to_string() }),
         }
@@ -156,39 +155,35 @@ impl Edit {
     /// that has the keys already comes back byte for byte.
     ///
     /// # Errors
-    /// The text is not of its format, or something that is no table stands where one is needed.
+    /// The text is not of its format, or something is no table where one is needed.
     pub fn apply(&self, text: &str) -> Result<String, Fault> {
         match self.format {
-            Format::Toml => toml::apply(&self.keys, text),
-            Format::Json => json::apply(&self.keys, text),
+            Format::Toml => document::apply::<Tree>(&self.keys, text),
+            Format::Json => document::apply::<Json>(&self.keys, text),
         }
     }
 
-    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which somebody may have
+    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which its owner may have
     /// added to, only the keys go whose value changes.
     #[must_use]
     pub fn given_up_for(&self, new: &Self) -> Self {
         let given_up = |old: &Key| {
-            let Set::Entry { identity, .. } = &old.set else { return vec![old.clone()] };
-            let kept = new.keys.iter().find_map(|key| match &key.set {
-                Set::Entry { value, identity: same, .. } if key.path == old.path && same == identity => {
-                    Some(value)
+            let is_same = |key: &&Key| match (&key.set, &old.set) {
+                (Set::Entry { identity, .. }, Set::Entry { identity: same, .. }) => {
+                    key.path == old.path && identity == same
                 }
-                _ => None,
-            });
-            let Some(kept) = kept else { return vec![old.clone()] };
-            let kept = leaves(kept);
-            let is_kept =
-                |leaf: &Leaf<'_>| leaf.is_identity || kept.contains(&(leaf.way.clone(), leaf.value));
-            let rest = old.set.leaves().into_iter().filter(|leaf| !is_kept(leaf));
-            rest.map(|leaf| old.below(&leaf)).collect()
+                _ => false,
+            };
+            let Some(kept) = new.keys.iter().find(is_same).map(Key::leaves) else { return vec![old.clone()] };
+            let rest = old.leaves().into_iter().filter(|leaf| !leaf.0 && !kept.contains(leaf));
+            rest.map(|(_, key)| key).collect()
         };
         let keys = self.keys.iter().flat_map(given_up).collect();
         Self { format: self.format, keys, moved: self.moved.clone() }
     }
 
     /// The first entry of a text that has a managed entry's path, names nothing, and that `held` does not know:
-    /// somebody else wrote it.
+    /// another program or a person wrote it.
     ///
     /// # Errors
     /// The text is not of its format.
@@ -202,24 +197,25 @@ impl Edit {
             return Ok(None);
         }
         let document = self.format.read(text)?;
-        let theirs = entries.find(|key| {
+        let unmanaged = entries.find(|key| {
             let entry = key.path.iter().try_fold(&document, |value, name| value.get(name));
             entry.is_some_and(|it| !it.is_null() && Owner::of(it, &key.set) == Owner::Unknown)
         });
-        Ok(theirs.map(|key| dotted(&key.path)))
+        Ok(unmanaged.map(|key| dotted(&key.path)))
     }
 
     /// Takes the managed keys out. A key that still holds the managed value gets back what it held `before` (`None`:
     /// the file was not there), or goes, with the tables that this leaves empty and that were not there before. A key
-    /// that somebody has changed since stays, and is named in the answer.
+    /// that its owner has changed since stays, and is named in the answer.
     ///
     /// # Errors
     /// The text is not of its format.
     pub fn revert(&self, text: &str, before: Option<&str>) -> Result<Reverted, Fault> {
-        let mut reverted = match self.format {
-            Format::Toml => toml::revert(&self.keys, text, before, None)?,
-            Format::Json => return json::revert(&self.keys, text, before),
+        let revert = match self.format {
+            Format::Toml => document::revert::<Tree>,
+            Format::Json => document::revert::<Json>,
         };
+        let mut reverted = revert(&self.keys, text, before, None)?;
         let held = if self.moved.is_empty() { serde_json::Value::Null } else { self.format.read(text)? };
         for moved in &self.moved {
             let Some(text) = reverted.text.as_deref() else { continue };
@@ -227,7 +223,7 @@ impl Edit {
             if keys.is_empty() {
                 continue;
             }
-            let more = toml::revert(&keys, text, before, Some(moved))?;
+            let more = revert(&keys, text, before, Some(moved))?;
             reverted.text = more.text;
             reverted.left.extend(more.left);
             reverted.went.extend(more.went);

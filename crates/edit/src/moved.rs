@@ -1,9 +1,10 @@
-//! A table that somebody renamed, and what the program that renamed it wrote beside the managed keys.
+//! A table with a later name, and what the program that renamed it wrote beside the managed keys.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Key, is_empty, leaves};
+use super::Key;
+use super::entry::{is_empty, leaves};
 
 /// A table, and its later name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +18,11 @@ impl Moved {
     pub(crate) fn keys(&self, keys: &[Key], document: &Value) -> Vec<Key> {
         let is_there =
             |key: &Key| key.path.iter().try_fold(document, |value, name| value.get(name)).is_some();
-        keys.iter().filter(|key| !is_there(key)).filter_map(|key| self.key(key)).collect()
-    }
-
-    fn key(&self, key: &Key) -> Option<Key> {
-        let rest = key.path.strip_prefix(self.from.as_slice())?;
-        Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
+        let later = |key: &Key| {
+            let rest = key.path.strip_prefix(self.from.as_slice())?;
+            Some(Key { path: [&self.to, rest].concat(), set: key.set.clone() })
+        };
+        keys.iter().filter(|key| !is_there(key)).filter_map(later).collect()
     }
 
     /// The earlier path of one in this table.
@@ -31,12 +31,11 @@ impl Moved {
     }
 }
 
-/// The paths of the values that somebody has put into a managed table: `known` has no such value there.
+/// The paths of the values that its owner has put into a managed table: `known` has no such value there.
 /// `is_moved`: the program that renames tables also writes defaults out, nearly all of them empty, and may rename a
 /// managed key.
-pub(crate) fn unmanaged(now: &Value, known: &[&Value], is_moved: bool) -> Vec<Vec<String>> {
-    let now = leaves(now);
-    let known: Vec<_> = known.iter().flat_map(|table| leaves(table)).collect();
+pub(crate) fn unmanaged(now: &Value, known: &Value, is_moved: bool) -> Vec<Vec<String>> {
+    let (now, known) = (leaves(now), leaves(known));
     let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);
     let is_renamed = |way: &[String], value: &Value| {
         let folder = |way: &[String]| way.split_last().map(|(_, folder)| folder.to_vec());

@@ -1,29 +1,19 @@
 //! The calls of the kernel that change what is beneath a Root. A run can be killed before each: a crash point.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::renameat;
 use nix::sys::stat::{Mode, fchmod, mkdirat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat, write};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, unlinkat, write};
 use rustix::fs::{RenameFlags, renameat_with};
 
-use crate::{Error, Root};
-
-type OnChange = Box<dyn Fn(&'static str, &Path) + Send + Sync>;
+use crate::Root;
+use crate::error::of_rustix;
 
 /// What a test passes in; the program passes nothing.
-#[derive(Default)]
-pub(crate) struct CrashPoints(Option<OnChange>);
-
-impl fmt::Debug for CrashPoints {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CrashPoints").field(&self.0.is_some()).finish()
-    }
-}
+pub(crate) type OnChange = Box<dyn Fn(&'static str, &Path) + Send + Sync>;
 
 /// `path`: what the caller changes, whatever name the call has for it. A folder is named by its descriptor.
 impl Root {
@@ -31,12 +21,12 @@ impl Root {
     /// name and the path. What is on disk at that moment is what kill -9 leaves.
     #[must_use]
     pub fn on_change(mut self, hook: impl Fn(&'static str, &Path) + Send + Sync + 'static) -> Self {
-        self.crash_points = CrashPoints(Some(Box::new(hook)));
+        self.on_change = Some(Box::new(hook));
         self
     }
 
     pub(crate) fn crash_point(&self, call: &'static str, path: &Path) {
-        if let Some(hook) = &self.crash_points.0 {
+        if let Some(hook) = &self.on_change {
             hook(call, path);
         }
     }
@@ -46,23 +36,7 @@ impl Root {
         unlinkat(folder, name, UnlinkatFlags::NoRemoveDir)
     }
 
-    pub(crate) fn unlink_folder(&self, path: &Path, above: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-        self.crash_point("unlinkat", path);
-        unlinkat(above, name, UnlinkatFlags::RemoveDir)
-    }
-
     pub(crate) fn rename(
-        &self,
-        path: &Path,
-        folder: &OwnedFd,
-        from: &OsStr,
-        to: &OsStr,
-    ) -> Result<(), Errno> {
-        self.crash_point("renameat", path);
-        renameat(folder, from, folder, to)
-    }
-
-    pub(crate) fn rename_with(
         &self,
         path: &Path,
         from: (&OwnedFd, &OsStr),
@@ -71,18 +45,7 @@ impl Root {
     ) -> Result<(), Errno> {
         self.crash_point("renameat2", path);
         // rustix's: nix has it for glibc only.
-        renameat_with(from.0, from.1, to.0, to.1, how).map_err(|error| Errno::from_raw(error.raw_os_error()))
-    }
-
-    pub(crate) fn symlink(
-        &self,
-        path: &Path,
-        target: &Path,
-        folder: &OwnedFd,
-        name: &OsStr,
-    ) -> Result<(), Errno> {
-        self.crash_point("symlinkat", path);
-        symlinkat(target, folder, name)
+        renameat_with(from.0, from.1, to.0, to.1, how).map_err(of_rustix)
     }
 
     pub(crate) fn mkdir(&self, path: &Path, above: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
@@ -117,15 +80,5 @@ impl Root {
     pub(crate) fn fsync(&self, path: &Path, file: &OwnedFd) -> Result<(), Errno> {
         self.crash_point("fsync", path);
         fsync(file)
-    }
-
-    /// As [`Root::fsync`], of a folder.
-    pub(crate) fn fsync_folder(
-        &self,
-        action: &'static str,
-        path: &Path,
-        folder: &OwnedFd,
-    ) -> Result<(), Error> {
-        self.fsync(path, folder).map_err(|errno| Error::io(action, self.shown(path), errno))
     }
 }

@@ -22,30 +22,26 @@ pub enum Error {
     /// A folder, fifo, device or link where a regular file belongs.
     #[error("{} is {found}, not a regular file: move it out of the way", path.display())]
     NotAFile { path: PathBuf, found: &'static str },
-    /// Something else where a device node belongs.
-    #[error("{} is {found}, not a character device", path.display())]
-    NotANode { path: PathBuf, found: &'static str },
     /// Another process holds a lock.
     #[error("{} is locked: another rocworker has been at work for {} s; wait for it, or see who holds it: fuser -v {}", path.display(), waited.as_secs(), path.display())]
     Locked { path: PathBuf, waited: std::time::Duration },
-    /// The way to a file that would be written is not folders all along.
+    /// The way to a path that would be written is not folders all along, or its end is of another kind.
     #[error("nothing is written to {}: {problem}", path.display())]
     Folder { path: PathBuf, problem: &'static str },
-    /// Somebody else's file where only root's is believed.
-    #[error("{} belongs to uid {uid}, and only root's is believed: chown root {}", path.display(), path.display())]
-    Owner { path: PathBuf, uid: u32 },
-    /// A file that others could have written.
-    #[error("{} can be written by others (mode {mode:04o}): chmod go-w {}", path.display(), path.display())]
-    Writable { path: PathBuf, mode: u32 },
-    /// chattr(1) keeps a file, or what is in a folder, from being replaced.
-    #[error("{} is {word}, so that nothing is changed there: chattr -{letter} {}", path.display(), path.display())]
-    Flagged { path: PathBuf, word: &'static str, letter: char },
+    /// An attribute that keeps a file from being believed or replaced, and a command against it, which takes the path.
+    #[error("{} {problem} {}", path.display(), path.display())]
+    Attribute { path: PathBuf, problem: String },
     /// Another file than the one that was to be replaced.
-    #[error("{} was changed by somebody at the same moment, and stays as they have it: run this again", path.display())]
+    #[error("{} was changed at the same moment, and keeps that change: run this again", path.display())]
     Changed { path: PathBuf },
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },
+}
+
+/// rustix's name for an error of the kernel, as nix has it.
+pub(crate) fn of_rustix(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
 }
 
 /// What to do about it, where the kernel's answer tells.
@@ -64,15 +60,7 @@ impl Error {
         Self::Io { action, path, errno }
     }
 
-    /// The same error under the verb of what the caller asked for.
-    pub(crate) fn during(self, verb: &'static str) -> Self {
-        match self {
-            Self::Io { path, errno, .. } => Self::Io { action: verb, path, errno },
-            other => other,
-        }
-    }
-
-    /// Whether nothing stood at the path.
+    /// Whether nothing was at the path.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::ENOENT, .. })

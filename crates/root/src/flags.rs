@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use rustix::fs::{Access, AtFlags, IFlags, accessat, ioctl_getflags, ioctl_setflags};
 
+use crate::error::of_rustix;
 use crate::{Error, Root};
 
 /// Those of a file that are its owner's to choose (FS_FL_USER_MODIFIABLE in include/uapi/linux/fs.h), but for two that
@@ -21,7 +22,7 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     if wanted == new {
         return Ok(());
     }
-    ioctl_setflags(to, wanted).map_err(|error| Errno::from_raw(error.raw_os_error()))
+    ioctl_setflags(to, wanted).map_err(of_rustix)
 }
 
 impl Root {
@@ -31,33 +32,33 @@ impl Root {
     /// What a try would say.
     pub fn check_replaceable(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let parent = path.parent().unwrap_or(path);
-        let folder = match self.open_folder(parent) {
-            Err(Errno::ENOENT) => return Ok(()),
-            other => other.map_err(|errno| self.no_folder(parent, errno))?,
+        let folder = match self.folder(path.parent().unwrap_or(path)) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            folder => folder?,
         };
         self.check_flags(path)?;
-        if self.is_mount(path) {
+        if self.mount_at(path).is_some() {
             return Err(Error::io("replace", self.shown(path), Errno::EBUSY));
         }
         accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(|error| Error::io("write", self.shown(path), Errno::from_raw(error.raw_os_error())))
+            .map_err(|error| Error::io("write", self.shown(path), of_rustix(error)))
     }
 
-    /// Whether a file or the folder that it stands in is flagged so that it cannot be replaced or removed.
+    /// Whether a file or the folder that it is in is flagged so that it cannot be replaced or removed.
     ///
     /// # Errors
     /// With the flag, and how to take it off.
     pub(crate) fn check_flags(&self, path: &Path) -> Result<(), Error> {
         for place in [Some(path), path.parent()].into_iter().flatten() {
             let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-            let Ok(file) = self.open_file(place, flags) else { continue };
+            let Ok(file) = self.open_at(place, flags) else { continue };
             let found = ioctl_getflags(&file).unwrap_or(IFlags::empty());
             for (flag, word, letter) in
                 [(IFlags::IMMUTABLE, "immutable", 'i'), (IFlags::APPEND, "append-only", 'a')]
             {
                 if found.contains(flag) {
-                    return Err(Error::Flagged { path: self.shown(place), word, letter });
+                    let problem = format!("is {word}, so that nothing is changed there: chattr -{letter}");
+                    return Err(Error::Attribute { path: self.shown(place), problem });
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, ResolveFlag};
 use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::{Error, Kind, Root, inside, xattr};
 
@@ -26,19 +27,19 @@ impl Root {
     /// What [`Root::write`] would say.
     pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         for folder in path.as_ref().ancestors().skip(1) {
-            match self.open_folder(folder) {
-                Err(Errno::ENOENT) => {}
-                other => return other.map(drop).map_err(|errno| self.no_folder(folder, errno)),
+            match self.folder(folder) {
+                Err(error) if error.is_not_found() => {}
+                other => return other.map(drop),
             }
         }
         Ok(())
     }
 
-    /// Takes a folder away if it is empty. Says whether it is gone: a folder with something in it, and what is no
-    /// folder or is reached through something that is none, stays.
+    /// Removes a folder if it is empty. Says whether it is gone: a folder with something in it, and what is no folder or
+    /// is reached through something that is none, stays.
     ///
     /// # Errors
-    /// When it cannot be taken away for another reason.
+    /// When it cannot be removed for another reason.
     pub fn remove_empty_folder(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove the folder", self.shown(path), errno);
@@ -52,7 +53,8 @@ impl Root {
             Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(false),
             other => other.map_err(failed)?,
         };
-        match self.unlink_folder(path, &above, name) {
+        self.crash_point("unlinkat", path);
+        match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
             Ok(()) => self.fsync(path, &above).map(|()| true).map_err(failed),
             Err(Errno::ENOENT) => Ok(true),
             Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR) => Ok(false),
@@ -64,33 +66,41 @@ impl Root {
     /// would be too long.
     ///
     /// # Errors
-    /// When it is not there, is no folder, or stands behind a link.
+    /// When it is not there, is no folder, or is behind a link.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
-        self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
+        self.open_folder(path).map_err(|errno| {
+            let path = self.shown(path);
+            match errno {
+                Errno::ELOOP => Error::Folder {
+                    path,
+                    problem: "it is reached through a symbolic link, which another user could have planted; name the real folder",
+                },
+                Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
+                errno => Error::io("open the folder", path, errno),
+            }
+        })
     }
 
     /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
     /// followed on the way.
     pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
-        match self.open_folder(folder) {
-            Err(Errno::ENOENT) => {}
-            other => return other.map_err(|errno| self.no_folder(folder, errno)),
+        match self.folder(folder) {
+            Err(error) if error.is_not_found() => {}
+            other => return other,
         }
-        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
-            return Err(self.no_folder(folder, Errno::ENOENT));
-        };
+        let (above, name) = self.split(folder, "open the folder")?;
         let above = self.folder_for_writing(above)?;
         let mode = 0o755;
         let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
         match self.mkdir(folder, &above, name, Mode::from_bits_truncate(mode)) {
             Ok(()) => {
-                let made = self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno))?;
+                let made = self.folder(folder)?;
                 // The caller's umask is not what engines that read the folder go by.
                 xattr::drop_acl(&made).and_then(|()| self.chmod(folder, &made, mode)).map_err(failed)?;
                 Ok(made)
             }
-            Err(Errno::EEXIST) => self.open_folder(folder).map_err(|errno| self.no_folder(folder, errno)),
+            Err(Errno::EEXIST) => self.folder(folder),
             Err(errno) => Err(failed(errno)),
         }
     }
@@ -99,18 +109,6 @@ impl Root {
     pub(crate) fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let path = Path::new("/").join(inside(path));
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-        self.dir.open_with(&path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
-    }
-
-    pub(crate) fn no_folder(&self, path: &Path, errno: Errno) -> Error {
-        let path = self.shown(path);
-        match errno {
-            Errno::ELOOP => Error::Folder {
-                path,
-                problem: "it is reached through a symbolic link, which somebody could have planted; name the real folder",
-            },
-            Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
-            errno => Error::io("open the folder", path, errno),
-        }
+        self.open_with(&path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
     }
 }

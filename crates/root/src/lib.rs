@@ -14,22 +14,23 @@ mod node;
 mod open;
 mod place;
 mod recorded;
-mod remove;
 mod replace;
 mod tree;
 mod trust;
 mod write;
 mod xattr;
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
-use nix::fcntl::{AtFlags, OFlag};
-use nix::sys::stat;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::{self, Mode};
 
 pub use error::{Error, if_there};
 pub use lock::Lock;
@@ -38,17 +39,18 @@ pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use replace::New;
 pub use write::{Attributes, Written};
 
-use change::CrashPoints;
-use open::{Directory, read_up_to};
-use recorded::Recorded;
+use change::OnChange;
+use open::read_up_to;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
-    dir: Directory,
+    dir: OwnedFd,
+    is_host: bool,
     path: PathBuf,
-    recorded: Recorded,
+    /// Device nodes by path; none on the running machine.
+    recorded: BTreeMap<PathBuf, Meta>,
     owner: u32,
-    crash_points: CrashPoints,
+    on_change: Option<OnChange>,
 }
 
 impl fmt::Debug for Root {
@@ -65,18 +67,25 @@ impl Root {
     /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
     /// has no openat2(2) (Linux 5.6), without which links could not be kept inside.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let dir = Directory::open(path)?;
-        let owner =
-            stat::fstat(dir.as_fd()).map_err(|errno| Error::io("stat", path.to_owned(), errno))?.st_uid;
-        let mut root = Self {
-            dir,
-            path: path.to_owned(),
-            recorded: Recorded::default(),
-            owner,
-            crash_points: CrashPoints::default(),
-        };
-        if !root.is_host() {
-            root.recorded = Recorded::load(&root)?;
+        let failed = |errno| Error::io("open", path.to_owned(), errno);
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let dir = openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?;
+        let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
+        let is_host = path.is_absolute() && path.components().count() == 1;
+        let (path, recorded) = (path.to_owned(), BTreeMap::new());
+        let mut root = Self { dir, is_host, path, recorded, owner, on_change: None };
+        if !is_host {
+            root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
+                Errno::ENOSYS | Errno::EPERM => Error::Capture {
+                    path: root.path.clone(),
+                    problem: format!(
+                        "reading beneath a directory needs openat2(2), and this kernel or its seccomp profile \
+                         answers {errno}: use Linux 5.6 or later, or a container without that filter"
+                    ),
+                },
+                other => failed(other),
+            })?;
+            root.recorded = recorded::load(&root)?;
         }
         Ok(root)
     }
@@ -84,7 +93,7 @@ impl Root {
     /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
     #[must_use]
     pub fn is_host(&self) -> bool {
-        self.dir.is_host()
+        self.is_host
     }
 
     /// The uid whose files are believed beside root's own: that of the directory's owner.
@@ -106,7 +115,7 @@ impl Root {
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
-        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
     }
 
@@ -117,7 +126,7 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
         let read = nix::unistd::read(&file, &mut bytes);
         bytes.truncate(read.map_err(|errno| Error::io("read", self.shown(path), errno))?);
@@ -141,8 +150,10 @@ impl Root {
         let path = path.as_ref();
         let failed = |errno| Error::io("list", self.shown(path), errno);
         let mut names: Vec<OsString> = Vec::new();
-        let recorded = self.recorded.names_in(path);
-        match self.open_file(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
+        let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
+        let recorded: Vec<OsString> =
+            recorded.filter_map(|node| node.file_name().map(OsStr::to_owned)).collect();
+        match self.open_file("list", path, OFlag::O_RDONLY | OFlag::O_DIRECTORY) {
             Ok(folder) => {
                 for entry in Dir::from_fd(folder).map_err(failed)?.iter() {
                     let name = entry.map_err(failed)?.file_name().to_bytes().to_vec();
@@ -152,7 +163,7 @@ impl Root {
                 }
             }
             Err(error) if error.is_not_found() && !recorded.is_empty() => {}
-            Err(error) => return Err(error.during("list")),
+            Err(error) => return Err(error),
         }
         names.extend(recorded);
         names.sort_unstable();
@@ -160,15 +171,15 @@ impl Root {
         Ok(names)
     }
 
-    /// What stands at a path, links followed.
+    /// What is at a path, links followed.
     ///
     /// # Errors
-    /// When nothing stands there, or a folder on the way may not be entered.
+    /// When nothing is there, or a folder on the way may not be entered.
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
         self.meta(path.as_ref(), OFlag::empty())
     }
 
-    /// What stands at a path, a link at its end not followed.
+    /// What is at a path, a link at its end not followed.
     ///
     /// # Errors
     /// As [`Root::stat`].
@@ -176,13 +187,13 @@ impl Root {
         self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
     }
 
-    /// Which file stands at a path, links followed.
+    /// Which file is at a path, links followed.
     ///
     /// # Errors
     /// As [`Root::stat`].
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_PATH).map_err(|error| error.during("stat"))?;
+        let file = self.open_file("stat", path, OFlag::O_PATH)?;
         let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
         Ok(Identity::from_stat(&stat))
     }
@@ -190,13 +201,13 @@ impl Root {
     /// Where a link points, as it is written in it.
     ///
     /// # Errors
-    /// When nothing stands there, or something other than a link.
+    /// When nothing is there, or something other than a link.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = path.as_ref();
         let target = if self.is_host() {
             nix::fcntl::readlink(path)
         } else {
-            let link = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+            let link = self.open_file("open", path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
             nix::fcntl::readlinkat(&link, "")
         };
         // The kernel says ENOENT of an open descriptor that is not a link, and EINVAL of a path.
@@ -206,18 +217,18 @@ impl Root {
     /// Whether a path is a device node that a capture records, and that does not stand there itself.
     #[must_use]
     pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
-        self.recorded.node(path.as_ref()).is_some()
+        self.recorded.contains_key(path.as_ref())
     }
 
-    /// Whether anything stands at a path, links followed.
+    /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.stat(path).is_ok()
     }
 
     fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
-        if let Some(node) = self.recorded.node(path) {
-            return Ok(node);
+        if let Some(node) = self.recorded.get(path) {
+            return Ok(*node);
         }
         let failed = |errno| Error::io("stat", self.shown(path), errno);
         let stat = if self.is_host() {
@@ -228,14 +239,19 @@ impl Root {
             };
             stat::fstatat(nix::fcntl::AT_FDCWD, path, flags).map_err(failed)?
         } else {
-            let file = self.open_file(path, OFlag::O_PATH | follow).map_err(|e| e.during("stat"))?;
+            let file = self.open_file("stat", path, OFlag::O_PATH | follow)?;
             stat::fstat(&file).map_err(failed)?
         };
         Ok(Meta::from_stat(&stat))
     }
 
-    fn open_file(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Error> {
-        self.dir.open_at(path, flags).map_err(|errno| Error::io("open", self.shown(path), errno))
+    /// The folder of a path, and its name there.
+    ///
+    /// # Errors
+    /// Of the Root itself, which has none.
+    fn split<'p>(&self, path: &'p Path, action: &'static str) -> Result<(&'p Path, &'p OsStr), Error> {
+        let none = || Error::io(action, self.shown(path), Errno::EISDIR);
+        path.parent().zip(path.file_name()).ok_or_else(none)
     }
 }
 

@@ -7,6 +7,7 @@ use nix::fcntl::{AtFlags, OFlag, ResolveFlag};
 use nix::sys::stat::{Mode, fstat, fstatat};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::error::of_rustix;
 use crate::{Error, Root};
 
 /// How often a lock that another holds is asked for again.
@@ -19,7 +20,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Device and inode of the file that is held, whatever stands at its path by now.
+    /// Device and inode of the file that is held, whatever is at its path by now.
     #[must_use]
     pub fn node(&self) -> Option<(u64, u64)> {
         fstat(self.held.as_fd()).ok().map(|stat| (stat.st_dev, stat.st_ino))
@@ -42,24 +43,21 @@ impl Root {
     pub fn lock(&self, path: impl AsRef<Path>, patience: Duration) -> Result<Lock, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("lock", self.shown(path), errno);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(failed(Errno::EISDIR));
-        };
+        let (parent, name) = self.split(path, "lock")?;
         let folder = self.folder_for_writing(parent)?;
         let until = Instant::now() + patience;
         loop {
             let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
             let mode = Mode::from_bits_truncate(0o600);
             self.crash_point("openat2", path);
-            let file =
-                self.dir.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
-            match exclusive(&file) {
+            let file = self.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(of_rustix) {
                 Ok(()) => {
                     let lock = Lock { held: file };
-                    // Somebody may have taken the file away while we waited: another could then lock a new one.
-                    let ours = fstat(lock.held.as_fd()).map_err(failed)?;
+                    // Another process may have removed the file meanwhile: a third could then lock a new one.
+                    let held = fstat(lock.held.as_fd()).map_err(failed)?;
                     let there = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW);
-                    if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
+                    if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)) {
                         return Ok(lock);
                     }
                 }
@@ -72,11 +70,6 @@ impl Root {
             }
         }
     }
-}
-
-fn exclusive(file: &OwnedFd) -> Result<(), Errno> {
-    flock(file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
 #[cfg(test)]

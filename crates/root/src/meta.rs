@@ -1,6 +1,6 @@
 use nix::sys::stat::{FileStat, SFlag, major, minor};
 
-/// What kind of thing stands at a path.
+/// What kind of thing is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Regular,
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it stands in a sentence: "is a plain file".
+    /// As in a sentence: "is a plain file".
     #[must_use]
     pub fn described(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// Type, rights and owner of what stands at a path.
+/// Type, rights and owner of what is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     pub kind: Kind,
@@ -39,6 +39,8 @@ pub struct Meta {
     pub gid: u32,
     /// Size in bytes.
     pub len: i64,
+    /// When its bytes were last changed, in seconds since 1970.
+    pub modified_s: i64,
 }
 
 impl Meta {
@@ -50,7 +52,14 @@ impl Meta {
             SFlag::S_IFCHR => Kind::Character { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
             _ => Kind::Other,
         };
-        Self { kind, mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, len: stat.st_size }
+        Self {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            len: stat.st_size,
+            modified_s: stat.st_mtime,
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 use std::path::Path;
 
-use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, fstatat};
 use nix::unistd::{Gid, Uid, fchownat};
@@ -21,15 +20,14 @@ impl Root {
     ) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |action, errno| Error::io(action, self.shown(path), errno);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(failed("change", Errno::EISDIR));
-        };
-        let folder = self.open_folder(parent).map_err(|errno| self.no_folder(parent, errno))?;
+        let (parent, name) = self.split(path, "change")?;
+        let folder = self.folder(parent)?;
         let stat =
             fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(|errno| failed("stat", errno))?;
         let meta = Meta::from_stat(&stat);
         if !matches!(meta.kind, Kind::Character { .. }) {
-            return Err(Error::NotANode { path: self.shown(path), found: meta.kind.described() });
+            let problem = "it is no character device; remove it and run udevadm trigger";
+            return Err(Error::Folder { path: self.shown(path), problem });
         }
         let (uid, gid) = (uid.map(Uid::from_raw), Some(Gid::from_raw(gid)));
         self.crash_point("fchownat", path);

@@ -1,48 +1,26 @@
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
-use crate::{Error, inside};
+use crate::{Error, Root, inside};
 
 /// More than a machine that mounts without pause needs: each try is some microseconds.
 const RETRIES: u32 = 1000;
 
-/// The open directory of a Root, and the one place where a path becomes a descriptor.
-pub(crate) struct Directory {
-    fd: OwnedFd,
-    host: bool,
-}
-
-impl Directory {
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |errno| Error::io("open", path.to_owned(), errno);
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let directory =
-            Self { fd: openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?, host: is_slash(path) };
-        if !directory.host {
-            directory.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
-                Errno::ENOSYS | Errno::EPERM => Error::Capture {
-                    path: path.to_owned(),
-                    problem: format!(
-                        "reading beneath a directory needs openat2(2), and this kernel or its seccomp profile \
-                         answers {errno}: use Linux 5.6 or later, or a container without that filter"
-                    ),
-                },
-                other => failed(other),
-            })?;
-        }
-        Ok(directory)
-    }
-
-    pub(crate) fn is_host(&self) -> bool {
-        self.host
-    }
-
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+/// The one place where a path becomes a descriptor.
+impl Root {
+    /// `action`: what the caller opens the file for.
+    pub(crate) fn open_file(
+        &self,
+        action: &'static str,
+        path: &Path,
+        flags: OFlag,
+    ) -> Result<OwnedFd, Error> {
+        self.open_at(path, flags).map_err(|errno| Error::io(action, self.shown(path), errno))
     }
 
     /// Opens a path that begins at the Root. Beneath `/` the kernel's ordinary walk is the right one, and
@@ -59,7 +37,7 @@ impl Directory {
         resolve: ResolveFlag,
     ) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlag::O_CLOEXEC;
-        if self.host && resolve.is_empty() {
+        if self.is_host && resolve.is_empty() {
             return openat(AT_FDCWD, path, flags, mode);
         }
         let beneath = inside(path);
@@ -72,7 +50,7 @@ impl Directory {
         // could not prove that it stayed inside (openat2(2)). Nothing is wrong with the path: walk again.
         let mut tries = 0;
         loop {
-            match openat2(&self.fd, beneath, how) {
+            match openat2(&self.dir, beneath, how) {
                 Err(Errno::EAGAIN) if tries < RETRIES => tries += 1,
                 other => return other,
             }
@@ -80,8 +58,10 @@ impl Directory {
     }
 }
 
-fn is_slash(path: &Path) -> bool {
-    path.is_absolute() && path.components().count() == 1
+/// Opens a file in a folder to be read. It follows no link, and does not wait for a fifo's writer.
+pub(crate) fn open_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    openat(folder, name, flags, Mode::empty())
 }
 
 /// Reads to the end, or to one byte past `limit`, which is then an error.
@@ -98,9 +78,7 @@ pub(crate) fn read_up_to(
             Ok(0) => return Ok(bytes),
             Ok(n) => bytes.extend_from_slice(chunk.get(..n).unwrap_or(&chunk)),
             Err(Errno::EINTR) => {}
-            Err(errno) => {
-                return Err(Error::io("read", shown(), errno));
-            }
+            Err(errno) => return Err(Error::io("read", shown(), errno)),
         }
         if bytes.len() > limit {
             return Err(Error::TooLarge { path: shown(), limit });

@@ -1,4 +1,4 @@
-//! Where a path stands: on which mounted file system, and under how many names.
+//! Where a path is: on which mounted file system, and under how many names.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::Root;
 
 impl Root {
     /// Where the file system begins that a path is on, by the nearest mount on the way to it or at it (statx(2),
-    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and stands so in a
+    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and is so in a
     /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not tell.
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -25,15 +25,10 @@ impl Root {
         mount.unwrap_or(Path::new("/")).to_owned()
     }
 
-    /// Whether something is mounted at a path itself.
-    pub(crate) fn is_mount(&self, path: &Path) -> bool {
-        self.mount_at(path).is_some()
-    }
-
     /// The number of the mount that begins at a path which is reached without any link.
-    fn mount_at(&self, path: &Path) -> Option<u64> {
+    pub(crate) fn mount_at(&self, path: &Path) -> Option<u64> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
-        let opened = self.dir.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
+        let opened = self.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS).ok()?;
         let asked = StatxFlags::TYPE | StatxFlags::MNT_ID;
         let found = statx(&opened, "", AtFlags::EMPTY_PATH, asked).ok()?;
         found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT).then_some(found.stx_mnt_id)
@@ -59,13 +54,13 @@ impl Root {
         let path_of = |fd: BorrowedFd<'_>| {
             nix::fcntl::readlink(&*format!("/proc/self/fd/{}", fd.as_raw_fd())).map(PathBuf::from).ok()
         };
-        let opened = self.dir.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
+        let opened = self.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
         let beneath = path_of(opened.as_fd())?.strip_prefix(path_of(self.dir.as_fd())?).ok()?.to_owned();
         Some(Path::new("/").join(beneath))
     }
 
     /// Under how many names a file is in its file system: more than one where it has hard links. `None` where nothing
-    /// is, or it cannot be told.
+    /// is, or the kernel does not say.
     #[must_use]
     pub fn hard_links(&self, path: impl AsRef<Path>) -> Option<u32> {
         let path = path.as_ref();
@@ -103,7 +98,7 @@ impl Mount {
     }
 }
 
-/// Whether at this mount stands what would stand there without it.
+/// Whether this mount shows what would be there without it.
 fn shows_itself(mounts: &[Mount], id: u64) -> bool {
     let of = |id: u64| mounts.iter().find(|mount| mount.id == id);
     let mut this = of(id);
@@ -127,7 +122,7 @@ mod tests {
     use super::*;
 
     /// Of a machine whose /usr is a file system of its own, in a sandbox that may write /etc and /usr/local/lib; a folder
-    /// of the machine stands at /opt, another one at /srv, and at /mnt what is at /mnt.
+    /// of the machine is at /opt, another one at /srv, and at /mnt what is at /mnt.
     const SANDBOX: &str = "\
 1 0 8:1 / / ro - ext4 /dev/sda1 ro
 2 1 8:2 / /usr ro - ext4 /dev/sda2 ro

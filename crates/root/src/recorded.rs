@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Kind, Meta, Root};
 
-/// The file at the top of a capture that says which device nodes stood in its /dev.
+/// The file at the top of a capture that says which device nodes its /dev had.
 pub const CAPTURE_FILE: &str = "/capture.json";
 
 const VERSION: u32 = 1;
@@ -22,8 +21,8 @@ pub struct Recording {
     pub about: BTreeMap<String, serde_json::Value>,
 }
 
-/// A device node as it stood: an archive names it rather than carrying it, because making one takes
-/// CAP_MKNOD, and because nobody wants a stranger's node in their file system.
+/// A device node as it was: an archive names it rather than carrying it, because making one takes CAP_MKNOD, and
+/// because a stranger's node does not belong into a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedNode {
     pub path: PathBuf,
@@ -56,42 +55,22 @@ impl RecordedNode {
     }
 }
 
-/// The recorded nodes by path; empty on the running machine.
-#[derive(Debug, Default)]
-pub(crate) struct Recorded(BTreeMap<PathBuf, Meta>);
-
-impl Recorded {
-    pub(crate) fn load(root: &Root) -> Result<Self, Error> {
-        let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
-        let text = match root.read_text(CAPTURE_FILE, LIMIT) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Ok(Self::default()),
-            Err(error) => return Err(error),
-        };
-        let recording: Recording =
-            serde_json::from_str(&text).map_err(|error| wrong(format!("not a capture's record: {error}")))?;
-        if recording.schema_version != VERSION {
-            let found = recording.schema_version;
-            return Err(wrong(format!(
-                "schema_version {found} is not one that this program reads ({VERSION})"
-            )));
-        }
-        let mut nodes = BTreeMap::new();
-        for node in recording.nodes {
-            let meta = meta_of(&node).map_err(wrong)?;
-            nodes.insert(node.path, meta);
-        }
-        Ok(Self(nodes))
+/// The recorded nodes by path.
+pub(crate) fn load(root: &Root) -> Result<BTreeMap<PathBuf, Meta>, Error> {
+    let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
+    let text = match root.read_text(CAPTURE_FILE, LIMIT) {
+        Err(error) if error.is_not_found() => return Ok(BTreeMap::new()),
+        text => text?,
+    };
+    let recording: Recording =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("not a capture's record: {error}")))?;
+    if recording.schema_version != VERSION {
+        let found = recording.schema_version;
+        return Err(wrong(format!("schema_version {found} is not one that this program reads ({VERSION})")));
     }
-
-    pub(crate) fn node(&self, path: &Path) -> Option<Meta> {
-        if self.0.is_empty() { None } else { self.0.get(path).copied() }
-    }
-
-    pub(crate) fn names_in(&self, folder: &Path) -> Vec<OsString> {
-        let below = self.0.keys().filter(|path| path.parent() == Some(folder));
-        below.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect()
-    }
+    let nodes =
+        recording.nodes.into_iter().map(|node| Ok((node.path.clone(), meta_of(&node).map_err(wrong)?)));
+    nodes.collect()
 }
 
 fn meta_of(node: &RecordedNode) -> Result<Meta, String> {
@@ -105,5 +84,5 @@ fn meta_of(node: &RecordedNode) -> Result<Meta, String> {
     let mode = u32::from_str_radix(&node.mode, 8)
         .map_err(|_| format!("{path} is recorded with mode {:?}, which is not octal", node.mode))?;
     let kind = Kind::Character { major: node.major, minor: node.minor };
-    Ok(Meta { kind, mode: mode & 0o7777, uid: node.uid, gid: node.gid, len: 0 })
+    Ok(Meta { kind, mode: mode & 0o7777, uid: node.uid, gid: node.gid, len: 0, modified_s: 0 })
 }

@@ -1,4 +1,4 @@
-//! Replacing what a caller has looked at, and nothing that somebody has put there since.
+//! Replacing what a caller has looked at, and nothing that came there since.
 //!
 //! A comparison before a rename leaves a moment in which an edit is lost. So the new file and the old one are exchanged
 //! (renameat2(2), `RENAME_EXCHANGE`), the one that was displaced is compared, and both are exchanged again where it is not
@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{Mode, fstatat};
+use nix::fcntl::AtFlags;
+use nix::sys::stat::fstatat;
 use rustix::fs::RenameFlags;
 
-use crate::write::{prefix, temporary};
+use crate::write::{Slot, prefix};
 use crate::{Attributes, Error, Root};
 
-/// How often somebody may write within one exchange before this gives up: each try takes microseconds.
+/// How often another process may write within one exchange before this gives up: each try takes microseconds.
 const TRIES: usize = 64;
 
 /// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
@@ -35,7 +35,7 @@ pub enum New<'a> {
     Nothing,
 }
 
-/// Tells a file from another, and from itself once somebody has written into it.
+/// Tells a file from another, and from itself once it was written into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     device: u64,
@@ -46,12 +46,12 @@ struct Version {
 
 impl Root {
     /// Puts `new` at a path, whole, as [`Root::write`] does, in place of what the caller expects there and of nothing
-    /// else. `is_expected` is asked about the path at which what was displaced stands.
+    /// else. `is_expected` is asked about the path of what was displaced.
     ///
     /// Where the file system cannot exchange two files, the path is looked at right before the rename.
     ///
     /// # Errors
-    /// [`Error::Changed`] when something else stands at the path: it stays there. Else which step failed on which path.
+    /// [`Error::Changed`] when something else is at the path: it stays there. Else which step failed on which path.
     pub fn replace(
         &self,
         path: impl AsRef<Path>,
@@ -59,20 +59,16 @@ impl Root {
         is_expected: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Error> {
         let path = path.as_ref();
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::io("write", self.shown(path), Errno::EISDIR));
-        };
+        let (parent, _) = self.split(path, "write")?;
         let folder = match new {
             New::Nothing => self.folder(parent)?,
             _ => self.folder_for_writing(parent)?,
         };
         self.check_flags(path)?;
         self.sweep(path);
-        let temporary = temporary(name);
-        let beside = parent.join(&temporary);
-        let swap = Swap { root: self, folder: &folder, name, temporary: &temporary, path, beside: &beside };
-        swap.put(new, is_expected)?;
-        self.fsync_folder("write", path, &folder)
+        let slot = self.slot(path, folder)?;
+        slot.swap(new, is_expected)?;
+        self.fsync(path, &slot.folder).map_err(|errno| slot.failed("write", errno))
     }
 
     /// Files beside a path that a killed run has left: half of a new one, or an old one that it had displaced.
@@ -96,7 +92,7 @@ impl Root {
         names.into_iter().filter(|name| is_beside(name)).map(|name| parent.join(name)).collect()
     }
 
-    /// Gives a file that a killed run has left a name that no run writes to or takes away.
+    /// Gives a file that a killed run has left a name that no run writes to or removes.
     ///
     /// # Errors
     /// When it cannot be renamed: then it stays where it is.
@@ -107,21 +103,17 @@ impl Root {
         self.rename_new(left, &kept)
     }
 
-    /// Puts a file back that a killed run has displaced, and takes away what stands in its place. What somebody has
-    /// written there in the meantime stays.
+    /// Puts a file back that a killed run has displaced, and removes what is in its place. What was written there in the
+    /// meantime stays.
     ///
     /// # Errors
     /// When it cannot be put back: then it stays where it is.
     pub fn put_back(&self, left: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<(), Error> {
         let (left, path) = (left.as_ref(), path.as_ref());
-        let (Some(parent), Some(name), Some(temporary)) = (path.parent(), path.file_name(), left.file_name())
-        else {
-            return Err(Error::io("put back", self.shown(path), Errno::EISDIR));
-        };
-        let folder = self.folder(parent)?;
-        let swap = Swap { root: self, folder: &folder, name, temporary, path, beside: left };
-        swap.back(Version::of(&folder, name).ok())?;
-        self.fsync_folder("put back", path, &folder)
+        let [(_, temporary), (parent, name)] = [self.split(left, "put back")?, self.split(path, "put back")?];
+        let slot = Slot { temporary: temporary.to_owned(), ..self.slot(path, self.folder(parent)?)? };
+        slot.back(Version::of(&slot.folder, name).ok())?;
+        self.fsync(path, &slot.folder).map_err(|errno| slot.failed("put back", errno))
     }
 }
 
@@ -129,128 +121,94 @@ fn is_pid(rest: &[u8]) -> bool {
     !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)
 }
 
-/// Two names in one folder.
-struct Swap<'a> {
-    root: &'a Root,
-    folder: &'a OwnedFd,
-    name: &'a OsStr,
-    temporary: &'a OsStr,
-    path: &'a Path,
+impl Slot<'_> {
     /// The path of the temporary name.
-    beside: &'a Path,
-}
+    fn beside(&self) -> PathBuf {
+        self.path.with_file_name(&self.temporary)
+    }
 
-impl Swap<'_> {
-    fn put(&self, new: New<'_>, is_expected: &dyn Fn(&Path) -> bool) -> Result<(), Error> {
+    fn swap(&self, new: New<'_>, is_expected: &dyn Fn(&Path) -> bool) -> Result<(), Error> {
         let verb = if new == New::Nothing { "remove" } else { "write" };
-        let ours = self.prepare(new).map_err(|errno| {
-            self.drop_temporary().ok();
-            Error::io(verb, self.root.shown(self.path), errno)
-        })?;
-        let flags = if ours.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-        let moved = if ours.is_some() {
-            self.rename(self.temporary, self.name, flags)
-        } else {
-            self.rename(self.name, self.temporary, flags)
+        let prepared = self.prepare(new).and_then(|()| match new {
+            New::Nothing => Ok(None),
+            _ => Version::of(&self.folder, &self.temporary).map(Some),
+        });
+        let made = prepared.or_else(|errno| self.give_up(self.failed(verb, errno)))?;
+        let moved = match made {
+            Some(_) => self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE),
+            None => self.rename(self.name, &self.temporary, RenameFlags::NOREPLACE),
         };
         match moved {
-            Ok(()) if is_expected(self.beside) => {
-                self.drop_temporary().map_err(|errno| Error::io(verb, self.root.shown(self.path), errno))
+            Ok(()) if is_expected(&self.beside()) => {
+                self.drop_temporary().map_err(|errno| self.failed(verb, errno))
             }
             Ok(()) => {
-                self.back(ours)?;
+                self.back(made)?;
                 Err(self.changed())
             }
-            // Nothing stands there: that may be what is expected.
+            // Nothing is there: that may be what is expected.
             Err(Errno::ENOENT) if is_expected(self.path) => {
-                let Some(_) = ours else { return Ok(()) };
-                match self.rename(self.temporary, self.name, RenameFlags::NOREPLACE) {
+                let Some(_) = made else { return Ok(()) };
+                match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
                     Ok(()) => Ok(()),
-                    Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
+                    Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(made, verb, is_expected),
                     Err(Errno::EEXIST) => self.give_up(self.changed()),
-                    Err(errno) => self.give_up(Error::io(verb, self.root.shown(self.path), errno)),
+                    Err(errno) => self.give_up(self.failed(verb, errno)),
                 }
             }
             Err(Errno::ENOENT) => self.give_up(self.changed()),
-            Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(ours, verb, is_expected),
-            Err(errno) => self.give_up(Error::io(verb, self.root.shown(self.path), errno)),
+            Err(Errno::EINVAL | Errno::ENOSYS) => self.put_plainly(made, verb, is_expected),
+            Err(errno) => self.give_up(self.failed(verb, errno)),
         }
-    }
-
-    /// The new file or link under its temporary name; `None` where nothing is to stand there.
-    fn prepare(&self, new: New<'_>) -> Result<Option<Version>, Errno> {
-        // A killed run with the same pid may have left one.
-        if !matches!(new, New::File { .. }) {
-            self.drop_temporary().ok();
-        }
-        match new {
-            New::Nothing => return Ok(None),
-            New::Link(target) => self.root.symlink(self.path, target, self.folder, self.temporary)?,
-            New::File { bytes, how } => {
-                let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-                // A file that only others may read has nothing to be carried over by us.
-                let replaced = openat(self.folder, self.name, flags, Mode::empty()).ok();
-                self.root.fill(self.path, self.folder, self.temporary, bytes, how, replaced.as_ref())?;
-            }
-        }
-        Version::of(self.folder, self.temporary).map(Some)
     }
 
     /// On a file system that can neither exchange two files nor refuse to replace one.
     fn put_plainly(
         &self,
-        ours: Option<Version>,
+        made: Option<Version>,
         verb: &'static str,
         is_expected: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Error> {
         if !is_expected(self.path) {
             return self.give_up(self.changed());
         }
-        let put = match ours {
-            Some(_) => self.root.rename(self.path, self.folder, self.temporary, self.name),
-            None => self.root.unlink(self.path, self.folder, self.name),
+        let put = match made {
+            Some(_) => self.rename(&self.temporary, self.name, RenameFlags::empty()),
+            None => self.root.unlink(self.path, &self.folder, self.name),
         };
-        put.or_else(|errno| self.give_up(Error::io(verb, self.root.shown(self.path), errno)))
+        put.or_else(|errno| self.give_up(self.failed(verb, errno)))
     }
 
-    /// Puts back what stands under the temporary name. `put`: what this run has put at the path. What was written there
+    /// Puts back what is under the temporary name. `put`: what this run has put at the path. What was written there
     /// since is newer, and stays.
     fn back(&self, mut put: Option<Version>) -> Result<(), Error> {
-        let failed = |errno| Error::io("put back", self.root.shown(self.path), errno);
+        let failed = |errno| self.failed("put back", errno);
         for _ in 0..TRIES {
-            let theirs = Version::of(self.folder, self.temporary).map_err(failed)?;
+            let displaced = Version::of(&self.folder, &self.temporary).map_err(failed)?;
             if put.is_some() {
-                match self.rename(self.temporary, self.name, RenameFlags::EXCHANGE) {
-                    // Somebody has removed it.
+                match self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE) {
+                    // It was removed meanwhile.
                     Err(Errno::ENOENT) => put = None,
                     other => other.map_err(failed)?,
                 }
             }
             if put.is_none() {
-                return match self.rename(self.temporary, self.name, RenameFlags::NOREPLACE) {
-                    // Somebody has written a newer one.
+                return match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
+                    // A newer one was written meanwhile.
                     Err(Errno::EEXIST) => self.drop_temporary().map_err(failed),
                     other => other.map_err(failed),
                 };
             }
-            if put == Some(Version::of(self.folder, self.temporary).map_err(failed)?) {
+            if put == Some(Version::of(&self.folder, &self.temporary).map_err(failed)?) {
                 return self.drop_temporary().map_err(failed);
             }
-            put = Some(theirs);
+            put = Some(displaced);
         }
         Err(failed(Errno::EBUSY))
     }
 
-    fn rename(&self, from: &OsStr, to: &OsStr, how: RenameFlags) -> Result<(), Errno> {
-        self.root.rename_with(self.path, (self.folder, from), (self.folder, to), how)
-    }
-
-    fn drop_temporary(&self) -> Result<(), Errno> {
-        self.root.unlink(self.path, self.folder, self.temporary)
-    }
-
     /// The temporary file is this run's own.
-    fn give_up(&self, error: Error) -> Result<(), Error> {
+    fn give_up<T>(&self, error: Error) -> Result<T, Error> {
         self.drop_temporary().ok();
         Err(error)
     }

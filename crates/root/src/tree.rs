@@ -1,16 +1,16 @@
-//! Whole folders: made, moved into place in one step, and taken away.
+//! Whole folders: made, moved into place in one step, and removed.
 
 use std::fs::{File, remove_dir_all};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::Mode;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::syncfs;
 use rustix::fs::RenameFlags;
 
+use crate::open::open_in;
 use crate::{Attributes, Error, Root, xattr};
 
 impl Root {
@@ -21,9 +21,7 @@ impl Root {
     pub fn make_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("make the folder", self.shown(path), errno);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(failed(Errno::EEXIST));
-        };
+        let (parent, name) = self.split(path, "make the folder")?;
         let above = self.folder_for_writing(parent)?;
         self.mkdir(path, &above, name, Mode::S_IRWXU).map_err(failed)?;
         let made = self.folder(path)?;
@@ -38,56 +36,52 @@ impl Root {
     pub fn give_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("change mode and owner of", self.shown(path), errno);
-        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        let folder = self.folder(path)?;
         if let Some(owner) = how.owner {
             self.chown(path, &folder, owner).map_err(failed)?;
         }
         self.chmod(path, &folder, how.mode).map_err(failed)
     }
 
-    /// Gives a file or folder another path on the same file system, where nothing stands yet.
+    /// Gives a file or folder another path on the same file system, where nothing is yet.
     ///
     /// # Errors
-    /// When something stands there, or it cannot be moved; then it is where it was.
+    /// When something is there, or it cannot be moved; then it is where it was.
     pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let failed = |errno| Error::io("move into place", self.shown(to), errno);
-        let (Some(name), Some(new)) = (from.file_name(), to.file_name()) else {
-            return Err(failed(Errno::EISDIR));
-        };
-        let [old_folder, new_folder] = [self.folder_of(from)?, self.folder_of(to)?];
-        self.rename_with(to, (&old_folder, name), (&new_folder, new), RenameFlags::NOREPLACE)
-            .map_err(failed)?;
+        let [(parent, name), (new_parent, new)] =
+            [self.split(from, "move")?, self.split(to, "move into place")?];
+        let (old_folder, new_folder) = (self.folder(parent)?, self.folder(new_parent)?);
+        self.rename(to, (&old_folder, name), (&new_folder, new), RenameFlags::NOREPLACE).map_err(failed)?;
         self.fsync(to, &new_folder).and_then(|()| self.fsync(from, &old_folder)).map_err(failed)
     }
 
-    /// Takes a folder away with everything in it. A link in it is taken away, not what it leads to. That it is not
+    /// Removes a folder with everything in it. It removes a link in it, not what the link leads to. That it is not
     /// there is no error.
     ///
     /// # Errors
-    /// When something of it cannot be taken away.
+    /// When something of it cannot be removed.
     pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::io("remove", self.shown(path), Errno::EISDIR));
+        let failed = |errno| Error::io("remove", self.shown(path), errno);
+        let (parent, name) = self.split(path, "remove")?;
+        let above = match self.folder(parent) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            above => above?,
         };
-        let above = match self.open_folder(parent) {
-            Err(Errno::ENOENT) => return Ok(()),
-            other => other.map_err(|errno| self.no_folder(parent, errno))?,
-        };
-        // What is mounted in it is somebody's, and would be emptied.
+        // What is mounted in it has another owner, and would be emptied.
         if self.mount_beneath(path).is_some() {
-            return Err(Error::io("remove", self.shown(path), Errno::EBUSY));
+            return Err(failed(Errno::EBUSY));
         }
         // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
         let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
         self.crash_point("unlinkat", path);
         match remove_dir_all(place) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-                Err(Error::io("remove", self.shown(path), errno))
+                Err(failed(Errno::from_raw(error.raw_os_error().unwrap_or(0))))
             }
-            _ => self.fsync_folder("remove", path, &above),
+            _ => self.fsync(path, &above).map_err(failed),
         }
     }
 
@@ -98,9 +92,8 @@ impl Root {
     pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("open", self.shown(path), errno);
-        let name = path.file_name().ok_or_else(|| failed(Errno::EISDIR))?;
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        Ok(openat(self.folder_of(path)?, name, flags, Mode::empty()).map_err(failed)?.into())
+        let (parent, name) = self.split(path, "open")?;
+        Ok(open_in(&self.folder(parent)?, name).map_err(failed)?.into())
     }
 
     /// How many bytes the file system of a folder has left for whoever runs this.
@@ -109,7 +102,7 @@ impl Root {
     /// When it cannot be asked.
     pub fn free_space(&self, folder: impl AsRef<Path>) -> Result<u64, Error> {
         let path = folder.as_ref();
-        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        let folder = self.folder(path)?;
         let stat = fstatvfs(&folder).map_err(|errno| Error::io("ask how full", self.shown(path), errno))?;
         Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
@@ -120,24 +113,7 @@ impl Root {
     /// When not all of it could be written.
     pub fn sync(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let path = folder.as_ref();
-        let folder = self.open_folder(path).map_err(|errno| self.no_folder(path, errno))?;
+        let folder = self.folder(path)?;
         syncfs(&folder).map_err(|errno| Error::io("write", self.shown(path), errno))
-    }
-
-    /// Size in bytes, and when its bytes were last changed in seconds since 1970, of what stands at a path, a link at its
-    /// end not followed.
-    ///
-    /// # Errors
-    /// When nothing stands there, or a folder on the way may not be entered.
-    pub fn size_and_time(&self, path: impl AsRef<Path>) -> Result<(i64, i64), Error> {
-        let path = path.as_ref();
-        let file = self.open_file(path, OFlag::O_PATH | OFlag::O_NOFOLLOW).map_err(|it| it.during("stat"))?;
-        let stat = fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
-        Ok((stat.st_size, stat.st_mtime))
-    }
-
-    fn folder_of(&self, path: &Path) -> Result<OwnedFd, Error> {
-        let parent = path.parent().unwrap_or(Path::new("/"));
-        self.open_folder(parent).map_err(|errno| self.no_folder(parent, errno))
     }
 }

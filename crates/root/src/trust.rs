@@ -10,15 +10,15 @@ use crate::{Error, Kind, Meta, Root};
 
 impl Root {
     /// Reads a file that decides something: a config, a policy, a template, a CDI spec. It must be a regular
-    /// file of root (or of the Root's owner, or of whoever runs this), which nobody else can write. The descriptor that is checked
-    /// is the one that is read, so nothing can be put in its place in between.
+    /// file of root (or of the Root's owner, or of whoever runs this), which no other user can write. It reads the
+    /// descriptor that it checks, so nothing can be put in its place in between.
     ///
     /// # Errors
     /// When it is not such a file, is not there, or is larger than `limit`.
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
-        let file = match self.dir.open_at(path, flags) {
+        let file = match self.open_at(path, flags) {
             Ok(file) => file,
             // What O_NOFOLLOW answers for a link at the end of the path (open(2)).
             Err(Errno::ELOOP) => {
@@ -37,25 +37,17 @@ impl Root {
         uid == 0 || uid == self.owner() || uid == geteuid().as_raw()
     }
 
-    /// Whether what stands in a folder may decide anything: it belongs to somebody who is believed, and nobody else can
-    /// write to it. One that is not there may.
+    /// Whether the files of a folder may decide anything: it belongs to a believed user, and no other user can write to
+    /// it. One that is not there may.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.
     pub fn believe_folder(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let meta = match self.lstat(path) {
-            Ok(meta) => meta,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        if !self.believes(meta.uid) {
-            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
+        match self.lstat(path) {
+            Err(error) if error.is_not_found() => Ok(()),
+            meta => self.believe_kind(path, &meta?, Kind::Directory),
         }
-        if meta.kind == Kind::Directory && meta.mode & 0o022 != 0 {
-            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
-        }
-        Ok(())
     }
 
     /// Whether a file with these attributes may decide anything.
@@ -66,12 +58,17 @@ impl Root {
         if meta.kind != Kind::Regular {
             return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
         }
-        if !self.believes(meta.uid) {
-            return Err(Error::Owner { path: self.shown(path), uid: meta.uid });
-        }
-        if meta.mode & 0o022 != 0 {
-            return Err(Error::Writable { path: self.shown(path), mode: meta.mode });
-        }
-        Ok(())
+        self.believe_kind(path, meta, Kind::Regular)
+    }
+
+    fn believe_kind(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
+        let problem = if !self.believes(meta.uid) {
+            format!("belongs to uid {}, and only root's is believed: chown root", meta.uid)
+        } else if meta.kind == writable && meta.mode & 0o022 != 0 {
+            format!("can be written by others (mode {:04o}): chmod go-w", meta.mode)
+        } else {
+            return Ok(());
+        };
+        Err(Error::Attribute { path: self.shown(path), problem })
     }
 }

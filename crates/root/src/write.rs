@@ -7,10 +7,11 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, fstatat};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, symlinkat};
+use rustix::fs::RenameFlags;
 
-use crate::open::read_up_to;
-use crate::{Error, Kind, Meta, Root, flags, xattr};
+use crate::open::{open_in, read_up_to};
+use crate::{Error, Kind, Meta, New, Root, flags, xattr};
 
 /// Mode and owner of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,81 +36,79 @@ const TEMPORARY: &str = ".rocworker-";
 /// The mode of a file that is not whole yet: no editor leaves one that can be written and not read.
 const HALF_WRITTEN: u32 = 0o200;
 
+/// A path that is written, and the name beside it under which a new file becomes whole.
+pub(crate) struct Slot<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) path: &'a Path,
+    pub(crate) folder: OwnedFd,
+    pub(crate) name: &'a OsStr,
+    pub(crate) temporary: OsString,
+}
+
 impl Root {
     /// Puts a file in place, whole: a temporary file beside it with its final mode and owner, fsync, rename,
     /// fsync of the folder. Not at all when bytes, mode and owner are already right. Missing folders of the path
-    /// are made; a symbolic link anywhere on the way is refused, for somebody could have planted it.
+    /// are made; a symbolic link anywhere on the way is refused, for another user could have planted it.
     ///
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
-        self.put(path.as_ref(), bytes, how)
+        self.put(path.as_ref(), New::File { bytes, how })
     }
 
-    fn put(&self, path: &Path, bytes: &[u8], how: Attributes) -> Result<Written, Error> {
-        let failed = |action, errno| Error::io(action, self.shown(path), errno);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(failed("write", Errno::EISDIR));
-        };
-        let folder = self.folder_for_writing(parent)?;
-        if self.already_right(&folder, path, bytes, how)? {
-            return Ok(Written::Unchanged);
-        }
-        self.check_flags(path)?;
-        self.sweep(path);
-        let temporary = temporary(name);
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        // A file that only others may read has nothing to be carried over by us.
-        let replaced = openat(&folder, name, flags, Mode::empty()).ok();
-        let result = self
-            .fill(path, &folder, &temporary, bytes, how, replaced.as_ref())
-            .and_then(|()| self.rename(path, &folder, &temporary, name))
-            .and_then(|()| self.fsync(path, &folder));
-        result.map_err(|errno| {
-            // The temporary file is ours and unnamed elsewhere; if it cannot go either, the first error is the news.
-            self.unlink(path, &folder, &temporary).ok();
-            failed("write", errno)
-        })?;
-        Ok(Written::Changed)
-    }
-
-    /// Puts a symbolic link in place of what stands there, whole, as [`Root::write`] does a file.
+    /// Puts a symbolic link in place of what is there, whole, as [`Root::write`] does a file.
     ///
     /// # Errors
     /// As [`Root::write`].
     pub fn write_link(&self, path: impl AsRef<Path>, target: &Path) -> Result<Written, Error> {
-        let path = path.as_ref();
-        let failed = |errno| Error::io("write the link", self.shown(path), errno);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(failed(Errno::EISDIR));
-        };
-        let folder = self.folder_for_writing(parent)?;
-        match self.lstat(path) {
-            Ok(meta) if meta.kind == Kind::Link && self.read_link(path)? == target => {
-                return Ok(Written::Unchanged);
-            }
-            Ok(meta) if !matches!(meta.kind, Kind::Link | Kind::Regular) => {
-                return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
-            }
-            _ => {}
+        self.put(path.as_ref(), New::Link(target))
+    }
+
+    fn put(&self, path: &Path, new: New<'_>) -> Result<Written, Error> {
+        let (parent, _) = self.split(path, "write")?;
+        let slot = self.slot(path, self.folder_for_writing(parent)?)?;
+        if slot.is_already(new)? {
+            return Ok(Written::Unchanged);
         }
         self.check_flags(path)?;
         self.sweep(path);
-        let temporary = temporary(name);
-        self.unlink(path, &folder, &temporary).ok();
-        let result = self
-            .symlink(path, target, &folder, &temporary)
-            .and_then(|()| self.rename(path, &folder, &temporary, name))
-            .and_then(|()| self.fsync(path, &folder));
+        let result = slot
+            .prepare(new)
+            .and_then(|()| slot.rename(&slot.temporary, slot.name, RenameFlags::empty()))
+            .and_then(|()| self.fsync(path, &slot.folder));
         result.map_err(|errno| {
-            self.unlink(path, &folder, &temporary).ok();
-            failed(errno)
+            // The temporary file has no other name; if it cannot go either, the first error is the news.
+            slot.drop_temporary().ok();
+            slot.failed("write", errno)
         })?;
         Ok(Written::Changed)
     }
 
-    /// Takes away what killed writes of a path left beside it: temporary files of it whose process is gone. What
-    /// cannot be taken away hinders nothing.
+    /// Removes a file or link, and what killed writes of it left beside it. Of a link it removes the link itself, not
+    /// its target; a symbolic link on the way to it is refused.
+    ///
+    /// # Errors
+    /// When it cannot be removed; that it is not there is none.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<Written, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("remove", self.shown(path), errno);
+        let (parent, name) = self.split(path, "remove")?;
+        let folder = match self.folder(parent) {
+            Err(error) if error.is_not_found() => return Ok(Written::Unchanged),
+            folder => folder?,
+        };
+        self.check_flags(path)?;
+        self.sweep(path);
+        match self.unlink(path, &folder, name) {
+            Err(Errno::ENOENT) => return Ok(Written::Unchanged),
+            other => other.map_err(failed)?,
+        }
+        self.fsync(path, &folder).map_err(failed)?;
+        Ok(Written::Changed)
+    }
+
+    /// Removes what killed writes of a path left beside it: temporary files of it whose process is gone. What cannot be
+    /// removed hinders nothing.
     pub fn sweep(&self, path: impl AsRef<Path>) {
         self.sweep_those(path.as_ref(), |pid| kill(pid, None) == Err(Errno::ESRCH));
     }
@@ -121,15 +120,13 @@ impl Root {
     }
 
     fn sweep_those(&self, path: &Path, is_left: impl Fn(Pid) -> bool) {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let Ok(folder) = self.open_folder(parent) else { return };
-        let prefix = prefix(name);
-        for name in self.list(parent).unwrap_or_else(|_| Vec::new()) {
-            let pid =
-                name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|pid| std::str::from_utf8(pid).ok());
-            let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
-            if is_left(Pid::from_raw(pid)) {
-                self.unlink(path, &folder, &name).ok();
+        let Ok(folder) = self.open_folder(path.parent().unwrap_or(path)) else { return };
+        for left in self.left_beside(path) {
+            let Some(name) = left.file_name() else { continue };
+            let pid = name.as_bytes().rsplit(|byte| *byte == b'.').next();
+            let pid = pid.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok());
+            if pid.is_some_and(|pid| is_left(Pid::from_raw(pid))) {
+                self.unlink(path, &folder, name).ok();
             }
         }
     }
@@ -140,79 +137,96 @@ impl Root {
         self.lstat(left).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode == HALF_WRITTEN)
     }
 
-    fn already_right(
-        &self,
-        folder: &OwnedFd,
-        path: &Path,
-        bytes: &[u8],
-        how: Attributes,
-    ) -> Result<bool, Error> {
-        let Some(name) = path.file_name() else { return Ok(false) };
-        let meta = match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => Meta::from_stat(&stat),
-            Err(Errno::ENOENT) => return Ok(false),
-            Err(errno) => return Err(Error::io("stat", self.shown(path), errno)),
-        };
-        match meta.kind {
-            Kind::Regular => {}
-            other => return Err(Error::NotAFile { path: self.shown(path), found: other.described() }),
-        }
-        let owner_right = how.owner.is_none_or(|(uid, gid)| (meta.uid, meta.gid) == (uid, gid));
-        if meta.mode != how.mode || !owner_right || usize::try_from(meta.len) != Ok(bytes.len()) {
-            return Ok(false);
-        }
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let file = openat(folder, name, flags, Mode::empty())
-            .map_err(|errno| Error::io("open", self.shown(path), errno))?;
-        match read_up_to(&file, bytes.len(), || self.shown(path)) {
-            Ok(found) => Ok(found == bytes),
-            Err(Error::TooLarge { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Makes a file that nobody else can open before it is whole, with what the one that it will replace has: flags,
-    /// access control list, extended attributes. Of its folder it takes nothing.
-    pub(crate) fn fill(
-        &self,
-        path: &Path,
-        folder: &OwnedFd,
-        name: &OsStr,
-        bytes: &[u8],
-        how: Attributes,
-        replaced: Option<&OwnedFd>,
-    ) -> Result<(), Errno> {
-        // A killed run with the same pid may have left one; it is ours by its name.
-        self.unlink(path, folder, name).ok();
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        self.crash_point("openat", path);
-        let file = openat(folder, name, flags, Mode::from_bits_truncate(HALF_WRITTEN))?;
-        self.crash_point("fremovexattr", path);
-        xattr::drop_acl(&file)?;
-        if let Some(replaced) = replaced {
-            self.crash_point("ioctl", path);
-            flags::copy(replaced, &file)?;
-        }
-        self.write_all(path, &file, bytes)?;
-        if let Some(owner) = how.owner {
-            self.chown(path, &file, owner)?;
-        }
-        // After the owner, whose change takes a file's capabilities away (capabilities(7)); before the mode, which an
-        // access control list changes.
-        if let Some(replaced) = replaced {
-            self.crash_point("fsetxattr", path);
-            xattr::copy(replaced, &file)?;
-        }
-        self.chmod(path, &file, how.mode)?;
-        self.fsync(path, &file)
+    /// `folder`: that of the path.
+    pub(crate) fn slot<'a>(&'a self, path: &'a Path, folder: OwnedFd) -> Result<Slot<'a>, Error> {
+        let (_, name) = self.split(path, "write")?;
+        let mut temporary = prefix(name);
+        temporary.push(std::process::id().to_string());
+        Ok(Slot { root: self, path, folder, name, temporary })
     }
 }
 
-/// The name under which a file is written before it is renamed.
-pub(crate) fn temporary(name: &OsStr) -> OsString {
-    let mut temporary = prefix(name);
-    temporary.push(std::process::id().to_string());
-    temporary
+impl Slot<'_> {
+    fn is_already(&self, new: New<'_>) -> Result<bool, Error> {
+        let meta = match fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => Meta::from_stat(&stat),
+            Err(Errno::ENOENT) => return Ok(false),
+            Err(errno) => return Err(self.failed("stat", errno)),
+        };
+        let (bytes, how) = match (new, meta.kind) {
+            (New::File { bytes, how }, Kind::Regular) => (bytes, how),
+            (New::Link(target), Kind::Link) => return Ok(self.root.read_link(self.path)? == target),
+            (New::Link(_), Kind::Regular) => return Ok(false),
+            (_, kind) => {
+                return Err(Error::NotAFile { path: self.root.shown(self.path), found: kind.described() });
+            }
+        };
+        let owner_right = how.owner.is_none_or(|owner| (meta.uid, meta.gid) == owner);
+        if meta.mode != how.mode || !owner_right || usize::try_from(meta.len) != Ok(bytes.len()) {
+            return Ok(false);
+        }
+        let file = open_in(&self.folder, self.name).map_err(|errno| self.failed("open", errno))?;
+        match read_up_to(&file, bytes.len(), || self.root.shown(self.path)) {
+            Err(Error::TooLarge { .. }) => Ok(false),
+            found => found.map(|found| found == bytes),
+        }
+    }
+
+    /// Makes the new file or link under the temporary name.
+    pub(crate) fn prepare(&self, new: New<'_>) -> Result<(), Errno> {
+        // A killed run with the same pid may have left one.
+        self.drop_temporary().ok();
+        match new {
+            New::Nothing => Ok(()),
+            New::Link(target) => {
+                self.root.crash_point("symlinkat", self.path);
+                symlinkat(target, &self.folder, self.temporary.as_os_str())
+            }
+            New::File { bytes, how } => self.fill(bytes, how),
+        }
+    }
+
+    /// Makes a file that no other user can open before it is whole, with what the one that it will replace has: flags,
+    /// access control list, extended attributes. Of its folder it takes nothing.
+    fn fill(&self, bytes: &[u8], how: Attributes) -> Result<(), Errno> {
+        let Self { root, path, folder, .. } = self;
+        // A file that only others may read has no attributes that this user could carry over.
+        let replaced = open_in(folder, self.name).ok();
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        root.crash_point("openat", path);
+        let mode = Mode::from_bits_truncate(HALF_WRITTEN);
+        let file = openat(folder, self.temporary.as_os_str(), flags, mode)?;
+        root.crash_point("fremovexattr", path);
+        xattr::drop_acl(&file)?;
+        if let Some(replaced) = &replaced {
+            root.crash_point("ioctl", path);
+            flags::copy(replaced, &file)?;
+        }
+        root.write_all(path, &file, bytes)?;
+        if let Some(owner) = how.owner {
+            root.chown(path, &file, owner)?;
+        }
+        // After the owner, whose change takes a file's capabilities away (capabilities(7)); before the mode, which an
+        // access control list changes.
+        if let Some(replaced) = &replaced {
+            root.crash_point("fsetxattr", path);
+            xattr::copy(replaced, &file)?;
+        }
+        root.chmod(path, &file, how.mode)?;
+        root.fsync(path, &file)
+    }
+
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr, how: RenameFlags) -> Result<(), Errno> {
+        self.root.rename(self.path, (&self.folder, from), (&self.folder, to), how)
+    }
+
+    pub(crate) fn drop_temporary(&self) -> Result<(), Errno> {
+        self.root.unlink(self.path, &self.folder, &self.temporary)
+    }
+
+    pub(crate) fn failed(&self, verb: &'static str, errno: Errno) -> Error {
+        Error::io(verb, self.root.shown(self.path), errno)
+    }
 }
 
 /// What each temporary name of a file begins with; the rest is a pid.

@@ -6,18 +6,20 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 
+use crate::error::of_rustix;
+
 /// Both limits are the kernel's (XATTR_LIST_MAX, XATTR_SIZE_MAX in include/uapi/linux/limits.h).
 const LIMIT: usize = 64 << 10;
 
 /// The kernel works these out of a file's bytes and its inode (Documentation/ABI/testing/evm): another file's are wrong.
 const OF_THE_BYTES: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 
-/// Takes away the access control list that a new file has from its folder's default one (acl(5)): who may open it is said
-/// by its mode, or by the file that it replaces.
+/// Removes the access control list that a new file has from its folder's default one (acl(5)): its mode, or the file
+/// that it replaces, says who may open it.
 pub(crate) fn drop_acl(file: &OwnedFd) -> Result<(), Errno> {
     match fremovexattr(file, "system.posix_acl_access") {
         Err(error) if error != rustix::io::Errno::NODATA && error != rustix::io::Errno::OPNOTSUPP => {
-            Err(Errno::from_raw(error.raw_os_error()))
+            Err(of_rustix(error))
         }
         _ => Ok(()),
     }
@@ -30,7 +32,7 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let listed = match flistxattr(from, names.as_mut_slice()) {
         Ok(length) => length,
         Err(rustix::io::Errno::OPNOTSUPP) => return Ok(()),
-        Err(error) => return Err(Errno::from_raw(error.raw_os_error())),
+        Err(error) => return Err(of_rustix(error)),
     };
     names.truncate(listed);
     let mut value = vec![0_u8; LIMIT];
@@ -45,7 +47,7 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
         if let Err(error) = copied
             && is_needed
         {
-            return Err(Errno::from_raw(error.raw_os_error()));
+            return Err(of_rustix(error));
         }
     }
     Ok(())

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use edit::{Edit, Format, Key, Set};
-use reconcile::{Action, Ask, Desired, Effect, Stage};
+use reconcile::{Action, Ask, Desired, Effect, Restarts, Stage};
 use serde_json::{Map, Value, json};
 
 use super::{Docker, Installed, NAME, UNIT};
-use crate::config::{Config, Configure, Restart, Sharing};
+use crate::config::{Config, Configure, Sharing};
 use crate::engines::{folder_beside, other_program, spec_folder};
 use crate::selection::is_off;
 use crate::version::Version;
@@ -98,7 +98,7 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
     let reason = format!("docker knows the runtime {}, and finds the GPUs", config.docker.runtime);
     let mut action = Action::edit(Stage::Expose, &docker.config, edit, &reason);
     if docker.unit.is_some() {
-        if is_cdi_new && !outlived(&known) && config.restart != Restart::Now {
+        if is_cdi_new && !outlived(&known) && config.restart != Restarts::Now {
             desired.note(NAME, WAITS);
         }
         let effects = |of_cdi| if of_cdi { restart(config, &known) } else { vec![reload()] };
@@ -140,7 +140,7 @@ fn restart(config: &Config, known: &Value) -> Vec<Effect> {
 /// dockerd stops its containers when it ends, unless its file says that it leaves them alive.
 fn start(config: &Config, known: &Value, unit: &str) -> Effect {
     let unit = unit.to_owned();
-    if config.restart == Restart::Now {
+    if config.restart == Restarts::Now {
         return Effect::Restart { unit, drain: None };
     }
     Effect::NextStart { unit, ask: outlived(known).then(ask) }

@@ -264,8 +264,7 @@ fn a_file_that_cannot_be_edited_is_left_and_said() {
         ("{\n  // mine\n}", "line 2: this is not JSON: key must be a string"),
         (
             "{\"features\": {},\n\"features\": {}}",
-            "line 2: the key \"features\" stands on line 1 already: keep one of the two, since it is each reader's choice \
-             which one counts",
+            "line 2: line 1 has the key \"features\" already: keep one of the two, since each reader chooses which one counts",
         ),
         ("{\"runtimes\": []}", "line 1: runtimes is a list where an object is needed"),
     ] {

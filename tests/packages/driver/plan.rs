@@ -101,7 +101,7 @@ fn a_configuration_of_half_a_driver_is_refused_with_its_line() {
         ),
         (
             "driver:\n  install: amdgpu-dkms\n  version: 30.10\n",
-            ":3: driver.version: a release of two numbers is a text: put it in quotes, as \"30.10\"",
+            ":3: driver.version: a number with a point loses digits: put it in quotes, as \"30.10\"",
         ),
         ("driver:\n  install: rocm\n", "unknown variant `rocm`, expected `keep` or `amdgpu-dkms`"),
         ("driver:\n  reboot: true\n", "unknown field `reboot`"),

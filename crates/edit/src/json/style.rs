@@ -1,8 +1,10 @@
-//! New members and items are laid out like those around them.
+//! New members and items are laid out like those around them: on lines of their own, with an indentation, or on one
+//! line with others.
 
 use serde_json::Value;
 
-use super::document::{Document, members};
+use super::{Json, members};
+use crate::lines;
 
 /// Docker's own documentation indents its daemon.json by this.
 const INDENT: &str = "    ";
@@ -13,34 +15,20 @@ pub(super) struct Style<'a> {
     newline: &'static str,
     /// The indentation of one level.
     unit: &'a str,
-    /// What stands between a key and its value: `: `.
+    /// Between a key and its value: `: `.
     colon: &'a str,
 }
 
-/// Where a value stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Layout<'a> {
-    /// On a line that begins with this indentation; an object may take lines of its own.
-    Lines(&'a str),
-    /// Among others on one line.
-    Inline,
-}
-
 impl<'a> Style<'a> {
-    pub(super) fn of(document: &Document<'a>) -> Self {
-        let newline = if document.text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut style = Self { newline, unit: INDENT, colon: ": " };
-        if let Some(first) = members(document.root).first() {
+    pub(super) fn of(document: &'a Json) -> Self {
+        let mut style = Self { newline: lines::end_of_line(&document.text), unit: INDENT, colon: ": " };
+        if let Some(first) = members(document.root()).first() {
             let colon = document.span(first.key).end..document.span(first.value).start;
             let colon = document.text.get(colon).unwrap_or_default();
             if !colon.contains('\n') {
                 style.colon = colon;
             }
-            if let Layout::Lines(unit) = Layout::of(document, first.key)
-                && !unit.is_empty()
-            {
-                style.unit = unit;
-            }
+            style.unit = document.indent(first.key).filter(|unit| !unit.is_empty()).unwrap_or(INDENT);
         }
         style
     }
@@ -50,54 +38,36 @@ impl<'a> Style<'a> {
         if self.colon.ends_with(' ') { ", " } else { "," }
     }
 
-    /// What stands between an item and one that follows it.
-    pub(super) fn between(&self, layout: Layout<'_>) -> String {
-        match layout {
-            Layout::Lines(indent) => format!(",{}{indent}", self.newline),
-            Layout::Inline => self.comma().to_owned(),
-        }
+    /// Between an item and one that follows it.
+    pub(super) fn between(&self, indent: Option<&str>) -> String {
+        indent.map_or_else(|| self.comma().to_owned(), |indent| format!(",{}{indent}", self.newline))
     }
 
     /// A key and its value.
-    pub(super) fn member(&self, key: &str, value: &Value, layout: Layout<'_>) -> String {
-        format!("{}{}{}", Value::from(key), self.colon, self.value(value, layout))
+    pub(super) fn member(&self, key: &str, value: &Value, indent: Option<&str>) -> String {
+        format!("{}{}{}", Value::from(key), self.colon, self.value(value, indent))
     }
 
-    pub(super) fn value(&self, value: &Value, layout: Layout<'_>) -> String {
-        match (value, layout) {
-            (Value::Object(members), Layout::Lines(indent)) if !members.is_empty() => {
+    pub(super) fn value(&self, value: &Value, indent: Option<&str>) -> String {
+        match (value, indent) {
+            (Value::Object(members), Some(indent)) if !members.is_empty() => {
                 let (newline, inner) = (self.newline, format!("{indent}{}", self.unit));
                 let member = |(key, value): (&String, &Value)| {
-                    format!("{newline}{inner}{}", self.member(key, value, Layout::Lines(&inner)))
+                    format!("{newline}{inner}{}", self.member(key, value, Some(&inner)))
                 };
                 let members: Vec<String> = members.iter().map(member).collect();
                 format!("{{{}{newline}{indent}}}", members.join(","))
             }
             (Value::Object(members), _) => {
-                let members = members.iter().map(|(key, value)| self.member(key, value, Layout::Inline));
+                let members = members.iter().map(|(key, value)| self.member(key, value, None));
                 format!("{{{}}}", members.collect::<Vec<_>>().join(self.comma()))
             }
             // Lists are short here: of folders, of arguments.
             (Value::Array(items), _) => {
-                let items = items.iter().map(|item| self.value(item, Layout::Inline));
+                let items = items.iter().map(|item| self.value(item, None));
                 format!("[{}]", items.collect::<Vec<_>>().join(self.comma()))
             }
             (scalar, _) => scalar.to_string(),
         }
-    }
-}
-
-impl<'a> Layout<'a> {
-    /// The layout of an item, or of a member by its key.
-    pub(super) fn of(document: &Document<'a>, item: &str) -> Self {
-        let before = document.before(item);
-        let rest = before.trim_end_matches([' ', '\t', '\r', '\n']);
-        let lead = before.get(rest.len()..).unwrap_or_default();
-        lead.rsplit_once('\n').map_or(Self::Inline, |(_, indent)| Self::Lines(indent))
-    }
-
-    /// The layout of a value by its key; the root, which has none, begins a line.
-    pub(super) fn of_value(document: &Document<'a>, key: Option<&str>) -> Self {
-        key.map_or(Self::Lines(""), |key| Self::of(document, key))
     }
 }

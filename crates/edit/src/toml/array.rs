@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use serde_json::Value as Json;
 use toml_edit::{Array, Value};
 
-use super::lines;
-use super::tree::{known, of_value};
-use crate::Fault;
+use super::tree::known;
+use crate::{Fault, lines};
 
 /// The next place that is no blank, line end or comment.
 pub(super) fn skipped(text: &str, mut at: usize) -> usize {
@@ -33,38 +31,26 @@ pub(super) fn added(text: &str, array: &Array, member: &str) -> Result<String, F
         return Ok(lines::spliced(text, [(at..at, member.to_owned())]));
     };
     let last = known(last.span())?;
-    let on_lines = text.get(brackets.start..last.start).is_some_and(|before| before.contains('\n'));
     let comma = comma_after(text, last.end);
-    if !on_lines {
-        return Ok(match comma {
-            Some(comma) => lines::spliced(text, [(comma + 1..comma + 1, format!(" {member},"))]),
-            None => lines::spliced(text, [(last.end..last.end, format!(", {member}"))]),
-        });
-    }
-    let eol = lines::end_of_line(text);
-    let blanks = lines::indentation(text, last.start);
-    // Behind a comment on the last member's line, unless the bracket stands on that line.
     let behind = comma.map_or(last.end, |comma| comma + 1);
-    let rest =
-        text.get(behind..lines::next(text, behind)).unwrap_or_default().trim_start_matches([' ', '\t']);
-    let ends = rest.starts_with(['#', '\r', '\n']);
-    let at = if ends {
-        behind + text.get(behind..).and_then(|rest| rest.find(['\r', '\n'])).unwrap_or(0)
+    let on_lines = text.get(brackets.start..last.start).is_some_and(|before| before.contains('\n'));
+    let (at, blanks) = if on_lines {
+        // Behind a comment on the last member's line, unless the bracket is on that line.
+        let rest = text.get(behind..).unwrap_or_default();
+        let ends = rest.trim_start_matches([' ', '\t']).starts_with(['#', '\r', '\n']);
+        let end = rest.find(['\r', '\n']).filter(|_| ends).unwrap_or(0);
+        (behind + end, format!("{}{}", lines::end_of_line(text), lines::indentation(text, last.start)))
     } else {
-        behind
+        (behind, " ".to_owned())
     };
     Ok(match comma {
-        Some(_) => lines::spliced(text, [(at..at, format!("{eol}{blanks}{member},"))]),
-        None if at == last.end => lines::spliced(text, [(at..at, format!(",{eol}{blanks}{member}"))]),
-        None => lines::spliced(
-            text,
-            [(last.end..last.end, ",".to_owned()), (at..at, format!("{eol}{blanks}{member}"))],
-        ),
+        Some(_) => lines::spliced(text, [(at..at, format!("{blanks}{member},"))]),
+        None if at == last.end => lines::spliced(text, [(at..at, format!(",{blanks}{member}"))]),
+        None => {
+            let comma = (last.end..last.end, ",".to_owned());
+            lines::spliced(text, [comma, (at..at, format!("{blanks}{member}"))])
+        }
     })
-}
-
-pub(super) fn position(array: &Array, member: &Json) -> Option<usize> {
-    array.iter().position(|known| of_value(known) == *member)
 }
 
 /// The text without the member at a place.

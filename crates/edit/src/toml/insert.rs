@@ -1,14 +1,16 @@
 //! A new key goes beside its neighbours, and is written in their style.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use toml_edit::{InlineTable, Item, Table, Value};
 
+use super::array;
 use super::tree::{self, Step, Tree};
-use super::{array, lines, write};
-use crate::{Fault, dotted, leaves};
+use crate::document::Document as _;
+use crate::entry::leaves;
+use crate::{Fault, dotted, lines};
 
 /// The text with a value at a path that is not there.
-pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+pub(super) fn insert(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault> {
     let steps = tree.walk(path);
     let Some(deepest) = steps.last() else { return into_root(tree, path, value) };
     match deepest.item {
@@ -29,7 +31,7 @@ pub(super) fn insert(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<S
             let line = line(&blanks, path.get(steps.len()..).unwrap_or_default(), value, text)?;
             Ok(lines::put(text, behind_key(text, last.unwrap_or(header.end)), &line))
         }
-        _ => Err(tree.in_the_way(path.get(..steps.len()).unwrap_or(path), *deepest, "a table")),
+        _ => Err(tree.blocked(path.get(..steps.len()).unwrap_or(path), Tree::TABLE)),
     }
 }
 
@@ -42,18 +44,18 @@ fn behind_key(text: &str, last: usize) -> usize {
 }
 
 fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<String, Fault> {
-    let (keys, value) = (dotted(keys), write::value(value)?);
+    let (keys, value) = (dotted(keys), tree::spelled(value)?);
     Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
 }
 
-/// Where a table's first key stands.
+/// Where a table's first key is.
 fn first_line_of(table: &Table) -> Option<usize> {
     let keys =
         table.iter().filter(|(_, item)| item.is_value()).filter_map(|(name, _)| table.get_key_value(name));
     keys.filter_map(|(key, _)| key.span()).map(|span| span.start).min()
 }
 
-fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, Fault> {
+fn into_root(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault> {
     if path.len() > 1 || value.is_object() {
         return section(tree, None, path, value);
     }
@@ -63,10 +65,7 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
         return Ok(lines::put(text, behind_key(text, last), &line));
     }
     // In front of the first header, behind the comment at the top of the file.
-    let mut at = 0;
-    while text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
-        at = lines::next(text, at);
-    }
+    let mut at = lines::behind_comments(text, 0);
     if at < text.len() && !lines::is_blank(text, at) {
         at = 0;
     }
@@ -78,7 +77,7 @@ fn into_root(tree: &Tree<'_>, path: &[String], value: &Json) -> Result<String, F
 
 /// `[a.b]` and its lines, behind the whole of the table `host`, or at the end. A comment that follows `host` may be a
 /// setting of it that is switched off, and stays in it.
-fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
+fn section(tree: &Tree, host: Option<&Table>, path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let at = host.and_then(tree::end_of_block);
     let at = at.map_or(text.len(), |end| lines::behind_comments(text, lines::next(text, end)));
@@ -89,13 +88,9 @@ fn section(tree: &Tree<'_>, host: Option<&Table>, path: &[String], value: &Json)
     if at > 0 && !lines::is_blank(text, lines::start(text, before)) {
         block.push_str(eol);
     }
-    let (name, table) = path.split_last().unzip();
-    match (name, table) {
-        (Some(name), Some(table)) if !value.is_object() => {
-            block.push_str(&format!("{}[{}]{eol}", model.header, dotted(table)));
-            block.push_str(&line(&model.lines, std::slice::from_ref(name), value, text)?);
-        }
-        _ => tables(&mut block, &model, path, value, text)?,
+    match path.split_last().filter(|_| !value.is_object()) {
+        Some((name, table)) => tables(&mut block, &model, table, &json!({ name: value }), text)?,
+        None => tables(&mut block, &model, path, value, text)?,
     }
     Ok(lines::put(text, at, &block))
 }
@@ -110,8 +105,7 @@ fn tables(block: &mut String, model: &Model, path: &[String], table: &Json, text
     }
     for (name, value) in inner {
         block.push_str(eol);
-        let deeper = Model { header: deeper(&model.header), lines: deeper(&model.lines) };
-        tables(block, &deeper, &[path, std::slice::from_ref(name)].concat(), value, text)?;
+        tables(block, &model.deeper(), &[path, std::slice::from_ref(name)].concat(), value, text)?;
     }
     Ok(())
 }
@@ -123,25 +117,25 @@ struct Model {
     lines: String,
 }
 
+impl Model {
+    fn deeper(&self) -> Self {
+        Self { header: deeper(&self.header), lines: deeper(&self.lines) }
+    }
+}
+
 /// The indentation of the first table in `host`, or one step more than that of `host`.
 fn model(text: &str, host: &Table) -> Option<Model> {
-    let inner = host.iter().find_map(|(_, item)| match item {
-        Item::Table(table) if tree::is_headed(table) => Some(table),
-        _ => None,
-    });
+    let inner = host.iter().filter_map(|(_, item)| item.as_table()).find(|table| tree::is_headed(table));
     let table = inner.or_else(|| tree::is_headed(host).then_some(host))?;
     let header = lines::indentation(text, table.span()?.start).to_owned();
-    let lines_of = |table: &Table| first_line_of(table).map(|at| lines::indentation(text, at).to_owned());
-    if inner.is_some() {
-        let lines = lines_of(table).unwrap_or_else(|| deeper(&header));
-        return Some(Model { header, lines });
-    }
-    let lines = lines_of(table).unwrap_or_else(|| header.clone());
-    if header.is_empty() {
-        Some(Model { header, lines })
-    } else {
-        Some(Model { header: deeper(&header), lines: deeper(&lines) })
-    }
+    let lines = match first_line_of(table) {
+        Some(at) => lines::indentation(text, at).to_owned(),
+        None if inner.is_some() => deeper(&header),
+        None => header.clone(),
+    };
+    let is_known = inner.is_some() || header.is_empty();
+    let model = Model { header, lines };
+    Some(if is_known { model } else { model.deeper() })
 }
 
 /// One step more, where there is an indentation at all.
@@ -151,7 +145,7 @@ fn deeper(blanks: &str) -> String {
 
 /// A table of dotted keys can have no header, so it gets more dotted keys beside the others.
 fn beside_dotted(
-    tree: &Tree<'_>,
+    tree: &Tree,
     steps: &[Step<'_>],
     table: &Table,
     path: &[String],
@@ -175,19 +169,16 @@ fn beside_dotted(
     Ok(lines::put(text, behind_key(text, last), &written?))
 }
 
-fn into_inline(tree: &Tree<'_>, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
+fn into_inline(tree: &Tree, steps: &[Step<'_>], path: &[String], value: &Json) -> Result<String, Fault> {
     let text = tree.text();
     let Some((host, table)) = braces(steps) else { return section(tree, None, path, value) };
     // The new key is dotted as far as the others are, and has braces from there on.
     let missing = steps.len() + 1;
     let (_, inner) = path.split_at(missing.min(path.len()));
-    let wrapped = inner
-        .iter()
-        .rev()
-        .fold(value.clone(), |value, name| Json::Object(std::iter::once((name.clone(), value)).collect()));
+    let wrapped = inner.iter().rev().fold(value.clone(), |value, name| json!({ name: value }));
     let entry =
-        format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), write::value(&wrapped)?);
-    let (at, put) = match tree::ends_in_braces(table).into_iter().max() {
+        format!("{} = {}", dotted(path.get(host..missing).unwrap_or_default()), tree::spelled(&wrapped)?);
+    let (at, put) = match tree::ends(table).into_iter().max() {
         None => (tree::known(table.span())?.start + 1, format!(" {entry} ")),
         Some(last) => match array::comma_after(text, last) {
             Some(comma) => (comma + 1, format!(" {entry},")),

@@ -4,14 +4,17 @@ use std::ops::Range;
 
 use toml_edit::{ArrayOfTables, InlineTable, Item, Key, Table, Value};
 
-use super::before::Before;
 use super::tree::{self, Step, Tree};
-use super::{array, insert, lines};
-use crate::{Fault, leaves};
+use super::{array, insert};
+use crate::document::{self, Document as _};
+use crate::entry::leaves;
+use crate::{Fault, lines};
 
-/// The text without what stands at a path.
-pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Result<String, Fault> {
-    let tree = Tree::parse(text)?;
+type Before<'a> = document::Before<'a, Tree>;
+
+/// The text without what a path holds.
+pub(super) fn removed(tree: &Tree, path: &[String], before: &Before<'_>) -> Result<String, Fault> {
+    let text = tree.text();
     let Some(found) = tree.find(path) else { return Ok(text.to_owned()) };
     let (_, folder) = path.split_last().unzip();
     let folder = folder.unwrap_or_default();
@@ -20,7 +23,7 @@ pub(super) fn removed(text: &str, path: &[String], before: &Before<'_>) -> Resul
     let text = match (found.item, insert::braces(&steps)) {
         (Item::Value(Value::InlineTable(table)), _) if table.is_dotted() => {
             return leaves(&tree::json(found.item)).iter().try_fold(text.to_owned(), |text, (below, _)| {
-                removed(&text, &[path, below.as_slice()].concat(), before)
+                removed(&Tree::parse(text)?, &[path, below.as_slice()].concat(), before)
             });
         }
         (Item::Table(table), _) => without_blocks(text, of_table(text, table)?, before),
@@ -103,7 +106,7 @@ fn line_before(text: &str, at: usize) -> &str {
 
 /// Whether a text ended with this line and empty ones. An insertion adds no empty line to those.
 fn ended_blank_behind(before: &Before<'_>, line: &str) -> bool {
-    let text = before.tree().text();
+    let text = before.document.text();
     let last = text.trim_end();
     text.get(last.len()..).is_some_and(|end| end.matches('\n').count() > 1)
         && last.lines().last() == Some(line.trim_end())
@@ -115,31 +118,29 @@ fn begins_table(text: &str, at: usize) -> bool {
 
 /// The text without a table that has nothing left but a managed header or braces.
 fn without_empty(text: String, path: &[String], before: &Before<'_>) -> Result<String, Fault> {
-    let tree = Tree::parse(&text)?;
-    let was = before.find(path).map(|step| step.item);
+    let tree = Tree::parse(text)?;
+    let older = before.path(path)?;
+    let was = before.document.find(&older).map(|step| step.item);
+    let text = tree.text();
     match tree.find(path).map(|step| step.item) {
-        Some(Item::Table(table)) if is_bare(table) => {
+        Some(Item::Table(table)) if tree::is_headed(table) && tree::end_of_body(table).is_none() => {
             if was.and_then(Item::as_table).is_some_and(tree::is_headed) {
-                return Ok(text);
+                return Ok(text.to_owned());
             }
             let header = tree::known(table.span())?;
-            let lines = lines::start(&text, header.start)..lines::next(&text, header.end);
-            Ok(without_lines(&text, lines, before))
+            let lines = lines::start(text, header.start)..lines::next(text, header.end);
+            Ok(without_lines(text, lines, before))
         }
         Some(Item::Value(Value::InlineTable(table))) if table.is_empty() && was.is_none() => {
-            removed(&text, path, before)
+            removed(&tree, path, before)
         }
-        _ => Ok(text),
+        _ => Ok(text.to_owned()),
     }
-}
-
-fn is_bare(table: &Table) -> bool {
-    tree::is_headed(table) && tree::end_of_body(table).is_none()
 }
 
 fn from_inline(text: &str, braces: &InlineTable, found: &Step<'_>) -> Result<String, Fault> {
     let (open, key) = (tree::known(braces.span())?.start, tree::known(found.key.span())?.start);
-    let ends = tree::ends_in_braces(braces);
+    let ends = tree::ends(braces);
     let previous = ends.iter().copied().filter(|end| *end <= key).max();
     let separator = previous.map_or(Some(open), |end| array::comma_after(text, end)).unwrap_or(key);
     // The key's own span begins behind the dotted keys that lead to it.

@@ -3,15 +3,12 @@
 use std::ops::Range;
 
 use serde_json::Value as Json;
-use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
+use toml_edit::{Array, Document, InlineTable, Item, Key, Table, TableLike, Value};
 
-use super::lines;
-use crate::{Fault, dotted};
+use crate::Fault;
 
-pub(super) struct Tree<'t> {
-    text: &'t str,
-    document: Document<&'t str>,
-}
+/// A text without a byte order mark.
+pub(crate) struct Tree(pub(super) Document<String>);
 
 /// A key, and what it names.
 #[derive(Clone, Copy)]
@@ -20,29 +17,13 @@ pub(super) struct Step<'a> {
     pub(super) item: &'a Item,
 }
 
-impl<'t> Tree<'t> {
-    pub(super) fn parse(text: &'t str) -> Result<Self, Fault> {
-        let document = Document::parse(text).map_err(|error| Fault {
-            line: lines::line_number(text, error.span().map_or(0, |span| span.start)),
-            problem: error.message().replace('\n', ", "),
-        })?;
-        Ok(Self { text, document })
-    }
-
-    pub(super) fn text(&self) -> &'t str {
-        self.text
-    }
-
-    pub(super) fn slice(&self, range: Range<usize>) -> &'t str {
-        self.text.get(range).unwrap_or_default()
-    }
-
+impl Tree {
     pub(super) fn item(&self) -> &Item {
-        self.document.as_item()
+        self.0.as_item()
     }
 
     pub(super) fn root(&self) -> &Table {
-        self.document.as_table()
+        self.0.as_table()
     }
 
     /// The steps of a path, as far as they are there.
@@ -63,26 +44,9 @@ impl<'t> Tree<'t> {
         let steps = self.walk(path);
         steps.last().copied().filter(|_| steps.len() == path.len())
     }
-
-    /// The keys of a table; none where there is no table.
-    pub(super) fn names_in(&self, path: &[String]) -> Vec<String> {
-        let item = match path {
-            [] => Some(self.item()),
-            path => self.find(path).map(|step| step.item),
-        };
-        let table = item.and_then(Item::as_table_like);
-        table.into_iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect()
-    }
-
-    /// Names what stands where something else is needed.
-    pub(super) fn in_the_way(&self, path: &[String], step: Step<'_>, needed: &str) -> Fault {
-        let line = lines::line_number(self.text, step.key.span().map_or(0, |span| span.start));
-        let problem = format!("{} is {}, and {needed} has to stand there", dotted(path), what(step.item));
-        Fault { line, problem }
-    }
 }
 
-fn what(item: &Item) -> &'static str {
+pub(super) fn what(item: &Item) -> &'static str {
     match item {
         Item::None | Item::Table(_) | Item::Value(Value::InlineTable(_)) => "a table",
         Item::ArrayOfTables(_) => "an array of tables",
@@ -104,51 +68,36 @@ pub(super) fn is_headed(table: &Table) -> bool {
     !table.is_implicit() && !table.is_dotted()
 }
 
-/// Where the last of a table's own keys ends, dotted ones among them; `None` where it has none.
+/// Where each of a table's own keys ends, dotted ones among them. A table of dotted keys has no place of its own.
+pub(super) fn ends(table: &dyn TableLike) -> Vec<usize> {
+    let of = |(_, item): (&str, &Item)| match item {
+        Item::Value(Value::InlineTable(table)) if table.is_dotted() => ends(table),
+        Item::Value(value) => value.span().map(|span| span.end).into_iter().collect(),
+        Item::Table(table) if table.is_dotted() => ends(table),
+        _ => Vec::new(),
+    };
+    table.iter().flat_map(of).collect()
+}
+
+/// Where the last of them ends; `None` where the table has none.
 pub(super) fn end_of_body(table: &Table) -> Option<usize> {
-    let ends = table.iter().filter_map(|(_, item)| match item {
-        Item::Value(value) => end_of_value(value),
-        Item::Table(table) if table.is_dotted() => end_of_body(table),
-        _ => None,
-    });
-    ends.max()
-}
-
-fn end_of_value(value: &Value) -> Option<usize> {
-    match value {
-        // A table of dotted keys has no braces of its own, so no place either.
-        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table).into_iter().max(),
-        value => value.span().map(|span| span.end),
-    }
-}
-
-/// Where each entry of an inline table ends, those of dotted keys among them.
-pub(super) fn ends_in_braces(table: &InlineTable) -> Vec<usize> {
-    let ends = table.iter().flat_map(|(_, value)| match value {
-        Value::InlineTable(table) if table.is_dotted() => ends_in_braces(table),
-        value => value.span().map(|span| span.end).into_iter().collect(),
-    });
-    ends.collect()
+    ends(table).into_iter().max()
 }
 
 /// Where the last line of a table or of any table in it ends.
 pub(super) fn end_of_block(table: &Table) -> Option<usize> {
     let header = table.span().filter(|_| is_headed(table)).map(|span| span.end);
     let inner = table.iter().filter_map(|(_, item)| match item {
-        Item::Value(value) => end_of_value(value),
         Item::Table(table) => end_of_block(table),
         Item::ArrayOfTables(tables) => tables.iter().filter_map(end_of_block).max(),
-        Item::None => None,
+        Item::Value(_) | Item::None => None,
     });
-    inner.chain(header).max()
+    inner.chain(header).chain(end_of_body(table)).max()
 }
 
 /// A place, which the parser knows of everything that it has parsed.
 pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
-    span.ok_or_else(|| Fault {
-        line: 1,
-        problem: "the TOML parser does not tell where a key stands".to_owned(),
-    })
+    span.ok_or_else(|| Fault { line: 1, problem: "the TOML parser does not say where a key is".to_owned() })
 }
 
 /// What an item says, as JSON has it; a date becomes its text.
@@ -165,7 +114,7 @@ fn of_table(table: &dyn TableLike) -> Json {
     Json::Object(table.iter().map(|(name, item)| (name.to_owned(), json(item))).collect())
 }
 
-pub(super) fn of_value(value: &Value) -> Json {
+fn of_value(value: &Value) -> Json {
     match value {
         Value::String(text) => text.value().as_str().into(),
         Value::Integer(number) => (*number.value()).into(),
@@ -175,4 +124,30 @@ pub(super) fn of_value(value: &Value) -> Json {
         Value::Array(list) => list.iter().map(of_value).collect(),
         Value::InlineTable(table) => of_table(table),
     }
+}
+
+/// A value as TOML spells it: on one line, tables in braces.
+pub(super) fn spelled(value: &Json) -> Result<String, Fault> {
+    let value = of_json(value).ok_or_else(|| Fault {
+        line: 1,
+        problem: "TOML has no null and no number of this size, and one is to be written".to_owned(),
+    });
+    Ok(value?.to_string())
+}
+
+fn of_json(value: &Json) -> Option<Value> {
+    Some(match value {
+        Json::Null => return None,
+        Json::Bool(is) => (*is).into(),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64().filter(|_| number.is_f64())?.into(),
+        },
+        Json::String(text) => text.into(),
+        Json::Array(list) => list.iter().map(of_json).collect::<Option<Array>>()?.into(),
+        Json::Object(table) => {
+            let entries = table.iter().map(|(name, value)| Some((name, of_json(value)?)));
+            entries.collect::<Option<InlineTable>>()?.into()
+        }
+    })
 }

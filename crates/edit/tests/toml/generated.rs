@@ -162,7 +162,7 @@ fn holds(text: &str) {
         Ok(applied) => applied,
         // A string where a table has to be, and the like.
         Err(fault) => {
-            assert!(fault.problem.contains("has to stand there"), "{fault}\n{text}");
+            assert!(fault.problem.contains(" is needed"), "{fault}\n{text}");
             return;
         }
     };

@@ -239,11 +239,11 @@ fn what_is_needed_is_a_table_and_stays_where_it_is() {
 fn what_stands_in_the_way_is_named_with_its_line() {
     let on = value(&["a", "b", "on"], true.into());
     for (text, line, said) in [
-        ("x = 1\na = \"text\"\n", 2, "a is a string, and a table has to stand there"),
-        ("\n\n[a]\nb = 1\n", 4, "a.b is a number, and a table has to stand there"),
-        ("[a]\nb = []\n", 2, "a.b is a list, and"),
-        ("[[a]]\n[[a]]\n", 1, "a is an array of tables, and a table has to stand there"),
-        ("[a.b.on]\n", 1, "a.b.on is a table, and a value has to stand there"),
+        ("x = 1\na = \"text\"\n", 2, "a is a string where a table is needed"),
+        ("\n\n[a]\nb = 1\n", 4, "a.b is a number where a table is needed"),
+        ("[a]\nb = []\n", 2, "a.b is a list where a table"),
+        ("[[a]]\n[[a]]\n", 1, "a is an array of tables where a table is needed"),
+        ("[a.b.on]\n", 1, "a.b.on is a table where a value is needed"),
         ("x = 1\n= 2\n", 2, ""),
         ("x = 1\nx = 2\n", 2, "duplicate key"),
         ("\u{feff}x = 1\n\nx = \n", 3, ""),
@@ -256,7 +256,7 @@ fn what_stands_in_the_way_is_named_with_its_line() {
         assert!(!fault.to_string().contains('\n'), "{fault}");
     }
     let fault = member("m").apply("imports = \"conf.d\"\n").unwrap_err();
-    assert_eq!(fault.to_string(), "line 1: imports is a string, and a list has to stand there");
+    assert_eq!(fault.to_string(), "line 1: imports is a string where a list is needed");
     assert!(on.revert("[a", Some("")).is_err());
 }
 

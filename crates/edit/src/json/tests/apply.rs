@@ -127,13 +127,11 @@ fn what_cannot_be_edited_is_said_with_its_line() {
         ("{\"features\": 0}", "line 1: features is a number where an object is needed"),
         (
             "{\n\"features\": {},\n\"feature\\u0073\": {\"cdi\": true}}",
-            "line 3: the key \"features\" stands on line 2 already: keep one of the two, since it is each reader's \
-             choice which one counts",
+            "line 3: line 2 has the key \"features\" already: keep one of the two, since each reader chooses which one counts",
         ),
         (
             "{\"features\": {\"cdi\": false,\n\"cdi\": true}}",
-            "line 2: the key \"cdi\" stands on line 1 already: keep one of the two, since it is each reader's choice \
-             which one counts",
+            "line 2: line 1 has the key \"cdi\" already: keep one of the two, since each reader chooses which one counts",
         ),
     ];
     for (text, expected) in cases {

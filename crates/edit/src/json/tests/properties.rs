@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::revert::take_out;
 use super::*;
+use crate::document::take_out;
+use crate::json::Json;
 
 /// JSON as people and programs write it: blanks anywhere, numbers and escapes in any spelling, keys of ours among
 /// them now and then.
@@ -132,7 +133,7 @@ proptest! {
             return Ok(());
         }
         if let Ok(changed) = edit.apply(&text) {
-            let reverted = take_out(&edit.keys, &changed, Some(&text)).unwrap();
+            let reverted = take_out::<Json>(&edit.keys, &changed, Some(&text), None).unwrap();
             prop_assert_eq!(reverted.text, Some(text));
             prop_assert!(reverted.left.is_empty() && reverted.went.is_empty());
         }

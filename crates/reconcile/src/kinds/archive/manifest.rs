@@ -120,13 +120,11 @@ fn walk(
     for name in root.list(top.join(folder))? {
         let path = folder.join(name);
         let place = top.join(&path);
-        let mark = match root.lstat(&place)?.kind {
+        let meta = root.lstat(&place)?;
+        let mark = match meta.kind {
             Kind::Directory => Mark::Folder,
             Kind::Link => Mark::Link { target: root.read_link(&place)? },
-            Kind::Regular => {
-                let (size, changed) = root.size_and_time(&place)?;
-                Mark::File { size, changed }
-            }
+            Kind::Regular => Mark::File { size: meta.len, changed: meta.modified_s },
             Kind::Character { .. } | Kind::Other => Mark::Other,
         };
         let is_folder = mark == Mark::Folder;

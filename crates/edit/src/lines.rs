@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The line end that the text uses: that of its first line.
-pub(super) fn end_of_line(text: &str) -> &'static str {
+pub(crate) fn end_of_line(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
         _ => "\n",
@@ -11,30 +11,30 @@ pub(super) fn end_of_line(text: &str) -> &'static str {
 }
 
 /// Where the line begins that `at` is on.
-pub(super) fn start(text: &str, at: usize) -> usize {
+pub(crate) fn start(text: &str, at: usize) -> usize {
     text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
 }
 
 /// Where the line after it begins, or the text's end.
-pub(super) fn next(text: &str, at: usize) -> usize {
+pub(crate) fn next(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline + 1)
 }
 
 /// The blanks that the line begins with on which `at` is.
-pub(super) fn indentation(text: &str, at: usize) -> &str {
+pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = text.get(start(text, at)..).unwrap_or_default();
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
     line.get(..blanks).unwrap_or_default()
 }
 
 /// Whether the line that begins at `start` holds nothing. The end of the text is no line.
-pub(super) fn is_blank(text: &str, start: usize) -> bool {
+pub(crate) fn is_blank(text: &str, start: usize) -> bool {
     start < text.len() && text.get(start..next(text, start)).is_some_and(|line| line.trim().is_empty())
 }
 
 /// Behind the comment lines that begin at `start`: they may belong to what is before them, as settings that are
 /// switched off.
-pub(super) fn behind_comments(text: &str, start: usize) -> usize {
+pub(crate) fn behind_comments(text: &str, start: usize) -> usize {
     let mut at = start;
     while text.get(at..).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('#')) {
         at = next(text, at);
@@ -42,12 +42,12 @@ pub(super) fn behind_comments(text: &str, start: usize) -> usize {
     at
 }
 
-pub(super) fn line_number(text: &str, at: usize) -> usize {
+pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// The text with each of these places holding something else. They do not overlap.
-pub(super) fn spliced<const N: usize>(text: &str, mut places: [(Range<usize>, String); N]) -> String {
+pub(crate) fn spliced<const N: usize>(text: &str, mut places: [(Range<usize>, String); N]) -> String {
     places.sort_by_key(|(range, _)| range.start);
     let mut new = String::with_capacity(text.len() + 256);
     let mut kept = 0;
@@ -62,7 +62,7 @@ pub(super) fn spliced<const N: usize>(text: &str, mut places: [(Range<usize>, St
 
 /// Puts whole lines in at `at`, the start of a line or the end of the text. A text whose last line has no end keeps
 /// having none.
-pub(super) fn put(text: &str, at: usize, lines: &str) -> String {
+pub(crate) fn put(text: &str, at: usize, lines: &str) -> String {
     let eol = end_of_line(text);
     let unended = at > 0 && !text.get(..at).is_some_and(|before| before.ends_with('\n'));
     let lines =

@@ -1,0 +1,80 @@
+//! rocworker's own units: the one that runs before engines start, and the daemon.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use reconcile::Restarts;
+use serde::Deserialize;
+
+use super::{Error, Source};
+
+/// Seconds. More than any driver takes, and as long as a person would wait for a machine that does not come up.
+const WAIT_S: RangeInclusive<u32> = 0..=600;
+
+/// Seconds. Often enough for a person, and seldom enough for a laptop.
+const INTERVAL_S: RangeInclusive<u32> = 10..=86_400;
+
+/// Seconds. Longer than any card takes to reset, and than a driver takes to be loaded again. Later, tags would name
+/// GPUs that are gone.
+const SETTLE_S: RangeInclusive<u32> = 0..=3600;
+
+/// The unit that runs before engines start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Boot {
+    /// Whether there is to be one.
+    pub unit: bool,
+    /// For how long it waits for GPUs that are still coming up, in seconds.
+    pub wait_s: u32,
+}
+
+impl Default for Boot {
+    fn default() -> Self {
+        Self { unit: true, wait_s: 30 }
+    }
+}
+
+impl Boot {
+    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
+        source.check_seconds("boot.wait-s", self.wait_s, WAIT_S).map(|()| self)
+    }
+}
+
+/// The daemon, `rocworker serve`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Daemon {
+    /// Whether there is to be a unit that runs it.
+    pub unit: bool,
+    /// Whether it changes anything, or only says what differs.
+    pub enforce: bool,
+    /// What it does with units whose configuration it has changed.
+    pub restart: Restarts,
+    /// How often it looks though nothing was heard, in seconds.
+    pub interval_s: u32,
+    /// For how long GPUs must be gone before the worker loses tags for it, in seconds.
+    pub settle_s: u32,
+}
+
+impl Default for Daemon {
+    fn default() -> Self {
+        Self { unit: true, enforce: true, restart: Restarts::Never, interval_s: 300, settle_s: 30 }
+    }
+}
+
+impl Daemon {
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs(self.interval_s.into())
+    }
+
+    #[must_use]
+    pub fn settle(&self) -> Duration {
+        Duration::from_secs(self.settle_s.into())
+    }
+
+    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
+        source.check_seconds("daemon.interval-s", self.interval_s, INTERVAL_S)?;
+        source.check_seconds("daemon.settle-s", self.settle_s, SETTLE_S).map(|()| self)
+    }
+}
