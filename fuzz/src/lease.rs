@@ -1,6 +1,7 @@
 //! Leases and tickets, as they are kept in /run/rocworker: read by serde_json, as records are (see there).
 
 use allocation::{
+    document::Document as _,
     lease::{self, Lease},
     ticket::{self, Ticket, Wants},
 };

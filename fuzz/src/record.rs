@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use allocation::document::Document as _;
 use allocation::record::{Record, SCHEMA_VERSION};
 use runc_amd_wrapper::store::{Key, valid_id};
 use serde_json::Value;

@@ -11,7 +11,7 @@ pub enum Error {
     #[error(transparent)]
     Render(#[from] render::Error),
     #[error("{place} gives a spec that cannot be read again: {cause}")]
-    Parse { place: String, cause: cdi::Error },
+    Parse { place: String, cause: allocation::Error },
     #[error("{place} gives a spec that is not valid CDI: {fault}")]
     Invalid { place: String, fault: cdi::Fault },
     #[error("{place} gives another spec than it was asked for: {difference}")]

@@ -73,7 +73,7 @@ pub enum Error {
     #[error(transparent)]
     Render(#[from] render::Error),
     #[error("{place} gives a policy that cannot be read again: {cause}")]
-    Parse { place: String, cause: parser::Error },
+    Parse { place: String, cause: allocation::Error },
     #[error("{place} gives a policy that names other GPUs than it was asked for: {given} and not {asked}")]
     Different { place: String, given: String, asked: String },
 }

@@ -64,7 +64,7 @@ fn theirs(programs: &Programs) -> Result<String, String> {
 }
 
 /// What is otherwise in theirs, each with its reason.
-fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, cdi::Error> {
+fn differences(ours: &Spec, theirs: &str) -> Result<Vec<String>, allocation::Error> {
     let theirs = cdi::Spec::parse(theirs)?;
     let mut said = Vec::new();
     if theirs.version != ours.version {

@@ -6,11 +6,10 @@ use allocation::record::RecordedGpu;
 use root::Root;
 use runc_amd_wrapper::kfd::Kfd;
 use runc_amd_wrapper::lease_file::{self, Holder, Leases};
-use runc_amd_wrapper::liveness::Judge;
+use runc_amd_wrapper::liveness::{By, Judge};
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::queue::Queue;
-use runc_amd_wrapper::store::Store;
-use runc_amd_wrapper::{reap, run_error};
+use runc_amd_wrapper::{reap, store};
 use serde::Serialize;
 
 use crate::daemon::claim;
@@ -96,9 +95,9 @@ pub enum Error {
     NotWaiting(String),
 }
 
-impl From<run_error::Error> for Error {
-    fn from(error: run_error::Error) -> Self {
-        Self::Store(error.to_string())
+impl From<String> for Error {
+    fn from(sentence: String) -> Self {
+        Self::Store(sentence)
     }
 }
 
@@ -115,7 +114,7 @@ fn paths(root: &Root) -> Paths {
 
 fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
     let judge = if root.is_host() { Judge::new(paths) } else { Judge::of_another_machine(paths) };
-    judge.map_err(Error::Store)
+    Ok(judge?)
 }
 
 /// Names of the render nodes of GPUs that somebody has.
@@ -136,13 +135,13 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::alive::since_boot_ms();
-    let leases = Leases::of(&paths).all(&judge)?;
+    let leases = Leases::of(&paths, None).all(&judge)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(
             |held| matches!(&held.holder, Holder::Lease { lease, .. } if lease.root == root && lease.id == id),
         )
     };
-    let mut records = reap::look(&Store::of(&paths), &judge, &paths)?;
+    let mut records = reap::look(&store::records(&paths, None), &judge, &paths)?;
     records.retain(|(record, _)| !has_lease(&record.root, &record.id));
     let mut held: Vec<Held> = leases.into_iter().map(|held| of_lease(held, now_ms)).collect();
     for (record, by) in records {
@@ -160,7 +159,7 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
             held.push(Held { process: Some(who), ..nothing_but(render, HeldBy::Process) });
         }
     }
-    let waiting = Queue::of(&paths).waiting(&judge)?;
+    let waiting = Queue::of(&paths, None).waiting(&judge)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {
         id: waiting.ticket.id,
         runc_root: waiting.ticket.root,
@@ -189,8 +188,7 @@ fn nothing_but(render: String, held_by: HeldBy) -> Held {
 fn of_lease(held: lease_file::Held, now_ms: u64) -> Held {
     let rest = nothing_but(held.render.to_string(), HeldBy::Lease);
     let (lease, alive_by) = match held.holder {
-        Holder::Lease { lease, by } => (lease, Some(by.name())),
-        Holder::Dead(lease) => (lease, None),
+        Holder::Lease { lease, by } => (lease, by.map(By::name)),
         Holder::Unknown(reason) => return Held { problem: Some(reason), ..rest },
     };
     let idle = |since: u64| now_ms.saturating_sub(since) / 1000;

@@ -1,14 +1,16 @@
 //! What `rocworker lease release` and `cancel` change.
 
 use allocation::Render;
+use allocation::document::Document as _;
 use allocation::record::Record;
 use root::Root;
 use runc_amd_wrapper::kfd::Kfd;
 use runc_amd_wrapper::lease_file::{Held, Holder, Leases};
 use runc_amd_wrapper::liveness::By;
+use runc_amd_wrapper::lock::Lock;
 use runc_amd_wrapper::queue::Queue;
 use runc_amd_wrapper::reap;
-use runc_amd_wrapper::store::Store;
+use runc_amd_wrapper::store::{self, Key};
 
 use super::{Error, judge, paths};
 
@@ -22,7 +24,7 @@ impl Name<'_> {
     fn is_of_lease(&self, held: &Held) -> bool {
         match (&held.holder, self.render) {
             (_, Some(render)) => held.render == render,
-            (Holder::Lease { lease, .. } | Holder::Dead(lease), None) => lease.id == self.text,
+            (Holder::Lease { lease, .. }, None) => lease.id == self.text,
             (Holder::Unknown(_), None) => false,
         }
     }
@@ -47,9 +49,9 @@ impl Found {
     fn obstacle(&self, name: &Name<'_>) -> Option<(Render, String)> {
         let lives = |id: &str, by: By| format!("the container {id} lives, by its {}", by.name());
         let of_leases = self.held.iter().filter_map(|held| match &held.holder {
-            Holder::Dead(_) => None,
+            Holder::Lease { by: None, .. } => None,
             Holder::Unknown(reason) => Some((held.render, format!("its lease {reason}"))),
-            Holder::Lease { lease, by } => Some((held.render, lives(&lease.id, *by))),
+            Holder::Lease { lease, by: Some(by) } => Some((held.render, lives(&lease.id, *by))),
         });
         let of_records = self.records.iter().filter_map(|(record, by)| {
             let first = record.gpus.first()?.render;
@@ -68,7 +70,7 @@ impl Found {
 pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Error> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
-    let (leases, store) = (Leases::of(&paths), Store::of(&paths));
+    let (leases, kept) = (Leases::of(&paths, None), store::records(&paths, None));
     let name = Name { text: name, render: Render::parse(name) };
     let not_held = || {
         let who = name.render.and_then(|render| Kfd::read(&paths).user_of(render));
@@ -78,14 +80,14 @@ pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Erro
         )
     };
     let find = || {
-        let mut found = Found { held: leases.all(&judge)?, records: reap::look(&store, &judge, &paths)? };
+        let mut found = Found { held: leases.all(&judge)?, records: reap::look(&kept, &judge, &paths)? };
         found.held.retain(|held| name.is_of_lease(held));
         found.records.retain(|(record, _)| name.is_of_record(record));
         if found.held.is_empty() && found.records.is_empty() { Err(not_held()) } else { Ok(found) }
     };
     // Making the folders would be a change where there is nothing to release.
     find()?;
-    let lock = store.lock()?;
+    let lock = Lock::take(&paths, paths.lock_patience)?;
     let found = find()?;
     if !force && let Some((render, reason)) = found.obstacle(&name) {
         return Err(Error::Alive { render: render.to_string(), reason });
@@ -110,7 +112,7 @@ pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Erro
             .extend(record.gpus.iter().map(|gpu| gpu.render).filter(|r| is_released(*r)).map(Render::number));
         // The rest of the record stays: further processes get their groups by it.
         record.gpus.retain(|gpu| !is_released(gpu.render));
-        store.write(&lock, &record)?;
+        kept.write(&lock, &Key::of(&record).file_name(), &record.to_json().map_err(String::from)?)?;
     }
     released.sort_unstable();
     released.dedup();
@@ -119,7 +121,7 @@ pub fn release(root: &Root, name: &str, force: bool) -> Result<Vec<String>, Erro
 
 fn root_of(held: &Held) -> Option<&str> {
     match &held.holder {
-        Holder::Lease { lease, .. } | Holder::Dead(lease) => Some(&lease.root),
+        Holder::Lease { lease, .. } => Some(&lease.root),
         Holder::Unknown(_) => None,
     }
 }
@@ -132,11 +134,11 @@ pub fn cancel(root: &Root, id: &str) -> Result<usize, Error> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let none = || Error::NotWaiting(id.to_owned());
-    if !Queue::of(&paths).waiting(&judge)?.iter().any(|waiting| waiting.ticket.id == id) {
+    if !Queue::of(&paths, None).waiting(&judge)?.iter().any(|waiting| waiting.ticket.id == id) {
         return Err(none());
     }
-    let lock = Store::of(&paths).lock()?;
-    let queue = Queue::under(&lock, &paths);
+    let lock = Lock::take(&paths, paths.lock_patience)?;
+    let queue = Queue::of(&paths, Some(&lock));
     let mut waiting = queue.waiting(&judge)?;
     waiting.retain(|waiting| waiting.ticket.id == id);
     if waiting.is_empty() {

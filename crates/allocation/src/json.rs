@@ -9,56 +9,19 @@
 pub(crate) const DEEPEST: u8 = 127;
 
 /// Where a value stands in the text: from its first byte to behind its last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 /// An object or array, and where its next member would go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Container {
     pub(crate) span: Span,
     /// Behind the last member, or behind the opening bracket.
     pub(crate) tail: usize,
     pub(crate) empty: bool,
-}
-
-/// Why scanning stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Syntax {
-        offset: usize,
-        expected: &'static str,
-    },
-    TooDeep {
-        offset: usize,
-    },
-    /// It is JSON, but not what is wanted here.
-    Unwanted {
-        offset: usize,
-        expected: &'static str,
-    },
-    /// The object at this offset has a key twice.
-    Twice {
-        offset: usize,
-        key: &'static str,
-    },
-    /// The object at this offset lacks a key.
-    Missing {
-        offset: usize,
-        key: &'static str,
-    },
-    /// The key at this offset is none that is known here.
-    Unknown {
-        offset: usize,
-        known: &'static [&'static str],
-    },
-    /// The key at this offset is another spelling of one that is known here.
-    Spelling {
-        offset: usize,
-        known: &'static str,
-    },
 }
 
 impl Span {
@@ -99,7 +62,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn fault<T>(&self, expected: &'static str) -> Result<T, Fault> {
-        Err(Fault::Syntax { offset: self.at, expected })
+        Err(Fault { offset: self.at, problem: Problem::Syntax(expected) })
     }
 
     fn space(&mut self) {
@@ -161,7 +124,7 @@ impl<'a> Scanner<'a> {
         }
         let start = self.at;
         if self.depth == DEEPEST {
-            return Err(Fault::TooDeep { offset: start });
+            return Err(Fault { offset: start, problem: Problem::TooDeep });
         }
         self.depth += 1;
         self.at += 1;
@@ -216,7 +179,9 @@ impl<'a> Scanner<'a> {
                     self.string()?;
                     continue;
                 }
-                Some(b'{' | b'[') if depth == DEEPEST => return Err(Fault::TooDeep { offset: self.at }),
+                Some(b'{' | b'[') if depth == DEEPEST => {
+                    return Err(Fault { offset: self.at, problem: Problem::TooDeep });
+                }
                 Some(b'{' | b'[') => depth += 1,
                 Some(_) => depth -= 1,
                 None => return self.fault("a closing bracket or brace"),
@@ -344,13 +309,13 @@ fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-mod misread;
+mod fault;
 mod object;
 mod text;
 mod value;
 
-pub use misread::Misread;
-pub(crate) use object::{Keyed, Seen, keyed, object, whole};
+pub(crate) use fault::{Fault, Problem};
+pub(crate) use object::{Keyed, Seen, keyed, object, spelt, unknown, whole};
 pub(crate) use text::Text;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{self, Document};
+use crate::document::Document;
 use crate::record::{Creator, RecordedGpu};
 
 /// The schema version of the leases that this version writes.
@@ -41,30 +41,10 @@ pub enum Kind {
 
 impl Document for Lease {
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const MALFORMED: &'static str = "is no lease";
-
-    fn newer(version: u32) -> String {
-        format!("has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
-    }
+    const NAME: &'static str = "lease";
 }
 
 impl Lease {
-    /// Reads a lease. Of one that cannot be used, nobody knows who holds its GPU.
-    ///
-    /// # Errors
-    /// As [`document::parse`].
-    pub fn parse(text: &str) -> Result<Self, document::Error> {
-        document::parse(text)
-    }
-
-    /// The lease as text, one line.
-    ///
-    /// # Errors
-    /// As [`document::to_json`].
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        document::to_json(self)
-    }
-
     /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
     /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
     /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,

@@ -18,6 +18,7 @@ pub mod bundle;
 pub mod cdi;
 pub mod container;
 pub mod document;
+mod error;
 pub mod folder;
 pub mod gids;
 mod json;
@@ -34,7 +35,7 @@ pub mod selection;
 mod splice;
 pub mod ticket;
 
-pub use json::Misread;
+pub use error::Error;
 pub use pci::PciAddress;
 pub use quoted::Quoted;
 pub use render::Render;

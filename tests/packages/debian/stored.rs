@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use allocation::document::Document as _;
 use allocation::{lease, policy, record};
 use reconcile::Store;
 use rocworker::memory::{self, Memory};

@@ -51,7 +51,7 @@ pub fn beneath(parents: &[String], rootfs: &Rootfs, owner: u32, log: &Log<'_>) -
     let mut folders = Vec::new();
     for parent in parents {
         if let Err(error) = add(parent, rootfs, owner, &mut folders, log)
-            && !error.is_absent()
+            && error.kind() != io::ErrorKind::NotFound
         {
             log.warn(&format!("the folders beneath {parent} are not mounted: {error}"));
         }
@@ -65,14 +65,14 @@ fn add(
     owner: u32,
     folders: &mut Vec<Folder>,
     log: &Log<'_>,
-) -> Result<(), trusted_path::Error> {
+) -> io::Result<()> {
     trusted_path::check(Path::new(parent), owner)?;
     let warn = |name: &str, why: &str| {
         log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
     };
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(parent).map_err(trusted_path::Error::Kernel)? {
-        let name = entry.map_err(trusted_path::Error::Kernel)?.file_name();
+    for entry in std::fs::read_dir(parent)? {
+        let name = entry?.file_name();
         match name.into_string() {
             Ok(name) => names.push(name),
             Err(name) => warn(&name.to_string_lossy(), "its name is not UTF-8"),

@@ -72,7 +72,7 @@ impl<'p> Judge<'p> {
 
     pub fn creator_lives(&self, creator: &Creator) -> bool {
         creator.boot_id == self.boot_id
-            && Process { pid: creator.pid, start_time: creator.start_time }.may_live_since(&self.paths.proc)
+            && Process { pid: creator.pid, start_time: creator.start_time }.lives_since(&self.paths.proc)
     }
 
     pub fn is_of_this_boot(&self, creator: &Creator) -> bool {

@@ -36,6 +36,12 @@ impl std::fmt::Display for Error {
     }
 }
 
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 impl Error {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
@@ -53,9 +59,8 @@ impl Error {
 /// It cannot be opened, or is none.
 pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| Error::Io(errno.into()))?;
-    let file = File::from(file);
-    let metadata = file.metadata().map_err(Error::Io)?;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
+    let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(Error::NotRegular) }
 }
 
@@ -69,7 +74,7 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
     }
     // One byte more than the file has: the last read then finds its end without growing the buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).map_or(0, |len| len + 1));
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(Error::Io)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     match u64::try_from(bytes.len()) {
         Ok(len) if len <= limit => Ok(bytes),
         _ => Err(Error::TooLong { limit }),

@@ -6,44 +6,21 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::open::{self, check_who_may_write};
+use crate::open::check_who_may_write;
 
 /// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
-/// Why a folder is not taken.
-#[derive(Debug)]
-pub(crate) enum Error {
-    Kernel(io::Error),
-    /// Somebody else may put another one in the place of what stands at this path.
-    Foreign(PathBuf, open::Error),
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Kernel(error) => error.fmt(f),
-            Self::Foreign(path, error) => {
-                write!(f, "{} {error}: only root may own it and write in it", path.display())
-            }
-        }
-    }
-}
-
-impl Error {
-    pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Self::Kernel(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-}
-
 /// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
 /// `owner`'s, and nobody else may write in the folders, so that the path goes on leading there. Above it a folder like
 /// /tmp will do, in which nobody renames what is another's.
-pub(crate) fn check(path: &Path, owner: u32) -> Result<(), Error> {
+pub(crate) fn check(path: &Path, owner: u32) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let check = |path: &Path, uid, mode| {
         let owner = if uid == 0 { 0 } else { owner };
-        check_who_may_write(uid, mode, owner).map_err(|error| Error::Foreign(path.to_owned(), error))
+        check_who_may_write(uid, mode, owner).map_err(|error| {
+            io::Error::other(format!("{} {error}: only root may own it and write in it", path.display()))
+        })
     };
     // From above: nobody else can change anything about what was checked.
     let mut checked = PathBuf::new();
@@ -57,11 +34,11 @@ pub(crate) fn check(path: &Path, owner: u32) -> Result<(), Error> {
                 Component::ParentDir => drop(checked.pop()),
                 part => checked.push(part),
             }
-            let found = checked.symlink_metadata().map_err(Error::Kernel)?;
+            let found = checked.symlink_metadata()?;
             if found.is_symlink() {
                 // Its mode says nothing.
                 check(&checked, found.uid(), 0)?;
-                let link = std::fs::read_link(&checked).map_err(Error::Kernel)?;
+                let link = std::fs::read_link(&checked)?;
                 checked.pop();
                 target = Some(link.join(parts.as_path()));
             } else {
@@ -69,13 +46,13 @@ pub(crate) fn check(path: &Path, owner: u32) -> Result<(), Error> {
             }
         }
         let Some(target) = target else {
-            let found = checked.symlink_metadata().map_err(Error::Kernel)?;
+            let found = checked.symlink_metadata()?;
             if !found.is_dir() {
-                return Err(Error::Kernel(Errno::NOTDIR.into()));
+                return Err(Errno::NOTDIR.into());
             }
             return check(&checked, found.uid(), found.mode());
         };
         left = target;
     }
-    Err(Error::Kernel(Errno::LOOP.into()))
+    Err(Errno::LOOP.into())
 }

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
-use crate::{delete, exec_process, runtime};
+use crate::{exec_process, runtime};
 
 /// What an ordinary user's request fails for, whatever the failure itself was.
 const ROOTLESS: &str = "only root's runc can be given GPUs by this wrapper: as an ordinary user, name them by CDI, as \
@@ -54,8 +54,7 @@ struct Wrapper<'a> {
 
 impl Wrapper<'_> {
     fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
-        let depth =
-            runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
+        let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
         let policys_runtime = match reading {
             Reading::Certain(Call {
                 command: Command::Create { bundle, id } | Command::Run { bundle, id },
@@ -100,7 +99,7 @@ impl Wrapper<'_> {
             }),
             None => runtime::on_path(self.environment.get("PATH"), own.as_ref()),
         };
-        runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
+        Ok((runtime?, depth))
     }
 
     /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
@@ -120,7 +119,7 @@ impl Wrapper<'_> {
             },
             Command::Delete { force, id } => {
                 if let Some(container) = container(id) {
-                    delete::forget(&container, force, self.paths, &self.log);
+                    container.forget(force, self.paths, &self.log);
                 }
                 Ok(())
             }

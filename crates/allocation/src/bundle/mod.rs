@@ -14,8 +14,8 @@
 //! What nobody wants to know here is gone past by its brackets, and runc says whether it is JSON. Where it is none, what is
 //! made of it is none either.
 
+mod devices;
 mod entries;
-mod error;
 mod hooks;
 mod inject;
 mod mounts;
@@ -24,21 +24,22 @@ mod rlimits;
 
 use std::borrow::Cow;
 
-pub use entries::{Device, Mount};
-pub use error::Error;
-pub use inject::{Injection, Node, ProcessEdits};
+pub use devices::{Device, Node};
+pub use entries::Mount;
+pub use inject::{Injection, ProcessEdits};
 pub use mounts::{mount_over, rest_behind};
 pub(crate) use places::{Doubt, Process};
 
 use crate::{
+    Error,
     gids::UserNamespace,
-    json::{Container, Misread, Scanner},
-    splice::{Brackets, Place},
+    json::{Container, Fault, Scanner},
+    splice::{ARRAY, OBJECT, Place},
 };
-use places::{Key, Linux};
+use places::Linux;
 
 /// A bundle's `config.json`, of which only the places of what matters are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bundle<'a> {
     text: &'a str,
     doubt: Doubt,
@@ -47,6 +48,7 @@ pub struct Bundle<'a> {
     process: Process<'a>,
     linux_place: Place,
     linux: Linux,
+    annotations: Place,
     annotation_keys: Vec<Cow<'a, str>>,
     mounts: Place,
     hooks: Place,
@@ -58,31 +60,31 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let mut scanner = Scanner::new(text);
-        let mut doubt = Doubt::default();
-        let (mut process_place, mut process) = (Place::Absent, Process::default());
-        let (mut linux_place, mut linux) = (Place::Absent, Linux::default());
-        let (mut mounts, mut hooks, mut annotations) = (Place::Absent, Place::Absent, Place::Absent);
-        let mut annotation_keys = Vec::new();
-        if scanner.peek()? != b'{' {
-            return Err(Error::Syntax { offset: scanner.offset(), expected: "an object" });
-        }
-        let root = scanner.object(|scanner, key| {
+        let mut bundle = Self { text, ..Self::default() };
+        bundle.read().map_err(|fault| fault.of(text))?;
+        Ok(bundle)
+    }
+
+    fn read(&mut self) -> Result<(), Fault> {
+        let mut scanner = Scanner::new(self.text);
+        self.root = scanner.object_of(|scanner, key| {
+            let doubt = &mut self.doubt;
             if key.names("process") {
-                let read = |scanner: &mut _, doubt: &mut _| process.read(scanner, doubt, "process.");
-                doubt.member(scanner, Key("", "process"), Brackets::Object, &mut process_place, read)
+                doubt.member(scanner, ["", "process"], OBJECT, &mut self.process_place, |scanner, doubt| {
+                    self.process.read(scanner, doubt, "process.")
+                })
             } else if key.names("linux") {
-                let read = |scanner: &mut _, doubt: &mut _| linux.read(scanner, doubt);
-                doubt.member(scanner, Key("", "linux"), Brackets::Object, &mut linux_place, read)
+                doubt.member(scanner, ["", "linux"], OBJECT, &mut self.linux_place, |scanner, doubt| {
+                    self.linux.read(scanner, doubt)
+                })
             } else if key.names("mounts") {
-                doubt.whole(scanner, Key("", "mounts"), Brackets::Array, &mut mounts)
+                doubt.whole(scanner, ["", "mounts"], ARRAY, &mut self.mounts)
             } else if key.names("hooks") {
-                doubt.whole(scanner, Key("", "hooks"), Brackets::Object, &mut hooks)
+                doubt.whole(scanner, ["", "hooks"], OBJECT, &mut self.hooks)
             } else if key.names("annotations") {
-                let key = Key("", "annotations");
-                doubt.member(scanner, key, Brackets::Object, &mut annotations, |scanner, _| {
+                doubt.member(scanner, ["", "annotations"], OBJECT, &mut self.annotations, |scanner, _| {
                     scanner.object(|scanner, key| {
-                        annotation_keys.push(key.decode());
+                        self.annotation_keys.push(key.decode());
                         scanner.pass().map(drop)
                     })
                 })
@@ -90,25 +92,13 @@ impl<'a> Bundle<'a> {
                 scanner.pass().map(drop)
             }
         })?;
-        scanner.finish()?;
-        Ok(Self {
-            text,
-            doubt,
-            root,
-            process_place,
-            process,
-            linux_place,
-            linux,
-            annotation_keys,
-            mounts,
-            hooks,
-        })
+        scanner.finish()
     }
 
     /// Why this bundle cannot be edited, if it cannot: the first key in doubt.
     #[must_use]
     pub fn doubt(&self) -> Option<&Error> {
-        self.doubt.0.as_ref()
+        self.doubt.error()
     }
 
     /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
@@ -126,7 +116,7 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// The bundle is in doubt, or one of these keys cannot be read.
     pub fn user_namespace(&self) -> Result<UserNamespace, Error> {
-        self.certain()?;
+        self.doubt.check()?;
         let namespaces: Vec<entries::Namespace<'_>> =
             entries::read(self.text, self.linux.namespaces, "linux.namespaces")?;
         let Some(user) = namespaces.into_iter().find(|namespace| namespace.kind == "user") else {
@@ -147,7 +137,7 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// The bundle is in doubt, or an entry is not a device.
     pub fn devices(&self) -> Result<Vec<Device<'a>>, Error> {
-        self.certain()?;
+        self.doubt.check()?;
         entries::read(self.text, self.linux.devices, "linux.devices")
     }
 
@@ -156,7 +146,7 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// The bundle is in doubt, or an entry is not a mount.
     pub fn mounts(&self) -> Result<Vec<Mount<'a>>, Error> {
-        self.certain()?;
+        self.doubt.check()?;
         entries::read(self.text, self.mounts, "mounts")
     }
 
@@ -165,13 +155,10 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// The bundle is in doubt, or it is no string.
     pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
-        self.certain()?;
+        self.doubt.check()?;
         let Some(span) = self.linux.cgroups_path else { return Ok(None) };
-        let path = Scanner::at(self.text, span.start).optional(Scanner::text);
-        path.map(|path| path.map(Cow::into_owned)).map_err(|fault| Error::Unreadable {
-            key: "linux.cgroupsPath".to_owned(),
-            reason: Misread::of(self.text, fault).to_string(),
-        })
+        let path = Scanner::at(self.text, span.start).optional(Scanner::string_of_its_own);
+        path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))
     }
 
     /// `root.path`; None where it is not plain to see. Looked for only where it is wanted.
@@ -192,13 +179,6 @@ impl<'a> Bundle<'a> {
             root.map(drop)
         });
         path.filter(|_| root.is_ok())
-    }
-
-    fn certain(&self) -> Result<(), Error> {
-        match &self.doubt.0 {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
     }
 }
 

@@ -2,36 +2,29 @@
 
 use std::borrow::Cow;
 
-use super::Error;
 use crate::{
+    Error,
     json::{Container, Fault, Scanner, Span},
-    splice::{Brackets, Place},
+    splice::{ARRAY, OBJECT, Place},
 };
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::TooDeep { offset } => Self::TooDeep { offset },
-            Fault::Syntax { offset, expected } | Fault::Unwanted { offset, expected } => {
-                Self::Syntax { offset, expected }
-            }
-            // Entries of lists have keys of their own: there it is said of the list (entries::read).
-            Fault::Twice { key, .. } | Fault::Missing { key, .. } | Fault::Spelling { known: key, .. } => {
-                Self::WrongType { key: key.to_owned(), expected: "there once, as it is spelt here" }
-            }
-            Fault::Unknown { offset, .. } => Self::Syntax { offset, expected: "another key" },
-        }
-    }
-}
+/// A key by its way from the root of the text: what is in front of it, and itself.
+pub(crate) type Key = [&'static str; 2];
 
 /// The first reason why a text cannot be edited. Scanning goes on behind it, since whether the container
 /// asks for anything must be known all the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Doubt(pub(crate) Option<Error>);
+pub(crate) struct Doubt(Option<Error>);
 
 impl Doubt {
-    fn note(&mut self, error: impl FnOnce() -> Error) {
-        self.0.get_or_insert_with(error);
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.0.as_ref()
+    }
+
+    /// # Errors
+    /// There is a doubt.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.0.clone().map_or(Ok(()), Err)
     }
 
     /// Reads the object or array that stands behind a key, and notes where, or what is wrong about it.
@@ -39,20 +32,22 @@ impl Doubt {
         &mut self,
         scanner: &mut Scanner<'a>,
         key: Key,
-        brackets: Brackets,
+        brackets: &'static str,
         place: &mut Place,
         read: impl FnOnce(&mut Scanner<'a>, &mut Self) -> Result<Container, Fault>,
     ) -> Result<(), Fault> {
         if *place != Place::Absent {
-            self.note(|| Error::Twice { key: key.to_string() });
+            let twice =
+                || format!("the key {} stands twice, so it is not clear which one counts", key.concat());
+            self.0.get_or_insert_with(|| Error::new(twice()));
         }
-        match (brackets, scanner.peek()?) {
-            (Brackets::Object, b'{') | (Brackets::Array, b'[') => {
-                *place = Place::Here(read(scanner, self)?);
+        match scanner.peek()? {
+            b'n' => *place = Place::Null(scanner.skip()?),
+            first if brackets.as_bytes().first() == Some(&first) => {
+                *place = Place::Here(read(scanner, self)?)
             }
-            (_, b'n') => *place = Place::Null(scanner.skip()?),
-            (Brackets::Object, _) => self.wrong_type(scanner, key, "an object")?,
-            (Brackets::Array, _) => self.wrong_type(scanner, key, "an array")?,
+            _ if brackets == OBJECT => self.wrong_type(scanner, key, "an object")?,
+            _ => self.wrong_type(scanner, key, "an array")?,
         }
         Ok(())
     }
@@ -62,31 +57,35 @@ impl Doubt {
         &mut self,
         scanner: &mut Scanner<'_>,
         key: Key,
-        brackets: Brackets,
+        brackets: &'static str,
         place: &mut Place,
     ) -> Result<(), Fault> {
         self.member(scanner, key, brackets, place, |scanner, _| scanner.pass_whole())
     }
 
-    fn wrong_type(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        key: Key,
-        expected: &'static str,
-    ) -> Result<(), Fault> {
-        self.note(|| Error::WrongType { key: key.to_string(), expected });
+    fn wrong_type(&mut self, scanner: &mut Scanner<'_>, key: Key, expected: &str) -> Result<(), Fault> {
+        self.0.get_or_insert_with(|| Error::new(format!("the key {} is not {expected}", key.concat())));
         scanner.pass().map(drop)
     }
 }
 
-/// A key by its way from the root of the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key(pub(crate) &'static str, pub(crate) &'static str);
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.0, self.1)
-    }
+/// Goes past the object at this place and passes over each of its members but the one of this name, a list or object of
+/// which the place is wanted.
+///
+/// # Errors
+/// It stands there twice, or is something else.
+pub(super) fn find(text: &str, object: Container, key: Key, brackets: &'static str) -> Result<Place, Error> {
+    let (mut place, mut doubt) = (Place::Absent, Doubt::default());
+    let read = Scanner::at(text, object.span.start).object(|scanner, name| {
+        if name.names(key[1]) {
+            doubt.whole(scanner, key, brackets, &mut place)
+        } else {
+            scanner.pass().map(drop)
+        }
+    });
+    read.map_err(|fault| fault.of(text))?;
+    doubt.check()?;
+    Ok(place)
 }
 
 /// An entry of `process.env`: what it says, and where it stands, with its quotation marks.
@@ -114,10 +113,10 @@ impl<'a> Process<'a> {
         prefix: &'static str,
     ) -> Result<Container, Fault> {
         let Self { env, entries, user, gids } = self;
-        scanner.object(|scanner, key| {
+        scanner.object_of(|scanner, key| {
             if key.names("env") {
-                let key = Key(prefix, "env");
-                doubt.member(scanner, key, Brackets::Array, env, |scanner, doubt| {
+                let key = [prefix, "env"];
+                doubt.member(scanner, key, ARRAY, env, |scanner, doubt| {
                     scanner.array(|scanner| {
                         if scanner.peek()? != b'"' {
                             return doubt.wrong_type(scanner, key, "an array of strings");
@@ -128,10 +127,10 @@ impl<'a> Process<'a> {
                     })
                 })
             } else if key.names("user") {
-                doubt.member(scanner, Key(prefix, "user"), Brackets::Object, user, |scanner, doubt| {
+                doubt.member(scanner, [prefix, "user"], OBJECT, user, |scanner, doubt| {
                     scanner.object(|scanner, key| {
                         if key.names("additionalGids") {
-                            doubt.whole(scanner, Key(prefix, "user.additionalGids"), Brackets::Array, gids)
+                            doubt.whole(scanner, [prefix, "user.additionalGids"], ARRAY, gids)
                         } else {
                             scanner.pass().map(drop)
                         }
@@ -160,41 +159,34 @@ pub(crate) struct Linux {
 
 impl Linux {
     pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>, doubt: &mut Doubt) -> Result<Container, Fault> {
-        use Brackets::{Array, Object};
+        let Self { devices, resources, rules, namespaces, uid_mappings, gid_mappings, cgroups_path } = self;
+        let mut lists = [
+            ("devices", devices),
+            ("namespaces", namespaces),
+            ("uidMappings", uid_mappings),
+            ("gidMappings", gid_mappings),
+        ];
         scanner.object(|scanner, key| {
-            if key.names("cgroupsPath") {
+            if let Some((name, place)) = lists.iter_mut().find(|(name, _)| key.names(name)) {
+                doubt.whole(scanner, ["linux.", name], ARRAY, place)
+            } else if key.names("cgroupsPath") {
                 // Only a lease looks at it, so that what is odd about it is for the lease to say. Where null stands
                 // Go's decoder leaves what it has read already.
                 match scanner.peek()? {
                     b'n' => drop(scanner.skip()?),
-                    _ => self.cgroups_path = Some(scanner.pass()?),
+                    _ => *cgroups_path = Some(scanner.pass()?),
                 }
                 Ok(())
-            } else if key.names("devices") {
-                doubt.whole(scanner, Key("linux.", "devices"), Array, &mut self.devices)
-            } else if key.names("namespaces") {
-                doubt.whole(scanner, Key("linux.", "namespaces"), Array, &mut self.namespaces)
-            } else if key.names("uidMappings") {
-                doubt.whole(scanner, Key("linux.", "uidMappings"), Array, &mut self.uid_mappings)
-            } else if key.names("gidMappings") {
-                doubt.whole(scanner, Key("linux.", "gidMappings"), Array, &mut self.gid_mappings)
             } else if key.names("resources") {
-                let rules = &mut self.rules;
-                doubt.member(
-                    scanner,
-                    Key("linux.", "resources"),
-                    Object,
-                    &mut self.resources,
-                    |scanner, doubt| {
-                        scanner.object(|scanner, key| {
-                            if key.names("devices") {
-                                doubt.whole(scanner, Key("linux.resources.", "devices"), Array, rules)
-                            } else {
-                                scanner.pass().map(drop)
-                            }
-                        })
-                    },
-                )
+                doubt.member(scanner, ["linux.", "resources"], OBJECT, resources, |scanner, doubt| {
+                    scanner.object(|scanner, key| {
+                        if key.names("devices") {
+                            doubt.whole(scanner, ["linux.resources.", "devices"], ARRAY, rules)
+                        } else {
+                            scanner.pass().map(drop)
+                        }
+                    })
+                })
             } else {
                 scanner.pass().map(drop)
             }

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{Device, Edits, Error, Fault, Spec, read};
+use super::{Device, Edits, Fault, Spec, read};
 use crate::{
-    Quoted, Render,
-    json::{self, Misread, Scanner, Span, keyed, object, whole},
+    Error, Quoted, Render,
+    json::{self, Scanner, Span, keyed, object, whole},
 };
 
 /// The names of a spec, each with its render nodes.
@@ -44,10 +44,7 @@ keyed!(Top<'a>, required [], |top, scanner| {
     "annotations" => top.annotated = read::annotated(scanner)?,
     "devices" => top.devices = scanner.list(device)?,
     "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
-}, |top, key| {
-    top.unknown.push(key.decode().into_owned());
-    Ok(())
-});
+}, |top, key| read::note(&mut top.unknown, key));
 
 /// Goes past a device.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
@@ -96,7 +93,7 @@ impl<'a> Outline<'a> {
     /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself stands twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let top = whole(text).map_err(|fault| Error(Misread::of(text, fault)))?;
+        let top = whole(text).map_err(|fault| no_spec(text, fault))?;
         Ok(Self { text, top })
     }
 
@@ -119,7 +116,7 @@ impl<'a> Outline<'a> {
             let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };
-        let (devices, edits) = read().map_err(|fault| Error(Misread::of(self.text, fault)))?;
+        let (devices, edits) = read().map_err(|fault| no_spec(self.text, fault))?;
         Ok(Spec {
             version: self.top.version.clone(),
             kind: self.top.kind.clone(),
@@ -141,4 +138,8 @@ impl<'a> Outline<'a> {
             problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),
         })
     }
+}
+
+fn no_spec(text: &str, fault: json::Fault) -> Error {
+    Error::new(format!("not a CDI spec: {}", fault.of(text)))
 }

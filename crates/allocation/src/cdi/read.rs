@@ -1,6 +1,6 @@
 //! The objects of a spec. Keys that CDI does not know are kept by name: what they ask for is not given.
 
-use super::{Device, DeviceNode, Edits, Hook, Mount, Spec};
+use super::{Device, DeviceNode, Edits, Hook, Mount};
 use crate::json::{Fault, Scanner, Text, keyed, object};
 
 /// Whether there is any annotation: of these, nothing else matters here.
@@ -9,18 +9,10 @@ pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     Ok(annotations.is_some_and(|annotations| !annotations.empty))
 }
 
-fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
+pub(super) fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
     unknown.push(key.decode().into_owned());
     Ok(())
 }
-
-keyed!(Spec<'a>, required [], |spec, scanner| {
-    "cdiVersion" => spec.version = scanner.text()?,
-    "kind" => spec.kind = scanner.text()?,
-    "annotations" => spec.annotated = annotated(scanner)?,
-    "devices" => spec.devices = scanner.list(object)?,
-    "containerEdits" => spec.edits = scanner.optional(object)?.unwrap_or_default(),
-}, |spec, key| note(&mut spec.unknown, key));
 
 keyed!(Device<'a>, required [], |device, scanner| {
     "name" => device.name = scanner.text()?,

@@ -45,9 +45,9 @@ fn agrees_with_what_a_bundle_gets() {
 #[test]
 fn what_cannot_be_edited_is_refused() {
     let table = [
-        ("", "not JSON at byte 0: expected a value"),
-        ("[]", "not JSON at byte 0: expected an object"),
-        ("{} {}", "not JSON at byte 3: expected the end of the text"),
+        ("", "the text ends where a value should be (line 1, column 1)"),
+        ("[]", "expected an object, found a list (line 1, column 1)"),
+        ("{} {}", "not JSON, expected the end of the text (line 1, column 4)"),
         (r#"{"env":[],"Env":[]}"#, "the key env stands twice, so it is not clear which one counts"),
         (r#"{"user":5}"#, "the key user is not an object"),
         (r#"{"user":{"additionalGids":{}}}"#, "the key user.additionalGids is not an array"),

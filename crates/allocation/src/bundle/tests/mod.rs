@@ -3,7 +3,8 @@ mod hostile;
 mod machine;
 mod properties;
 
-use super::{Bundle, Error, Injection, Node, ProcessEdits, mount_over};
+use super::{Bundle, Injection, Node, ProcessEdits, mount_over};
+use crate::Error;
 use crate::gids::{IdMapping, UserNamespace};
 
 fn render_node() -> Node<'static> {
