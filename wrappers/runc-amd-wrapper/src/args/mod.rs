@@ -16,7 +16,7 @@ mod flags;
 mod table;
 
 use flags::{Parsed, Refused, Reorder, Unknown};
-use table::{Grammar, Operands};
+use table::Grammar;
 
 /// More distinct unknown flags than this on one line are not tried out: 2^6 readings are enough.
 const UNKNOWN_FLAGS: usize = 6;
@@ -126,7 +126,7 @@ fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mu
 /// One meaning of the line, and whether the two ways of reordering cannot differ on it.
 fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> (Call<'a>, bool) {
     let nothing = Call { global: Global::default(), command: Command::Nothing };
-    let Ok(line) = flags::parse(table::GLOBAL, arguments, unknown) else { return (nothing, true) };
+    let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (nothing, true) };
     let global =
         Global { root: line.value("root"), log: line.value("log"), log_format: line.value("log-format") };
     if line.is_on("help") || line.is_on("version") {
@@ -166,14 +166,15 @@ fn subcommand<'a>(
 ) -> (Result<(Parsed<'a>, &'a [u8]), Refused>, bool) {
     let mut reordered = line.to_vec();
     let mut same_either_way = true;
-    if grammar.reorders {
-        reordered = flags::reorder(grammar.flags, line, how);
+    if !grammar.has_command {
+        reordered = flags::reorder(&grammar.flags, line, how);
         same_either_way =
-            how.early || reordered == flags::reorder(grammar.flags, line, Reorder { early: true, ..how });
+            how.early || reordered == flags::reorder(&grammar.flags, line, Reorder { early: true, ..how });
     }
-    let parsed = flags::parse(grammar.flags, &reordered, unknown).and_then(|line| {
-        let id = match (grammar.operands, line.operands.as_slice()) {
-            (Operands::One, [id]) | (Operands::OneOrMore, [id, ..]) => *id,
+    let parsed = flags::parse(&grammar.flags, &reordered, unknown).and_then(|line| {
+        let id = match line.operands.as_slice() {
+            [id] => *id,
+            [id, ..] if grammar.has_command => *id,
             _ => return Err(Refused),
         };
         if line.is_on("help") { Err(Refused) } else { Ok((line, id)) }
