@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    bundle::{Doubt, Process, ProcessEdits},
+    bundle::{Process, ProcessEdits},
     json::Scanner,
     splice::{OBJECT, Place, Splices},
 };
@@ -13,11 +13,10 @@ use crate::{
 /// # Errors
 /// The text is not one JSON object, or a key that would be edited stands twice or has the wrong type.
 pub fn inject(text: &str, edits: &ProcessEdits<'_>) -> Result<Option<String>, Error> {
-    let (mut doubt, mut process) = (Doubt::default(), Process::default());
+    let mut process = Process::default();
     let mut scanner = Scanner::new(text);
-    let root = process.read(&mut scanner, &mut doubt, "");
+    let root = process.read(&mut scanner);
     let root = root.and_then(|root| scanner.finish().map(|()| root)).map_err(|fault| fault.of(text))?;
-    doubt.check()?;
     let mut splices = Splices::default();
     let members = process.extend(text, root, edits, &mut splices, "")?;
     splices.extend(Place::Here(root), OBJECT, members.0);

@@ -217,9 +217,6 @@ impl Create<'_> {
     ) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let path = config.path.display();
-        if let Some(doubt) = bundle.doubt() {
-            return Err(format!("its {path} cannot be edited: {doubt}"));
-        }
         // Who did not ask does not wait long for who did.
         let patience = if request.is_some() { self.paths.lock_patience } else { BRIEFLY };
         let lock = Lock::take(self.paths, patience)

@@ -21,7 +21,7 @@ pub(super) fn extend(
     let mut members = Members::default();
     for name in HOOK_NAMES {
         let list = match place {
-            Place::Here(object) => find(text, object, ["hooks.", name], ARRAY)?,
+            Place::Here(object) => find(text, object, "hooks.", name)?,
             _ => Place::Absent,
         };
         let wanted: Vec<&&Hook<'_>> = hooks.iter().filter(|hook| hook.name == name).collect();

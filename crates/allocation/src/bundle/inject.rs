@@ -69,14 +69,13 @@ impl Bundle<'_> {
     /// `warn` is told, in a sentence, what is left out without being an error.
     ///
     /// # Errors
-    /// The bundle is in doubt, a list that must be looked into cannot be read, or the bundle has another
+    /// A list that must be looked into cannot be read, or the bundle has another
     /// device at the path of a node.
     pub fn edit(
         &self,
         injection: &Injection<'_>,
         warn: &mut dyn FnMut(&str),
     ) -> Result<Option<String>, Error> {
-        self.doubt.check()?;
         let mut splices = Splices::default();
         let mut root = Members::default();
         if let Place::Here(process) = self.process_place {

@@ -7,11 +7,11 @@
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
 //! merges what stands twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters stands twice, or has a wrong type, nobody can say what the
-//! bundle means: [`Bundle::doubt`] says so and [`Bundle::inject`] refuses; a container that asks for
-//! nothing is not hindered by it.
+//! where it stands. Where one that matters stands twice, or has a wrong type, it is not clear what the
+//! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
+//! that asks for nothing is not hindered by it.
 //!
-//! What nobody wants to know here is gone past by its brackets, and runc says whether it is JSON. Where it is none, what is
+//! What does not matter here is passed over by its brackets, and runc says whether it is JSON. Where it is none, what is
 //! made of it is none either.
 
 mod devices;
@@ -28,7 +28,7 @@ pub use devices::{Device, Node};
 pub use entries::Mount;
 pub use inject::{Injection, ProcessEdits};
 pub use mounts::{mount_over, rest_behind};
-pub(crate) use places::{Doubt, Process};
+pub(crate) use places::Process;
 
 use crate::{
     Error,
@@ -42,7 +42,6 @@ use places::Linux;
 #[derive(Clone, Debug, Default)]
 pub struct Bundle<'a> {
     text: &'a str,
-    doubt: Doubt,
     root: Container,
     process_place: Place,
     process: Process<'a>,
@@ -58,7 +57,8 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127.
+    /// The text is not one JSON object, as far as is looked at, is nested deeper than 127, or has a key that matters twice
+    /// or with a value of another type.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let mut bundle = Self { text, ..Self::default() };
         bundle.read().map_err(|fault| fault.of(text))?;
@@ -68,21 +68,17 @@ impl<'a> Bundle<'a> {
     fn read(&mut self) -> Result<(), Fault> {
         let mut scanner = Scanner::new(self.text);
         self.root = scanner.object_of(|scanner, key| {
-            let doubt = &mut self.doubt;
             if key.names("process") {
-                doubt.member(scanner, ["", "process"], OBJECT, &mut self.process_place, |scanner, doubt| {
-                    self.process.read(scanner, doubt, "process.")
-                })
+                let read = |scanner: &mut _| self.process.read(scanner);
+                self.process_place.read(scanner, (key, "process"), OBJECT, read)
             } else if key.names("linux") {
-                doubt.member(scanner, ["", "linux"], OBJECT, &mut self.linux_place, |scanner, doubt| {
-                    self.linux.read(scanner, doubt)
-                })
+                self.linux_place.read(scanner, (key, "linux"), OBJECT, |scanner| self.linux.read(scanner))
             } else if key.names("mounts") {
-                doubt.whole(scanner, ["", "mounts"], ARRAY, &mut self.mounts)
+                self.mounts.pass(scanner, (key, "mounts"), ARRAY)
             } else if key.names("hooks") {
-                doubt.whole(scanner, ["", "hooks"], OBJECT, &mut self.hooks)
+                self.hooks.pass(scanner, (key, "hooks"), OBJECT)
             } else if key.names("annotations") {
-                doubt.member(scanner, ["", "annotations"], OBJECT, &mut self.annotations, |scanner, _| {
+                self.annotations.read(scanner, (key, "annotations"), OBJECT, |scanner| {
                     scanner.object(|scanner, key| {
                         self.annotation_keys.push(key.decode());
                         scanner.pass().map(drop)
@@ -95,13 +91,7 @@ impl<'a> Bundle<'a> {
         scanner.finish()
     }
 
-    /// Why this bundle cannot be edited, if it cannot: the first key in doubt.
-    #[must_use]
-    pub fn doubt(&self) -> Option<&Error> {
-        self.doubt.error()
-    }
-
-    /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
+    /// `process.env`, entry by entry.
     pub fn env(&self) -> impl Iterator<Item = &str> {
         self.process.entries.iter().map(|entry| &*entry.text)
     }
@@ -114,9 +104,8 @@ impl<'a> Bundle<'a> {
     /// The user namespace that the bundle asks for (`linux.namespaces`, `uidMappings`, `gidMappings`).
     ///
     /// # Errors
-    /// The bundle is in doubt, or one of these keys cannot be read.
+    /// One of these keys cannot be read.
     pub fn user_namespace(&self) -> Result<UserNamespace, Error> {
-        self.doubt.check()?;
         let namespaces: Vec<entries::Namespace<'_>> =
             entries::read(self.text, self.linux.namespaces, "linux.namespaces")?;
         let Some(user) = namespaces.into_iter().find(|namespace| namespace.kind == "user") else {
@@ -135,27 +124,24 @@ impl<'a> Bundle<'a> {
     /// `linux.devices`.
     ///
     /// # Errors
-    /// The bundle is in doubt, or an entry is not a device.
+    /// An entry is not a device.
     pub fn devices(&self) -> Result<Vec<Device<'a>>, Error> {
-        self.doubt.check()?;
         entries::read(self.text, self.linux.devices, "linux.devices")
     }
 
     /// `mounts`.
     ///
     /// # Errors
-    /// The bundle is in doubt, or an entry is not a mount.
+    /// An entry is not a mount.
     pub fn mounts(&self) -> Result<Vec<Mount<'a>>, Error> {
-        self.doubt.check()?;
         entries::read(self.text, self.mounts, "mounts")
     }
 
     /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.
     ///
     /// # Errors
-    /// The bundle is in doubt, or it is no string.
+    /// It is no string.
     pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
-        self.doubt.check()?;
         let Some(span) = self.linux.cgroups_path else { return Ok(None) };
         let path = Scanner::at(self.text, span.start).optional(Scanner::string_of_its_own);
         path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))

@@ -1,90 +1,59 @@
-//! Where things stand in a bundle, and what is in doubt about it.
+//! Where things stand in a bundle.
 
 use std::borrow::Cow;
 
+use super::entries::unreadable;
 use crate::{
     Error,
-    json::{Container, Fault, Scanner, Span},
+    json::{Container, Fault, Problem, Scanner, Span, Text},
     splice::{ARRAY, OBJECT, Place},
 };
 
-/// A key by its way from the root of the text: what is in front of it, and itself.
-pub(crate) type Key = [&'static str; 2];
-
-/// The first reason why a text cannot be edited. Scanning goes on behind it, since whether the container
-/// asks for anything must be known all the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Doubt(Option<Error>);
-
-impl Doubt {
-    pub(crate) fn error(&self) -> Option<&Error> {
-        self.0.as_ref()
-    }
-
+impl Place {
+    /// Reads the object or array that stands behind a key, and notes where.
+    ///
     /// # Errors
-    /// There is a doubt.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.0.clone().map_or(Ok(()), Err)
-    }
-
-    /// Reads the object or array that stands behind a key, and notes where, or what is wrong about it.
-    pub(crate) fn member<'a>(
+    /// The key was there before, or something else stands behind it: then it is not clear what the text means.
+    pub(super) fn read<'a>(
         &mut self,
         scanner: &mut Scanner<'a>,
-        key: Key,
+        (key, name): (Text<'a>, &'static str),
         brackets: &'static str,
-        place: &mut Place,
-        read: impl FnOnce(&mut Scanner<'a>, &mut Self) -> Result<Container, Fault>,
+        read: impl FnOnce(&mut Scanner<'a>) -> Result<Container, Fault>,
     ) -> Result<(), Fault> {
-        if *place != Place::Absent {
-            let twice =
-                || format!("the key {} stands twice, so it is not clear which one counts", key.concat());
-            self.0.get_or_insert_with(|| Error::new(twice()));
+        if *self != Self::Absent {
+            return Err(Fault { offset: key.span.start, problem: Problem::Twice(name) });
         }
-        match scanner.peek()? {
-            b'n' => *place = Place::Null(scanner.skip()?),
-            first if brackets.as_bytes().first() == Some(&first) => {
-                *place = Place::Here(read(scanner, self)?)
-            }
-            _ if brackets == OBJECT => self.wrong_type(scanner, key, "an object")?,
-            _ => self.wrong_type(scanner, key, "an array")?,
-        }
+        *self = match scanner.peek()? {
+            b'n' => Self::Null(scanner.skip()?),
+            first if brackets.as_bytes().first() == Some(&first) => Self::Here(read(scanner)?),
+            _ if brackets == OBJECT => return scanner.unwanted("an object"),
+            _ => return scanner.unwanted("a list"),
+        };
         Ok(())
     }
 
-    /// As [`Doubt::member`], for a value of which only the place matters now.
-    pub(crate) fn whole(
+    /// As [`Place::read`], for a value of which only the place matters now.
+    pub(super) fn pass<'a>(
         &mut self,
-        scanner: &mut Scanner<'_>,
-        key: Key,
+        scanner: &mut Scanner<'a>,
+        key: (Text<'a>, &'static str),
         brackets: &'static str,
-        place: &mut Place,
     ) -> Result<(), Fault> {
-        self.member(scanner, key, brackets, place, |scanner, _| scanner.pass_whole())
-    }
-
-    fn wrong_type(&mut self, scanner: &mut Scanner<'_>, key: Key, expected: &str) -> Result<(), Fault> {
-        self.0.get_or_insert_with(|| Error::new(format!("the key {} is not {expected}", key.concat())));
-        scanner.pass().map(drop)
+        self.read(scanner, key, brackets, Scanner::pass_whole)
     }
 }
 
-/// Goes past the object at this place and passes over each of its members but the one of this name, a list or object of
-/// which the place is wanted.
+/// The place of the list behind this key of an object, which is passed over otherwise. `path` names the object.
 ///
 /// # Errors
 /// It stands there twice, or is something else.
-pub(super) fn find(text: &str, object: Container, key: Key, brackets: &'static str) -> Result<Place, Error> {
-    let (mut place, mut doubt) = (Place::Absent, Doubt::default());
-    let read = Scanner::at(text, object.span.start).object(|scanner, name| {
-        if name.names(key[1]) {
-            doubt.whole(scanner, key, brackets, &mut place)
-        } else {
-            scanner.pass().map(drop)
-        }
+pub(super) fn find(text: &str, object: Container, path: &str, name: &'static str) -> Result<Place, Error> {
+    let mut place = Place::Absent;
+    let read = Scanner::at(text, object.span.start).object(|scanner, key| {
+        if key.names(name) { place.pass(scanner, (key, name), ARRAY) } else { scanner.pass().map(drop) }
     });
-    read.map_err(|fault| fault.of(text))?;
-    doubt.check()?;
+    read.map_err(|fault| unreadable(text, &[path, name].concat(), fault))?;
     Ok(place)
 }
 
@@ -105,21 +74,15 @@ pub(crate) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// Reads a process object. `prefix` is what its keys are called in messages.
-    pub(crate) fn read(
-        &mut self,
-        scanner: &mut Scanner<'a>,
-        doubt: &mut Doubt,
-        prefix: &'static str,
-    ) -> Result<Container, Fault> {
+    /// Reads a process object.
+    pub(crate) fn read(&mut self, scanner: &mut Scanner<'a>) -> Result<Container, Fault> {
         let Self { env, entries, user, gids } = self;
         scanner.object_of(|scanner, key| {
             if key.names("env") {
-                let key = [prefix, "env"];
-                doubt.member(scanner, key, ARRAY, env, |scanner, doubt| {
+                env.read(scanner, (key, "env"), ARRAY, |scanner| {
                     scanner.array(|scanner| {
                         if scanner.peek()? != b'"' {
-                            return doubt.wrong_type(scanner, key, "an array of strings");
+                            return scanner.unwanted("a string");
                         }
                         let entry = scanner.string()?;
                         entries.push(Entry { text: entry.decode(), span: entry.span });
@@ -127,10 +90,10 @@ impl<'a> Process<'a> {
                     })
                 })
             } else if key.names("user") {
-                doubt.member(scanner, [prefix, "user"], OBJECT, user, |scanner, doubt| {
+                user.read(scanner, (key, "user"), OBJECT, |scanner| {
                     scanner.object(|scanner, key| {
                         if key.names("additionalGids") {
-                            doubt.whole(scanner, [prefix, "user.additionalGids"], ARRAY, gids)
+                            gids.pass(scanner, (key, "additionalGids"), ARRAY)
                         } else {
                             scanner.pass().map(drop)
                         }
@@ -158,7 +121,7 @@ pub(crate) struct Linux {
 }
 
 impl Linux {
-    pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>, doubt: &mut Doubt) -> Result<Container, Fault> {
+    pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>) -> Result<Container, Fault> {
         let Self { devices, resources, rules, namespaces, uid_mappings, gid_mappings, cgroups_path } = self;
         let mut lists = [
             ("devices", devices),
@@ -168,7 +131,7 @@ impl Linux {
         ];
         scanner.object(|scanner, key| {
             if let Some((name, place)) = lists.iter_mut().find(|(name, _)| key.names(name)) {
-                doubt.whole(scanner, ["linux.", name], ARRAY, place)
+                place.pass(scanner, (key, name), ARRAY)
             } else if key.names("cgroupsPath") {
                 // Only a lease looks at it, so that what is odd about it is for the lease to say. Where null stands
                 // Go's decoder leaves what it has read already.
@@ -178,10 +141,10 @@ impl Linux {
                 }
                 Ok(())
             } else if key.names("resources") {
-                doubt.member(scanner, ["linux.", "resources"], OBJECT, resources, |scanner, doubt| {
+                resources.read(scanner, (key, "resources"), OBJECT, |scanner| {
                     scanner.object(|scanner, key| {
                         if key.names("devices") {
-                            doubt.whole(scanner, ["linux.resources.", "devices"], ARRAY, rules)
+                            rules.pass(scanner, (key, "devices"), ARRAY)
                         } else {
                             scanner.pass().map(drop)
                         }

@@ -40,7 +40,7 @@ pub(super) fn extend(
     splices: &mut Splices,
     prefix: &'static str,
 ) -> Result<Option<String>, Error> {
-    let list = find(text, process, [prefix, "rlimits"], ARRAY)?;
+    let list = find(text, process, prefix, "rlimits")?;
     let present: Vec<Rlimit<'_>> = entries::read(text, list, &[prefix, "rlimits"].concat())?;
     let bytes = memlock_bytes.to_string();
     let mut missing = ["{\"type\":\"", MEMLOCK, "\",\"hard\":", &bytes, ",\"soft\":", &bytes, "}"].concat();
