@@ -36,23 +36,25 @@ pub enum Requests {
 }
 
 /// What a container gets that says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
 pub enum Default {
+    #[default]
     None,
     /// Every GPU of the policy, as far as it can be had.
     All,
 }
 
 /// Whether several containers may have one GPU at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
 pub enum Sharing {
+    #[default]
     Shared,
     /// Each grant is a lease, and a GPU has one holder.
     Exclusive,
 }
 
 /// A policy that this version can keep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
 pub struct Policy {
     /// The real runc, absolute; None: the next one on PATH.
     pub runtime: Option<String>,
@@ -93,21 +95,15 @@ pub enum Ask<'r> {
 }
 
 /// What stands in the file.
-#[derive(Default, PartialEq, Eq)]
+#[derive(Default)]
 struct File {
     schema_version: Option<u64>,
-    runtime: Option<String>,
-    requests: Option<Requests>,
-    default: Option<Default>,
-    sharing: Option<Sharing>,
     gpus: Option<Vec<FileGpu>>,
-    wait_limit_s: Option<u32>,
-    idle_grace_s: Option<u32>,
-    folders: Vec<String>,
-    edits: Option<Edits>,
+    /// All but the GPUs.
+    policy: Policy,
 }
 
-#[derive(Default, PartialEq, Eq)]
+#[derive(Default)]
 struct FileGpu {
     index: u32,
     pci: Option<PciAddress>,
@@ -119,8 +115,8 @@ struct FileGpu {
 
 keyed!(File, required [], |file, scanner| {
     "schema_version" => file.schema_version = scanner.optional(Scanner::integer)?,
-    "runtime" => file.runtime = scanner.optional(Scanner::string_of_its_own)?,
-    "requests" => file.requests = scanner.optional(|scanner| {
+    "runtime" => file.policy.runtime = scanner.optional(Scanner::string_of_its_own)?,
+    "requests" => file.policy.requests = scanner.optional(|scanner| {
         scanner.one_of("deny, named, count or all", &[
             ("deny", Requests::Deny),
             ("named", Requests::Named),
@@ -128,17 +124,17 @@ keyed!(File, required [], |file, scanner| {
             ("all", Requests::All),
         ])
     })?,
-    "default" => file.default = scanner.optional(|scanner| {
+    "default" => file.policy.default = scanner.optional(|scanner| {
         scanner.one_of("none or all", &[("none", Default::None), ("all", Default::All)])
-    })?,
-    "sharing" => file.sharing = scanner.optional(|scanner| {
+    })?.unwrap_or_default(),
+    "sharing" => file.policy.sharing = scanner.optional(|scanner| {
         scanner.one_of("shared or exclusive", &[("shared", Sharing::Shared), ("exclusive", Sharing::Exclusive)])
-    })?,
+    })?.unwrap_or_default(),
     "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
-    "wait_limit_s" => file.wait_limit_s = scanner.optional(Scanner::integer)?,
-    "idle_grace_s" => file.idle_grace_s = scanner.optional(Scanner::integer)?,
-    "folders" => file.folders = scanner.list(parent)?,
-    "edits" => file.edits = scanner.optional(object)?,
+    "wait_limit_s" => file.policy.wait_limit_s = scanner.optional(Scanner::integer)?.unwrap_or_default(),
+    "idle_grace_s" => file.policy.idle_grace_s = scanner.optional(Scanner::integer)?,
+    "folders" => file.policy.folders = scanner.list(parent)?,
+    "edits" => file.policy.edits = scanner.optional(object)?.unwrap_or_default(),
 }, |_file, key| unknown::<Self>(key));
 
 keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
@@ -197,7 +193,7 @@ impl Policy {
                  runc-amd-wrapper, or let this version of rocworker write the policy again"
             )),
             Some(0) => refuse("schema_version: there never was a version 0"),
-            None if file.as_ref().is_ok_and(|file| *file != File::default()) => {
+            None if file.is_ok() && says_something(text) => {
                 refuse(format!("schema_version is missing: write \"schema_version\": {NEWEST}"))
             }
             _ => file.map_err(|fault| Error::new(format!("not a policy: {}", fault.of(text))))?.into_policy(),
@@ -248,32 +244,33 @@ impl Policy {
 
 impl File {
     fn into_policy(self) -> Result<Policy, Error> {
-        if self.sharing == Some(Sharing::Exclusive) && self.default == Some(Default::All) {
+        let Policy { sharing, default, wait_limit_s, ref runtime, .. } = self.policy;
+        if (sharing, default) == (Sharing::Exclusive, Default::All) {
             return refuse(
                 "default: all does not go with sharing: exclusive, where the first container would take every GPU: \
                  write none",
             );
         }
-        if let Some(seconds) = self.wait_limit_s.filter(|seconds| *seconds > LONGEST_WAIT_S) {
+        if wait_limit_s > LONGEST_WAIT_S {
             return refuse(format!(
-                "wait_limit_s: {seconds} is more than the {LONGEST_WAIT_S} that a create may wait"
+                "wait_limit_s: {wait_limit_s} is more than the {LONGEST_WAIT_S} that a create may wait"
             ));
         }
-        if let Some(runtime) = self.runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
+        if let Some(runtime) = runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
             return refuse(format!("runtime: {} is not an absolute path", Quoted(runtime)));
         }
-        Ok(Policy {
-            runtime: self.runtime,
-            requests: self.requests,
-            default: self.default.unwrap_or(Default::None),
-            sharing: self.sharing.unwrap_or(Sharing::Shared),
-            gpus: self.gpus.map(gpus).transpose()?,
-            wait_limit_s: self.wait_limit_s.unwrap_or(0),
-            idle_grace_s: self.idle_grace_s,
-            folders: self.folders,
-            edits: self.edits.unwrap_or_default(),
-        })
+        Ok(Policy { gpus: self.gpus.map(gpus).transpose()?, ..self.policy })
     }
+}
+
+/// Whether any key of an object has a value.
+fn says_something(text: &str) -> bool {
+    let mut says = false;
+    let _ = Scanner::new(text).object(|scanner, _| {
+        says |= scanner.peek()? != b'n';
+        scanner.skip().map(drop)
+    });
+    says
 }
 
 /// The GPUs of the file in the order of their indexes. Two with one name would make a request ambiguous.

@@ -51,6 +51,11 @@ impl<'a> Container<'a> {
         runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
 
+    /// Whether it was given GPUs.
+    pub fn has_record(&self, paths: &Paths) -> bool {
+        !matches!(store::records(paths, None).read(&self.key().file_name()), Ok(None))
+    }
+
     /// Whether it has a lease on this GPU, alive or dead.
     pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
         Leases::of(paths, None).is_holder(render, &self.root, self.id)

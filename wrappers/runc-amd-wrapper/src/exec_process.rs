@@ -23,11 +23,6 @@ use crate::store;
 
 const LIMIT: u64 = 16 * 1024 * 1024;
 
-/// Whether the container was given GPUs.
-pub fn has_record(container: &Container<'_>, paths: &Paths) -> bool {
-    !matches!(store::records(paths, None).read(&container.key().file_name()), Ok(None))
-}
-
 /// Writes what `create` gave into the process file too.
 ///
 /// # Errors

@@ -41,5 +41,4 @@ pub mod runtime;
 pub mod runtime_state;
 pub mod scan;
 pub mod store;
-mod trusted_path;
 pub mod wrap;

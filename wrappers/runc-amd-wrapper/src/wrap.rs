@@ -35,11 +35,10 @@ pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -
     let wrapper = Wrapper { environment, paths, log };
     match wrapper.prepare(&reading) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
-        Err(sentence) if environment.effective_user != paths.owner => {
-            log.fail(&format!("{sentence}; {ROOTLESS}"));
-            Verdict::Fail
-        }
-        Err(sentence) => {
+        Err(mut sentence) => {
+            if environment.effective_user != paths.owner {
+                sentence = [&sentence, "; ", ROOTLESS].concat();
+            }
             log.fail(&sentence);
             Verdict::Fail
         }
@@ -56,11 +55,10 @@ impl Wrapper<'_> {
     fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
         let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
         let policys_runtime = match reading {
-            Reading::Certain(Call {
-                command: Command::Create { bundle, id } | Command::Run { bundle, id },
-                global,
-            }) => {
-                let container = Container::of(global.root, id, self.environment, self.paths);
+            Reading::Certain(
+                call @ Call { command: Command::Create { bundle, id } | Command::Run { bundle, id }, .. },
+            ) => {
+                let container = self.container(call, id);
                 let create = Create {
                     bundle: *bundle,
                     container: container.as_ref(),
@@ -102,23 +100,21 @@ impl Wrapper<'_> {
         Ok((runtime?, depth))
     }
 
+    fn container<'c>(&self, call: &Call<'c>, id: &'c [u8]) -> Option<Container<'c>> {
+        Container::of(call.global.root, id, self.environment, self.paths)
+    }
+
     /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
     /// when the policy is gone.
     fn prepare_other(&self, call: &Call<'_>) -> Result<(), String> {
-        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
-            Command::Exec { process: Some(file), id } if !file.is_empty() => match container(id) {
-                Some(container) => exec_process::prepare(
-                    &container,
-                    file,
-                    self.environment.effective_user,
-                    self.paths,
-                    &self.log,
-                ),
-                None => Ok(()),
-            },
+            Command::Exec { process: Some(file), id } if !file.is_empty() => {
+                let Some(container) = self.container(call, id) else { return Ok(()) };
+                let user = self.environment.effective_user;
+                exec_process::prepare(&container, file, user, self.paths, &self.log)
+            }
             Command::Delete { force, id } => {
-                if let Some(container) = container(id) {
+                if let Some(container) = self.container(call, id) {
                     container.forget(force, self.paths, &self.log);
                 }
                 Ok(())
@@ -131,15 +127,13 @@ impl Wrapper<'_> {
     fn refuse_in_doubt(&self, call: &Call<'_>) -> Result<(), String> {
         const DOUBT: &str = "a flag on runc's command line is not known to this version of the wrapper, so that it is \
                              not certain which container is meant: write the flag as --flag=value, or update the wrapper";
-        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
             Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
                 Create { bundle, container: None, paths: self.paths, log: self.log }
                     .refuse_if_it_asks(DOUBT, Default::None)
             }
             Command::Exec { process: Some(_), id }
-                if container(id)
-                    .is_some_and(|container| exec_process::has_record(&container, self.paths)) =>
+                if self.container(call, id).is_some_and(|container| container.has_record(self.paths)) =>
             {
                 Err(format!("a container with GPUs may be meant, but {DOUBT}"))
             }

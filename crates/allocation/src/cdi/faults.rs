@@ -47,31 +47,22 @@ impl Spec<'_> {
     /// Whether `intelRdt` needs 1.1.0 depends on what is in it, which is not read here: 0.7.0 is its lowest.
     #[must_use]
     pub fn minimum_version(&self) -> &'static str {
-        let has_other = |edits: &Edits<'_>, name: &str| edits.others.iter().any(|other| other == name);
-        if self.any_edits(|edits| has_other(edits, "netDevices")) {
-            return "1.1.0";
-        }
-        if self.any_edits(|edits| !edits.additional_gids.is_empty() || has_other(edits, "intelRdt")) {
-            return "0.7.0";
-        }
-        let class_has_a_dot = self.kind.split_once('/').is_some_and(|(_, class)| class.contains('.'));
-        if class_has_a_dot || self.annotated || self.devices.iter().any(|device| device.annotated) {
-            return "0.6.0";
-        }
-        let leads_with_a_digit = |device: &Device<'_>| device.name.starts_with(|c: char| c.is_ascii_digit());
-        let has_a_host_path =
-            |edits: &Edits<'_>| edits.device_nodes.iter().any(|node| node.host_path.is_some());
-        if self.devices.iter().any(leads_with_a_digit) || self.any_edits(has_a_host_path) {
-            return "0.5.0";
-        }
-        if self.any_edits(|edits| edits.mounts.iter().any(|mount| mount.kind.is_some())) {
-            return "0.4.0";
-        }
-        "0.3.0"
-    }
-
-    fn any_edits(&self, of: impl Fn(&Edits<'_>) -> bool) -> bool {
-        of(&self.edits) || self.devices.iter().any(|device| of(&device.edits))
+        let any_edits = |is: &dyn Fn(&Edits<'_>) -> bool| {
+            is(&self.edits) || self.devices.iter().any(|device| is(&device.edits))
+        };
+        let any_device = |is: fn(&Device<'_>) -> bool| self.devices.iter().any(is);
+        let has_other =
+            |name: &'static str| any_edits(&|edits| edits.others.iter().any(|other| other == name));
+        let needs = [
+            ("1.1.0", has_other("netDevices")),
+            ("0.7.0", any_edits(&|edits| !edits.additional_gids.is_empty()) || has_other("intelRdt")),
+            ("0.6.0", self.kind.split_once('/').is_some_and(|(_, class)| class.contains('.'))),
+            ("0.6.0", self.annotated || any_device(|device| device.annotated)),
+            ("0.5.0", any_device(|device| device.name.starts_with(|first: char| first.is_ascii_digit()))),
+            ("0.5.0", any_edits(&|edits| edits.device_nodes.iter().any(|node| node.host_path.is_some()))),
+            ("0.4.0", any_edits(&|edits| edits.mounts.iter().any(|mount| mount.kind.is_some()))),
+        ];
+        needs.into_iter().find(|(_, is_needed)| *is_needed).map_or("0.3.0", |(version, _)| version)
     }
 
     fn version_faults(&self, faults: &mut Faults) {

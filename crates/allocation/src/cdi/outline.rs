@@ -13,10 +13,13 @@ use crate::{
 };
 
 /// The names of a spec, each with its render nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outline<'a> {
     text: &'a str,
-    top: Top<'a>,
+    /// All but its devices and edits.
+    spec: Spec<'a>,
+    devices: Vec<Named<'a>>,
+    edits: Option<Span>,
 }
 
 /// A device by its name.
@@ -27,24 +30,13 @@ struct Named<'a> {
     whole: Span,
 }
 
-/// What is read at once.
-#[derive(Clone, Debug, Default)]
-struct Top<'a> {
-    version: Cow<'a, str>,
-    kind: Cow<'a, str>,
-    annotated: bool,
-    devices: Vec<Named<'a>>,
-    edits: Option<Span>,
-    unknown: Vec<String>,
-}
-
-keyed!(Top<'a>, required [], |top, scanner| {
-    "cdiVersion" => top.version = scanner.text()?,
-    "kind" => top.kind = scanner.text()?,
-    "annotations" => top.annotated = read::annotated(scanner)?,
-    "devices" => top.devices = scanner.list(device)?,
-    "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
-}, |top, key| read::note(&mut top.unknown, key));
+keyed!(Outline<'a>, required [], |outline, scanner| {
+    "cdiVersion" => outline.spec.version = scanner.text()?,
+    "kind" => outline.spec.kind = scanner.text()?,
+    "annotations" => outline.spec.annotated = read::annotated(scanner)?,
+    "devices" => outline.devices = scanner.list(device)?,
+    "containerEdits" => outline.edits = scanner.optional(Scanner::object_span)?,
+}, |outline, key| read::note(&mut outline.spec.unknown, key));
 
 /// Goes past a device.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
@@ -93,13 +85,13 @@ impl<'a> Outline<'a> {
     /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself stands twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let top = whole(text).map_err(|fault| no_spec(text, fault))?;
-        Ok(Self { text, top })
+        let outline = whole(text).map_err(|fault| no_spec(text, fault))?;
+        Ok(Self { text, ..outline })
     }
 
     /// The devices in the spec's order: name and render nodes.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &[Render])> {
-        self.top.devices.iter().map(|device| (&*device.name, &*device.renders))
+        self.devices.iter().map(|device| (&*device.name, &*device.renders))
     }
 
     /// The spec with nothing but these devices (places in [`Outline::devices`]) in it, in this order, and with
@@ -110,27 +102,20 @@ impl<'a> Outline<'a> {
     pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
         let read = || {
             let at = |span: Span| Scanner::at(self.text, span.start);
-            let devices = places.into_iter().filter_map(|place| self.top.devices.get(place));
+            let devices = places.into_iter().filter_map(|place| self.devices.get(place));
             let devices = devices.map(|device| object::<Device<'a>>(&mut at(device.whole)));
             let devices = devices.collect::<Result<Vec<_>, _>>()?;
-            let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
+            let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };
         let (devices, edits) = read().map_err(|fault| no_spec(self.text, fault))?;
-        Ok(Spec {
-            version: self.top.version.clone(),
-            kind: self.top.kind.clone(),
-            annotated: self.top.annotated,
-            devices,
-            edits,
-            unknown: self.top.unknown.clone(),
-        })
+        Ok(Spec { devices, edits, ..self.spec.clone() })
     }
 
     /// What makes the spec as a whole useless, whatever is taken from it: a name that stands twice in it.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
-        let devices = &self.top.devices;
+        let devices = &self.devices;
         let mut names = HashSet::with_capacity(devices.len());
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
