@@ -52,6 +52,14 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// Goes past a value by its text alone: `read` gives what it makes of the text from here on, and what follows the value.
+    pub(crate) fn by_text<T>(&mut self, read: impl FnOnce(&'a str) -> Option<(T, &'a str)>) -> Option<T> {
+        self.space();
+        let (value, behind) = read(self.text.get(self.at..)?)?;
+        self.at = self.text.len() - behind.len();
+        Some(value)
+    }
+
     /// The text that it goes over.
     pub(crate) fn whole(&self) -> &'a str {
         self.text
@@ -151,7 +159,7 @@ impl<'a> Scanner<'a> {
         let first = self.peek()?;
         let start = self.at;
         match first {
-            b'"' => drop(self.string()?),
+            b'"' => drop(self.pass_string()?),
             b'{' => drop(self.object(|scanner, _| scanner.skip().map(drop))?),
             b'[' => drop(self.array(|scanner| scanner.skip().map(drop))?),
             b't' => self.literal("true")?,
@@ -176,7 +184,7 @@ impl<'a> Scanner<'a> {
             self.at += rest.iter().position(is_special).unwrap_or(rest.len());
             match self.byte() {
                 Some(b'"') => {
-                    self.string()?;
+                    self.pass_string()?;
                     continue;
                 }
                 Some(b'{' | b'[') if depth == DEEPEST => {
@@ -207,21 +215,28 @@ impl<'a> Scanner<'a> {
             return self.fault("a string");
         }
         let start = self.at;
+        let escaped = self.pass_string()?;
+        let raw = self.text.get(start + 1..self.at - 1).unwrap_or_default();
+        Ok(Text { span: Span { start, end: self.at }, raw, escaped })
+    }
+
+    /// Goes past a string that begins here, and answers whether it has escapes.
+    fn pass_string(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
         self.at += 1;
         loop {
             self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.byte() {
-                Some(b'"') => break,
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
                 Some(b'\\') => self.escape()?,
                 Some(_) => return self.fault("an escape instead of a control character"),
                 None => return self.fault("the end of the string"),
             }
             escaped = true;
         }
-        self.at += 1;
-        let raw = self.text.get(start + 1..self.at - 1).unwrap_or_default();
-        Ok(Text { span: Span { start, end: self.at }, raw, escaped })
     }
 
     fn escape(&mut self) -> Result<(), Fault> {

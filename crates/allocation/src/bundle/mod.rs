@@ -33,7 +33,7 @@ pub(crate) use places::Process;
 use crate::{
     Error,
     gids::UserNamespace,
-    json::{Container, Fault, Scanner},
+    json::{Container, Fault, Scanner, Span},
     splice::{ARRAY, OBJECT, Place},
 };
 use places::Linux;
@@ -43,6 +43,8 @@ use places::Linux;
 pub struct Bundle<'a> {
     text: &'a str,
     root: Container,
+    /// Of the value of `root`.
+    rootfs: Option<Span>,
     process_place: Place,
     process: Process<'a>,
     linux_place: Place,
@@ -75,6 +77,9 @@ impl<'a> Bundle<'a> {
                 self.linux_place.read(scanner, (key, "linux"), OBJECT, |scanner| self.linux.read(scanner))
             } else if key.names("mounts") {
                 self.mounts.pass(scanner, (key, "mounts"), ARRAY)
+            } else if key.names("root") {
+                self.rootfs = Some(scanner.pass()?);
+                Ok(())
             } else if key.names("hooks") {
                 self.hooks.pass(scanner, (key, "hooks"), OBJECT)
             } else if key.names("annotations") {
@@ -147,22 +152,16 @@ impl<'a> Bundle<'a> {
         path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))
     }
 
-    /// `root.path`; None where it is not plain to see. Looked for only where it is wanted.
+    /// `root.path`; None where it is not plain to see.
     #[must_use]
     pub fn rootfs(&self) -> Option<Cow<'a, str>> {
         let mut path = None;
-        let root = Scanner::at(self.text, self.root.span.start).object(|scanner, key| {
-            if !key.names("root") {
+        let root = Scanner::at(self.text, self.rootfs?.start).object_of(|scanner, key| {
+            if !key.names("path") {
                 return scanner.pass().map(drop);
             }
-            let root = scanner.object_of(|scanner, key| {
-                if !key.names("path") {
-                    return scanner.pass().map(drop);
-                }
-                path = Some(scanner.text()?);
-                Ok(())
-            });
-            root.map(drop)
+            path = Some(scanner.text()?);
+            Ok(())
         });
         path.filter(|_| root.is_ok())
     }

@@ -38,14 +38,14 @@ keyed!(Outline<'a>, required [], |outline, scanner| {
     "containerEdits" => outline.edits = scanner.optional(Scanner::object_span)?,
 }, |outline, key| read::note(&mut outline.spec.unknown, key));
 
-/// Goes past a device.
+/// Goes past a device. `all` has every node of the spec once more, and no GPU is known by it.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
     let mut renders = Vec::new();
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
             scanner.text().map(|text| name = text)
-        } else if key.is("containerEdits") {
+        } else if key.is("containerEdits") && name != "all" {
             let edits = scanner.object_of(|scanner, key| {
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
@@ -57,7 +57,7 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
             });
             edits.map(drop)
         } else {
-            scanner.skip().map(drop)
+            scanner.pass().map(drop)
         }
     })?;
     Ok(Named { name, renders, whole: object.span })
@@ -65,6 +65,9 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+    if let Some(node) = scanner.by_text(read::in_one_line) {
+        return Ok(Render::parse(&node.path));
+    }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
         if key.is("path") {
