@@ -11,7 +11,7 @@ use crate::{
 /// runc takes this object in place of that one. None: nothing changes.
 ///
 /// # Errors
-/// The text is not one JSON object, or a key that would be edited stands twice or has the wrong type.
+/// The text is not one JSON object, or a key that would be edited appears twice or has the wrong type.
 pub fn inject(text: &str, edits: &ProcessEdits<'_>) -> Result<Option<String>, Error> {
     let mut process = Process::default();
     let mut scanner = Scanner::new(text);

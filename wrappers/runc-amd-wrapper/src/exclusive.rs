@@ -208,9 +208,11 @@ impl<'a> Exclusive<'a> {
                 idle_since_ms: None,
             };
             if lease.cgroup_ends().is_none() {
-                return Err("its config.json: linux.cgroupsPath is the root cgroup, in which nobody can tell whether \
+                return Err(
+                    "its config.json: linux.cgroupsPath is the root cgroup, which does not show whether \
                             the container still lives: give it a cgroup of its own"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             if let Err(error) = leases.write(lock, &lease) {
                 for written in chosen.iter().take(at) {

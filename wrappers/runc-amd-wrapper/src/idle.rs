@@ -95,9 +95,8 @@ pub fn wait_until_gone(leases: &[Lease], judge: &mut Judge<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allocation::Render;
-    use allocation::lease::{Kind, SCHEMA_VERSION};
-    use allocation::record::{Creator, RecordedGpu};
+    use crate::lease_file::lease_of_x;
+    use allocation::record::Creator;
     use std::fs;
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Command;
@@ -137,17 +136,8 @@ mod tests {
                 write(&node.join("properties"), &format!("drm_render_minor {minor}\n"));
             }
             write(&at("sys/class/kfd/kfd/proc/9").join(format!("vram_{computes_on}")), "4096\n");
-            let lease = Lease {
-                schema_version: SCHEMA_VERSION,
-                gpu: RecordedGpu { index: 0, pci: None, render: Render::parse("renderD128").unwrap() },
-                root: at("R").to_str().unwrap().to_owned(),
-                id: "x".to_owned(),
-                kind: Kind::Named,
-                since: String::new(),
-                creator: Creator { pid: 1, start_time: 1, boot_id: String::new() },
-                cgroups_path: None,
-                idle_since_ms: None,
-            };
+            let creator = Creator { pid: 1, start_time: 1, boot_id: String::new() };
+            let lease = lease_of_x(&at("R"), creator);
             let kfd = Kfd::read(&paths);
             assert_eq!(mark(&lease, By::Init, 5, &kfd, &paths), expected, "{what}");
             assert_eq!(mark(&lease, By::Cgroup, 5, &kfd, &paths), None, "{what}");

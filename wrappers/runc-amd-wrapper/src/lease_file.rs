@@ -121,3 +121,23 @@ impl Leases {
         Lease::parse(&text).is_ok_and(|lease| lease.id == id && Path::new(&lease.root) == root)
     }
 }
+
+/// A lease of the container `x`.
+#[cfg(test)]
+pub(crate) fn lease_of_x(root: &Path, creator: allocation::record::Creator) -> Lease {
+    Lease {
+        schema_version: allocation::lease::SCHEMA_VERSION,
+        gpu: allocation::record::RecordedGpu {
+            index: 0,
+            pci: None,
+            render: Render::parse("renderD128").unwrap(),
+        },
+        root: root.to_str().unwrap().to_owned(),
+        id: "x".to_owned(),
+        kind: allocation::lease::Kind::Named,
+        since: String::new(),
+        creator,
+        cgroups_path: None,
+        idle_since_ms: None,
+    }
+}

@@ -136,8 +136,7 @@ pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allocation::lease::{Kind, SCHEMA_VERSION};
-    use allocation::record::RecordedGpu;
+    use crate::lease_file::lease_of_x;
     use std::fs;
     use std::path::PathBuf;
 
@@ -236,21 +235,8 @@ mod tests {
                 fs::write(file, "9:devices:/\n0::/outer/c/x/beneath\n").unwrap();
             }
             let (pid, start_time) = case.creator;
-            let lease = Lease {
-                schema_version: SCHEMA_VERSION,
-                gpu: RecordedGpu {
-                    index: 0,
-                    pci: None,
-                    render: allocation::Render::parse("renderD128").unwrap(),
-                },
-                root: root.to_str().unwrap().to_owned(),
-                id: "x".to_owned(),
-                kind: Kind::Named,
-                since: String::new(),
-                creator: Creator { pid, start_time, boot_id: case.boot.to_owned() },
-                cgroups_path: Some("/c/x".to_owned()),
-                idle_since_ms: None,
-            };
+            let creator = Creator { pid, start_time, boot_id: case.boot.to_owned() };
+            let lease = Lease { cgroups_path: Some("/c/x".to_owned()), ..lease_of_x(&root, creator) };
             assert_eq!(Judge::new(&paths).unwrap().lease(&lease), expected, "{what}");
         }
     }

@@ -70,7 +70,7 @@ impl Lock {
             }
             let who = held.metadata().map(|held| who_has_it(&held, &paths.proc));
             return Err(format!(
-                "the lock {} was not to be had within {} s: {}",
+                "the lock {} could not be taken within {} s: {}",
                 path.display(),
                 patience.as_secs_f32(),
                 who.unwrap_or_else(|error| error.to_string())
@@ -156,10 +156,7 @@ fn holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32> {
         }
         same_inode.push(pid);
     }
-    match same_inode[..] {
-        [pid] => Some(pid),
-        _ => None,
-    }
+    if let [pid] = same_inode[..] { Some(pid) } else { None }
 }
 
 #[cfg(test)]
@@ -173,6 +170,11 @@ mod tests {
                          3: FLOCK  ADVISORY  READ  14 00:19:77 0 EOF\n\
                          4: FLOCK  ADVISORY  WRITE 15 00:19:78 0 EOF\n\
                          5: FLOCK  ADVISORY  WRITE 16 00:1a:78 0 EOF\n";
+
+    fn paths_in(place: &Path) -> Paths {
+        let owner = place.metadata().unwrap().uid();
+        Paths { run: place.to_owned(), owner, ..Paths::system() }
+    }
 
     #[test]
     fn the_holder_is_the_one_that_has_an_flock_on_this_very_file() {
@@ -191,8 +193,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_no_file_is_named_with_what_to_do() {
         let place = tempfile::tempdir().unwrap();
-        let owner = place.path().metadata().unwrap().uid();
-        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let paths = paths_in(place.path());
         let path = place.path().join("lock");
         std::fs::create_dir(&path).unwrap();
         let of_a_folder = Lock::take(&paths, Duration::ZERO).unwrap_err();
@@ -208,8 +209,7 @@ mod tests {
     #[test]
     fn a_file_that_is_removed_while_somebody_has_it_lets_nobody_in_beside() {
         let place = tempfile::tempdir().unwrap();
-        let owner = place.path().metadata().unwrap().uid();
-        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let paths = paths_in(place.path());
         let patience = Duration::from_secs(120);
         let first = Lock::take(&paths, patience).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
@@ -242,7 +242,7 @@ mod tests {
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
             let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err();
-            let names_it = |said: &String| said.contains("/lock was not to be had within 0 s: the process ");
+            let names_it = |said: &String| said.contains("/lock could not be taken within 0 s: the process ");
             // The kernel's list misses a lock where one before it goes while it is read (fs/seq_file.c, `seq_read_iter`).
             assert!((0..10).any(|_| names_it(&refused())), "{}", refused());
             drop(first);
@@ -255,17 +255,13 @@ mod tests {
     #[test]
     fn who_waited_in_vain_names_the_process_that_has_the_lock() {
         let place = tempfile::tempdir().unwrap();
-        let paths = Paths {
-            run: place.path().to_owned(),
-            owner: place.path().metadata().unwrap().uid(),
-            ..Paths::system()
-        };
+        let paths = paths_in(place.path());
         let brief = Duration::from_millis(20);
         let lock = Lock::take(&paths, brief).unwrap();
         let said = Lock::take(&paths, brief).unwrap_err();
         let own = std::process::id();
         assert!(
-            said.contains("lock was not to be had within 0.02 s: the process ")
+            said.contains("lock could not be taken within 0.02 s: the process ")
                 && said.contains(&own.to_string()),
             "{said}"
         );

@@ -68,13 +68,11 @@ pub struct Node {
     pub gid: u32,
 }
 
-/// Whose node one has to be.
+/// The GPU whose node one has to be, as the policy lists it: its card's PCI address, and its render node.
 #[derive(Clone, Copy, Debug)]
-pub enum Owner<'a> {
-    /// The GPU that the policy names: its card's PCI address, and its render node.
-    Gpu { card: &'a str, render: &'a str },
-    /// Any GPU of AMD's.
-    AnyOfAmd,
+pub struct Owner<'a> {
+    pub card: &'a str,
+    pub render: &'a str,
 }
 
 const AGAIN: &str = "write the CDI spec again with `rocworker cdi generate`";
@@ -108,12 +106,12 @@ impl Node {
         Ok(Self { major, minor, mode: found.st_mode & 0o7777, uid: found.st_uid, gid: found.st_gid })
     }
 
-    /// Checks that the node at `path` is one of the `owner`'s, or AMD's compute node, `/dev/kfd`, which
-    /// all GPUs share. Answers which render node it is to the kernel, whatever its path says.
+    /// Checks that the node at `path` is one of the `owner`'s, or, without one, of any GPU of AMD's; or AMD's compute node,
+    /// `/dev/kfd`, which all GPUs share. Answers which render node it is to the kernel, whatever its path says.
     pub fn check(
         &self,
         path: &Path,
-        owner: Owner<'_>,
+        owner: Option<Owner<'_>>,
         devices: &Devices<'_>,
     ) -> Result<Option<Render>, String> {
         let Self { major, minor, .. } = *self;
@@ -150,8 +148,8 @@ impl Node {
         let is = Render::parse(name);
         match (class, name, owner) {
             ("kfd", "kfd", _) => Ok(None),
-            ("drm", _, Owner::Gpu { card, .. }) if parent.eq_ignore_ascii_case(card) => Ok(is),
-            ("drm", _, Owner::Gpu { render, .. }) if is_partition(parent) => {
+            ("drm", _, Some(Owner { card, .. })) if parent.eq_ignore_ascii_case(card) => Ok(is),
+            ("drm", _, Some(Owner { render, .. })) if is_partition(parent) => {
                 // The kernel names no card for a further partition: its render node's name must be the
                 // policy's, and any other node of it must have the name that its path says.
                 let named = if name.starts_with("render") { Some(render) } else { path.to_str() };
@@ -161,11 +159,11 @@ impl Node {
                 let is = format!("{} ({})", parent.escape_default(), name.escape_default());
                 Err(not_of_gpu(&is, &format!("the GPU of {render}")))
             }
-            ("drm", _, Owner::Gpu { card, .. }) => {
+            ("drm", _, Some(Owner { card, .. })) => {
                 Err(not_of_gpu(&format!("the card {}", parent.escape_default()), &format!("the card {card}")))
             }
-            ("drm", _, Owner::AnyOfAmd) if is_partition(parent) || devices.cards().contains(parent) => Ok(is),
-            ("drm", _, Owner::AnyOfAmd) => match devices.driver(folder) {
+            ("drm", _, None) if is_partition(parent) || devices.cards().contains(parent) => Ok(is),
+            ("drm", _, None) => match devices.driver(folder) {
                 Some(driver) if driver == DRIVER => Ok(is),
                 driver => {
                     let driver = driver.map_or_else(
@@ -281,14 +279,10 @@ impl<'a> Setting<'a> {
 
     fn check(&self, node: &Node, path: &Path, chosen: &Chosen<'_>) -> Result<(), String> {
         let gpu = chosen.gpu;
-        let checked = match gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed) {
-            Some(card) => {
-                let render = gpu.render.to_string();
-                node.check(path, Owner::Gpu { card: &card.to_string(), render: &render }, self.devices)
-            }
-            None => node.check(path, Owner::AnyOfAmd, self.devices),
-        };
-        match checked? {
+        let card = gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed).map(|card| card.to_string());
+        let render = gpu.render.to_string();
+        let owner = card.as_deref().map(|card| Owner { card, render: &render });
+        match node.check(path, owner, self.devices)? {
             Some(is) if self.each_brings_its_own && self.render_of(chosen) != Some(is) => Err(format!(
                 "the device node {} is {is} to the kernel, which is not the GPU's own render node: {AGAIN}",
                 path.display()

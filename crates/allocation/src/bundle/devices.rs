@@ -14,7 +14,10 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::{Bundle, entries};
+use super::{
+    Bundle,
+    entries::{self, clean},
+};
 use crate::{
     Error, Quoted,
     error::refuse,
@@ -206,22 +209,4 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
         out.push('}');
     }
     out
-}
-
-/// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
-pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    // Nearly all are.
-    let mut pairs = path.as_bytes().windows(2);
-    if path.starts_with('/') && !path.ends_with('/') && !pairs.any(|pair| matches!(pair, b"//" | b"/.")) {
-        return Cow::Borrowed(path);
-    }
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    Cow::Owned(format!("/{}", parts.join("/")))
 }

@@ -1,6 +1,6 @@
 //! The edit of a bundle.
 
-use super::{Bundle, Node, Process, entries, hooks, mounts, rlimits};
+use super::{Bundle, Node, Process, entries, hooks, rlimits};
 use crate::{
     Error,
     cdi::{Hook, Mount},
@@ -20,13 +20,6 @@ pub struct Injection<'i> {
     pub folders: &'i [Folder],
     pub mounts: Vec<&'i Mount<'i>>,
     pub hooks: Vec<&'i Hook<'i>>,
-}
-
-impl Injection<'_> {
-    /// Whether there is anything that `mounts` may have to have.
-    fn adds_mounts(&self) -> bool {
-        !self.mounts.is_empty() || self.shm_bytes.is_some() || !self.folders.is_empty()
-    }
 }
 
 /// What the container's process is given, and each that is started in it later.
@@ -84,8 +77,9 @@ impl Bundle<'_> {
             splices.extend(self.process_place, OBJECT, members.0);
         }
         root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
-        if injection.adds_mounts() {
-            root.add("mounts", mounts::extend(self.text, self.mounts, injection, &mut splices, warn)?);
+        let Injection { mounts, shm_bytes, folders, .. } = injection;
+        if !mounts.is_empty() || shm_bytes.is_some() || !folders.is_empty() {
+            root.add("mounts", super::mounts::extend(self.text, self.mounts, injection, &mut splices, warn)?);
         }
         if !injection.hooks.is_empty() {
             root.add("hooks", hooks::extend(self.text, self.hooks, &injection.hooks, &mut splices)?);

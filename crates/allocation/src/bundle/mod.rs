@@ -6,8 +6,8 @@
 //!
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
-//! merges what stands twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters stands twice, or has a wrong type, it is not clear what the
+//! merges what appears twice. So a key is recognised here in every spelling that Go takes for it, and edited
+//! where it stands. Where one that matters appears twice, or has a wrong type, it is not clear what the
 //! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
 //! that asks for nothing is not hindered by it.
 //!
@@ -142,7 +142,7 @@ impl<'a> Bundle<'a> {
         entries::read(self.text, self.mounts, "mounts")
     }
 
-    /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.
+    /// `linux.cgroupsPath`; the last one where it appears twice, as Go's decoder has it.
     ///
     /// # Errors
     /// It is no string.

@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::{
     Injection,
-    devices::clean,
-    entries::{self, Mount},
+    entries::{self, Mount, clean},
 };
 use crate::{
     Error,

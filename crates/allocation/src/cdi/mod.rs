@@ -148,7 +148,7 @@ impl<'a> Spec<'a> {
     /// Reads a spec.
     ///
     /// # Errors
-    /// The text is not JSON, a value has the wrong type, or a key stands twice.
+    /// The text is not JSON, a value has the wrong type, or a key appears twice.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let outline = Outline::parse(text)?;
         outline.only(0..outline.devices().count())

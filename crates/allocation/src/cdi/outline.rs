@@ -85,7 +85,7 @@ impl<'a> Outline<'a> {
     /// Finds the devices of a spec.
     ///
     /// # Errors
-    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself stands twice.
+    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself appears twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let outline = whole(text).map_err(|fault| no_spec(text, fault))?;
@@ -115,7 +115,7 @@ impl<'a> Outline<'a> {
         Ok(Spec { devices, edits, ..self.spec.clone() })
     }
 
-    /// What makes the spec as a whole useless, whatever is taken from it: a name that stands twice in it.
+    /// What makes the spec as a whole useless, whatever is taken from it: a name that appears twice in it.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         let devices = &self.devices;
@@ -123,7 +123,7 @@ impl<'a> Outline<'a> {
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),
-            problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),
+            problem: format!("the name {} appears twice, which voids the whole spec", Quoted(&twice.name)),
         })
     }
 }

@@ -75,9 +75,9 @@ fn what_is_no_spec_is_refused_with_the_reason() {
         ("", "the text ends where a value should be"),
         ("[]", "expected an object, found a list"),
         (r#"{"kind":5}"#, "expected a string, found \"5\" (line 1, column 9)"),
-        (r#"{"kind":"a/b","kind":"a/b"}"#, "the key \"kind\" stands twice (line 1, column 15)"),
+        (r#"{"kind":"a/b","kind":"a/b"}"#, "the key \"kind\" appears twice (line 1, column 15)"),
         (&AMD[..AMD.len() / 2], "the text ends where "),
-        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "the key \"path\" stands twice"),
+        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "the key \"path\" appears twice"),
         (
             &spec_with(r#"{"deviceNodes":[{"path":"/a","major":"1"}]}"#, ""),
             "expected a whole number in its range, found \"1\"",
@@ -263,7 +263,7 @@ fn what_is_wrong_with_a_device_matters_to_those_who_want_it() {
     );
     let twice = AMD.replace(r#""name": "1""#, r#""name": "0""#);
     let fault = Outline::parse(&twice).unwrap().fault().unwrap().to_string();
-    assert_eq!(fault, "devices[2]: the name \"0\" stands twice, which voids the whole spec");
+    assert_eq!(fault, "devices[2]: the name \"0\" appears twice, which voids the whole spec");
     for no_spec in
         ["", "[]", r#"{"devices":{}}"#, r#"{"devices":[{"containerEdits":{"deviceNodes":[{"path":1}]}}]}"#]
     {

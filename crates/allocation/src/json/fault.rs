@@ -28,7 +28,7 @@ pub(crate) enum Problem {
 }
 
 impl Fault {
-    /// What is wrong, and where: `the key "x" stands twice (line 1, column 7)`. Lines and columns count from 1, columns
+    /// What is wrong, and where: `the key "x" appears twice (line 1, column 7)`. Lines and columns count from 1, columns
     /// in characters.
     pub(crate) fn of(self, text: &str) -> Error {
         let before = text.get(..self.offset).unwrap_or(text);
@@ -46,7 +46,7 @@ impl Fault {
             Problem::Syntax(expected) => format!("not JSON, expected {expected}"),
             Problem::TooDeep => format!("nested deeper than {DEEPEST}"),
             Problem::Unwanted(expected) => format!("expected {expected}, found {}", found(text, offset)),
-            Problem::Twice(key) => format!("the key {} stands twice", Quoted(key)),
+            Problem::Twice(key) => format!("the key {} appears twice", Quoted(key)),
             Problem::Missing(key) => format!("the key {} is missing", Quoted(key)),
             Problem::Unknown(known) => {
                 format!("the key {} is not known here, only {}", found(text, offset), known.join(", "))

@@ -99,7 +99,7 @@ fn what_it_cannot_keep_is_refused_with_the_key() {
         (
             r#""requests":"all""#,
             r#""requests":"all","requests":"deny""#,
-            "not a policy: the key \"requests\" stands twice (line 1, column ",
+            "not a policy: the key \"requests\" appears twice (line 1, column ",
         ),
         (
             r#""0000:64:00.0""#,

@@ -48,7 +48,7 @@ fn what_cannot_be_edited_is_refused() {
         ("", "the text ends where a value should be (line 1, column 1)"),
         ("[]", "expected an object, found a list (line 1, column 1)"),
         ("{} {}", "not JSON, expected the end of the text (line 1, column 4)"),
-        (r#"{"env":[],"Env":[]}"#, "the key \"env\" stands twice (line 1, column 11)"),
+        (r#"{"env":[],"Env":[]}"#, "the key \"env\" appears twice (line 1, column 11)"),
         (r#"{"user":5}"#, "expected an object, found \"5\" (line 1, column 9)"),
         (r#"{"user":{"additionalGids":{}}}"#, "expected a list, found an object (line 1, column 27)"),
     ];
@@ -73,7 +73,7 @@ fn a_process_has_the_memory_and_the_variable_that_the_container_has() {
         ),
         (
             r#"{"rlimits":[],"Rlimits":[]}"#,
-            Err("the key rlimits cannot be read: the key \"rlimits\" stands twice (line 1, column 15)"),
+            Err("the key rlimits cannot be read: the key \"rlimits\" appears twice (line 1, column 15)"),
         ),
         (
             r#"{"rlimits":[{"type":"RLIMIT_MEMLOCK"}]}"#,

@@ -41,7 +41,7 @@ impl<'a> Reading<'a> {
 }
 
 /// A command line in one of its meanings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call<'a> {
     pub global: Global<'a>,
     pub command: Command<'a>,
@@ -56,7 +56,7 @@ pub struct Global<'a> {
 }
 
 /// The subcommand, with what decides about GPUs. An id is as it was given, not checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Command<'a> {
     Create {
         bundle: Option<&'a [u8]>,
@@ -77,6 +77,7 @@ pub enum Command<'a> {
     /// A subcommand of runc's that the wrapper has no part in, by its name.
     Other(&'static str),
     /// runc prints its help or version, or refuses the line.
+    #[default]
     Nothing,
 }
 
@@ -99,7 +100,7 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
         calls.retain(|call| call.command != Command::Nothing);
     }
     match calls.as_slice() {
-        [] => Reading::Certain(Call { global: Global::default(), command: Command::Nothing }),
+        [] => Reading::Certain(Call::default()),
         [call] => Reading::Certain(*call),
         _ => Reading::Doubtful(calls),
     }
@@ -125,14 +126,14 @@ fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mu
 
 /// One meaning of the line, and whether the two ways of reordering cannot differ on it.
 fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> (Call<'a>, bool) {
-    let nothing = Call { global: Global::default(), command: Command::Nothing };
-    let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (nothing, true) };
+    let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (Call::default(), true) };
     let global =
         Global { root: line.value("root"), log: line.value("log"), log_format: line.value("log-format") };
+    let nothing = Call { global, command: Command::Nothing };
     if line.is_on("help") || line.is_on("version") {
-        return (Call { global, ..nothing }, true);
+        return (nothing, true);
     }
-    let Some((name, rest)) = line.operands.split_first() else { return (Call { global, ..nothing }, true) };
+    let Some((name, rest)) = line.operands.split_first() else { return (nothing, true) };
     let grammar = match *name {
         b"create" => &table::CREATE,
         b"run" => &table::RUN,

@@ -201,7 +201,7 @@ fn why(gpu: &Gpu, reason: &Reason, leases: &Leases) -> String {
             lease.id, lease.root, lease.since
         ),
         Reason::Holder(Holder::Unknown(reason)) => format!(
-            "nobody can say who holds the GPU {gpu}, since the lease {} {reason}: `rocworker lease release \
+            "the holder of the GPU {gpu} is unknown, since the lease {} {reason}: `rocworker lease release \
              --force {}` when nothing uses it",
             leases.path_of(gpu.render).display(),
             gpu.render

@@ -87,7 +87,7 @@ fn a_key_that_stands_twice_is_refused_by_its_name() {
     for (text, key) in table {
         let refused = Bundle::parse(text).unwrap_err().to_string();
         let expected =
-            format!("the key \"{}\" stands twice (line 1, column ", key.rsplit('.').next().unwrap());
+            format!("the key \"{}\" appears twice (line 1, column ", key.rsplit('.').next().unwrap());
         assert!(refused.starts_with(&expected), "{text}: {refused}");
     }
 }

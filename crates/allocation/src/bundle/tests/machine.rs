@@ -245,7 +245,7 @@ fn memory_that_may_be_locked_is_raised_and_never_lowered() {
             "the key process.rlimits cannot be read: the key \"Hard\" is",
         ),
         (r#"{}"#, "the key process.rlimits cannot be read: expected a list, found an object"),
-        (r#"[],"rlimits":[]"#, "the key process.rlimits cannot be read: the key \"rlimits\" stands twice"),
+        (r#"[],"rlimits":[]"#, "the key process.rlimits cannot be read: the key \"rlimits\" appears twice"),
     ] {
         let text = format!(r#"{{"process":{{"rlimits":{rlimits}}}}}"#);
         let said = edit(&text, &of(1)).0.unwrap_err();
