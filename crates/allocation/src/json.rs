@@ -73,6 +73,7 @@ impl<'a> Scanner<'a> {
         Err(Fault { offset: self.at, problem: Problem::Syntax(expected) })
     }
 
+    #[inline]
     fn space(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
@@ -80,6 +81,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The first byte of the next value, which is not gone past.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
         self.space();
         match self.byte() {
@@ -210,6 +212,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a string.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
         if self.peek()? != b'"' {
             return self.fault("a string");
@@ -221,6 +224,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a string that begins here, and answers whether it has escapes.
+    #[inline]
     fn pass_string(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
         self.at += 1;

@@ -298,12 +298,14 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
 
 /// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
 #[must_use]
+#[inline]
 pub fn runtime(text: &str) -> Option<String> {
     member(text, "runtime", Scanner::string_of_its_own)
 }
 
 /// One member of a text that may be of any version. None: it is not there, or null, or there twice, or this is no
 /// JSON object.
+#[inline]
 fn member<'a, T>(
     text: &'a str,
     name: &'static str,

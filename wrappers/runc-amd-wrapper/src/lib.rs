@@ -7,6 +7,9 @@
 //! ([`policy_file`]) it does nothing but that.
 //!
 //! It runs for every container and every call of a machine, so it parses nothing that it need not.
+//!
+//! Functions that every call runs are `#[inline]`: rustc then compiles them into the program's own crate, beside `main`.
+//! The kernel maps a program in pieces of 64 KiB, and each further piece that a call touches costs it a page fault.
 #![allow(
     clippy::disallowed_methods,
     reason = "it stands in for runc on the machine itself: there is no other root"

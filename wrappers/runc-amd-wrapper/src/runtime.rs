@@ -1,12 +1,10 @@
 //! The runtime that the wrapper stands in front of.
 
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::open::is_same_file;
+use rustix::fs::{FileType, Stat, stat};
 
 /// What execvp takes where PATH is not set, and the folders of programs for root.
 const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -17,6 +15,7 @@ pub const DEPTH: &str = "RUNC_AMD_WRAPPER_DEPTH";
 const DEEPEST: u32 = 8;
 
 /// The depth to hand on to the runtime, from what this process was handed.
+#[inline]
 pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, String> {
     let depth = depth
         .and_then(OsStr::to_str)
@@ -32,7 +31,8 @@ pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, String> {
 }
 
 /// The policy's runtime where it names one, by an absolute path. `own`: this program.
-pub fn named(path: &Path, own: Option<&Metadata>) -> Result<PathBuf, String> {
+#[inline]
+pub fn named(path: &Path, own: Option<&Stat>) -> Result<PathBuf, String> {
     let problem = match (program(path), own) {
         (None, _) => "is no program that can be run: install it",
         (Some(program), Some(own)) if is_same_file(own, &program) => {
@@ -46,7 +46,7 @@ pub fn named(path: &Path, own: Option<&Metadata>) -> Result<PathBuf, String> {
 /// The next `runc` on `path` behind this wrapper's own place there, so that several runtimes in a row
 /// each find the following one; where the wrapper's place is the last, or is not on PATH, the first.
 /// This wrapper under any name or link is never taken. Empty and relative folders are passed over.
-pub fn on_path(path: Option<&OsStr>, own: Option<&Metadata>) -> Result<PathBuf, String> {
+pub fn on_path(path: Option<&OsStr>, own: Option<&Stat>) -> Result<PathBuf, String> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_ONE));
     let mut before = None;
     let mut met_myself = false;
@@ -73,14 +73,25 @@ pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<P
     on_path(path, self::own(own).as_ref()).ok().filter(|next| next != runtime)
 }
 
-fn program(path: &Path) -> Option<Metadata> {
-    path.metadata().ok().filter(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+#[inline]
+fn program(path: &Path) -> Option<Stat> {
+    regular(path).filter(|found| found.st_mode & 0o111 != 0)
 }
 
-/// This program, by the name under which it was executed; where it does not stand there any more, by what the kernel says,
-/// which makes it build this process's folder in `/proc`.
-pub fn own(named: &Path) -> Option<Metadata> {
-    named.metadata().ok().filter(Metadata::is_file).or_else(|| Path::new("/proc/self/exe").metadata().ok())
+/// This program, by the name under which it was executed; where it is not there any more, by what the kernel says, which
+/// makes it build this process's folder in `/proc`.
+#[inline]
+pub fn own(named: &Path) -> Option<Stat> {
+    regular(named).or_else(|| stat("/proc/self/exe").ok())
+}
+
+#[inline]
+fn regular(path: &Path) -> Option<Stat> {
+    stat(path).ok().filter(|found| FileType::from_raw_mode(found.st_mode).is_file())
+}
+
+fn is_same_file(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 #[cfg(test)]
@@ -131,7 +142,7 @@ mod tests {
         ] {
             let (place, own, path) = laid_out(kinds);
             let expected = expected.map(|name| place.path().join(name));
-            let found = on_path(Some(&path), own.metadata().ok().as_ref());
+            let found = on_path(Some(&path), stat(&own).ok().as_ref());
             let nothing = format!("no runc but this wrapper itself is on the PATH {path:?}: install runc");
             assert_eq!(found, expected.ok_or(nothing), "{kinds:?}");
         }
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
         let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
-        let (at, own) = (|name: &str| place.path().join(name), own.metadata().unwrap());
+        let (at, own) = (|name: &str| place.path().join(name), stat(&own).unwrap());
         assert_eq!(named(&at("0/runc"), Some(&own)), Ok(at("0/runc")));
         for (name, problem) in [
             ("1/runc", "is this wrapper itself: name the real runc, or"),

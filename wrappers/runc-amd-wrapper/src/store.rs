@@ -43,6 +43,7 @@ impl<'a> Key<'a> {
 
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
+    #[inline]
     pub fn file_name(&self) -> String {
         let mut name = String::new();
         for byte in self.root.as_os_str().as_bytes() {
@@ -59,6 +60,7 @@ impl<'a> Key<'a> {
 }
 
 /// The id as text, where runc would take it as a container's (libcontainer, `validateID`).
+#[inline]
 pub fn valid_id(id: &[u8]) -> Option<&str> {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'-' | b'.' | b',');
     let id = std::str::from_utf8(id).ok()?;

@@ -11,6 +11,7 @@ impl<'a> Scanner<'a> {
         Err(Fault { offset: self.offset(), problem: Problem::Unwanted(expected) })
     }
 
+    #[inline]
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
         match self.peek()? {
             b'"' => self.string().map(Text::decode),
@@ -18,6 +19,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn string_of_its_own(&mut self) -> Result<String, Fault> {
         self.text().map(Cow::into_owned)
     }
@@ -62,6 +64,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// `null` is as good as absent.
+    #[inline]
     pub(crate) fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
