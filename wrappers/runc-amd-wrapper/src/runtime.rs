@@ -98,7 +98,7 @@ fn is_same_file(one: &Stat, other: &Stat) -> bool {
 mod tests {
     use super::*;
     use std::ffi::OsString;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     /// Folders a, b, c, …; each holds what its letter stands for.
     fn laid_out(kinds: &[&str]) -> (tempfile::TempDir, PathBuf, OsString) {

@@ -375,3 +375,25 @@ fn a_device_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
     }
     assert!(accepted > 1000, "{accepted}");
 }
+
+/// What is compared as a line says the same as when it is read key by key; other spellings are left to that.
+#[test]
+fn a_node_in_one_line_is_the_node_that_its_keys_say() {
+    let line = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "gid": 0, "permissions": "rw" }"#;
+    let (node, rest) = super::read::in_one_line(line).unwrap();
+    assert_eq!((node, rest), (crate::json::whole(line).unwrap(), ""));
+    for (from, to) in [
+        ("renderD128", r"renderD128\u0000"),
+        ("renderD128", "renderD\n128"),
+        ("432", "0432"),
+        ("432", "4294967296"),
+        ("432", "-1"),
+        ("432", ""),
+        ("\"rw\"", "\"rwm\""),
+        (" }", ", \"uid\": 5 }"),
+        ("{ ", "{"),
+    ] {
+        let other = line.replacen(from, to, 1);
+        assert!(super::read::in_one_line(&other).is_none(), "{other}");
+    }
+}
