@@ -11,6 +11,7 @@ use crate::{
     Error, PciAddress, Quoted, Render,
     error::refuse,
     json::{Fault, Problem, Scanner, keyed, object, unknown, whole},
+    path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
     selection::Gpu,
 };
@@ -154,15 +155,9 @@ fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {
 /// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
 fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     scanner.named("an absolute path like \"/srv\"", |path| {
-        let mut plain = String::new();
-        for part in path.strip_prefix('/')?.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => return None,
-                part => plain.extend(["/", part]),
-            }
-        }
-        (!plain.is_empty()).then_some(plain)
+        let leads_up = path.split('/').any(|part| part == "..");
+        let plain = Some(clean(path)).filter(|plain| path.starts_with('/') && !leads_up && plain != "/")?;
+        Some(plain.into_owned())
     })
 }
 
