@@ -275,15 +275,16 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
         let (Some(pci), Some(render)) = (pci, render) else {
             return refuse(format!("gpus: the GPU {index} lacks its pci or its render"));
         };
-        let has = |is: &dyn Fn(&Gpu) -> bool| gpus.iter().any(is);
-        if has(&|gpu| gpu.index == index) {
-            return refuse(format!("gpus: two have the index {index}"));
-        }
-        if has(&|gpu| gpu.render == render) {
-            return refuse(format!("gpus: two have the render node {render}"));
-        }
-        if uuid.is_some() && has(&|gpu| gpu.uuid == uuid) {
-            return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
+        for other in &gpus {
+            if other.index == index {
+                return refuse(format!("gpus: two have the index {index}"));
+            }
+            if other.render == render {
+                return refuse(format!("gpus: two have the render node {render}"));
+            }
+            if uuid.is_some() && other.uuid == uuid {
+                return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
+            }
         }
         let at = gpus.partition_point(|gpu| gpu.index < index);
         gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
