@@ -23,6 +23,7 @@ pub mod folder;
 pub mod gids;
 mod json;
 pub mod lease;
+mod path;
 mod pci;
 pub mod policy;
 pub mod process;

@@ -11,6 +11,7 @@ use crate::{
     Error, PciAddress, Quoted, Render,
     error::refuse,
     json::{Fault, Problem, Scanner, keyed, object, unknown, whole},
+    path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
     selection::Gpu,
 };
@@ -154,15 +155,9 @@ fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {
 /// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
 fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     scanner.named("an absolute path like \"/srv\"", |path| {
-        let mut plain = String::new();
-        for part in path.strip_prefix('/')?.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => return None,
-                part => plain.extend(["/", part]),
-            }
-        }
-        (!plain.is_empty()).then_some(plain)
+        let leads_up = path.split('/').any(|part| part == "..");
+        let plain = Some(clean(path)).filter(|plain| path.starts_with('/') && !leads_up && plain != "/")?;
+        Some(plain.into_owned())
     })
 }
 
@@ -280,15 +275,16 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
         let (Some(pci), Some(render)) = (pci, render) else {
             return refuse(format!("gpus: the GPU {index} lacks its pci or its render"));
         };
-        let has = |is: &dyn Fn(&Gpu) -> bool| gpus.iter().any(is);
-        if has(&|gpu| gpu.index == index) {
-            return refuse(format!("gpus: two have the index {index}"));
-        }
-        if has(&|gpu| gpu.render == render) {
-            return refuse(format!("gpus: two have the render node {render}"));
-        }
-        if uuid.is_some() && has(&|gpu| gpu.uuid == uuid) {
-            return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
+        for other in &gpus {
+            if other.index == index {
+                return refuse(format!("gpus: two have the index {index}"));
+            }
+            if other.render == render {
+                return refuse(format!("gpus: two have the render node {render}"));
+            }
+            if uuid.is_some() && other.uuid == uuid {
+                return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
+            }
         }
         let at = gpus.partition_point(|gpu| gpu.index < index);
         gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });

@@ -8,9 +8,6 @@ use crate::bundle::ProcessEdits;
 use crate::document::Document;
 use crate::{PciAddress, Render, selection::Gpu};
 
-/// The newest schema version of records that this version reads and writes.
-pub const SCHEMA_VERSION: u32 = 2;
-
 /// What one container was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +36,7 @@ pub struct Record {
 /// wrapper can read what it can act on.
 #[must_use]
 pub fn version_of(edits: &ProcessEdits<'_>) -> u32 {
-    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { SCHEMA_VERSION }
+    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { Record::SCHEMA_VERSION }
 }
 
 /// A GPU as a record names it: by what stays the same when indexes are given anew.
@@ -88,7 +85,7 @@ pub struct Creator {
 }
 
 impl Document for Record {
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const SCHEMA_VERSION: u32 = 2;
     const NAME: &'static str = "record of what a container was given";
 }
 

@@ -5,14 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::{Render, record::Creator};
 
-/// The schema version of the tickets that this version writes.
-pub const SCHEMA_VERSION: u32 = 1;
-
 /// One that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
-    /// [`SCHEMA_VERSION`].
+    /// [`Document::SCHEMA_VERSION`].
     pub schema_version: u32,
     pub root: String,
     pub id: String,
@@ -32,7 +29,7 @@ pub enum Wants {
 }
 
 impl Document for Ticket {
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const SCHEMA_VERSION: u32 = 1;
     const NAME: &'static str = "ticket";
 }
 

@@ -299,8 +299,7 @@ impl Create<'_> {
         }
         let setting = nodes::Setting {
             spec: &spec,
-            gpus_are_listed: policy.gpus.is_some(),
-            each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
+            policy,
             namespace: &namespace,
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),

@@ -20,12 +20,13 @@ use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 use allocation::Render;
-use allocation::lease::{self, Kind, Lease};
+use allocation::document::Document as _;
+use allocation::lease::{Kind, Lease};
 use allocation::policy::Policy;
 use allocation::record::{Creator, RecordedGpu};
 use allocation::request::{Request, Selector};
 use allocation::selection::{Chosen, Inventory};
-use allocation::ticket::{self, Ticket, Wants};
+use allocation::ticket::{Ticket, Wants};
 
 use crate::idle;
 use crate::lease_file::Leases;
@@ -172,7 +173,7 @@ impl<'a> Exclusive<'a> {
             Wanted::Count(count) => Wants::Count(*count),
         };
         Ok(Ticket {
-            schema_version: ticket::SCHEMA_VERSION,
+            schema_version: Ticket::SCHEMA_VERSION,
             root: self.root()?,
             id: self.key.id.to_owned(),
             wants,
@@ -197,7 +198,7 @@ impl<'a> Exclusive<'a> {
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {
             let lease = Lease {
-                schema_version: lease::SCHEMA_VERSION,
+                schema_version: Lease::SCHEMA_VERSION,
                 gpu: RecordedGpu::from(one.gpu),
                 root: root.clone(),
                 id: self.key.id.to_owned(),

@@ -50,10 +50,10 @@ impl Leases {
     /// The folder cannot be read, or is not root's alone.
     pub fn all(&self, judge: &Judge<'_>) -> Result<Vec<Held>, String> {
         let mut all = Vec::new();
-        for entry in self.folder.entries()? {
+        for (name, text) in self.folder.entries()? {
             // A file that is no GPU's can hold none.
-            let Some(render) = Render::parse(&entry.name) else { continue };
-            let read = entry.text.map_err(|error| error.to_string());
+            let Some(render) = Render::parse(&name) else { continue };
+            let read = text.map_err(|error| error.to_string());
             let holder = match read.and_then(|text| Ok(Lease::parse(&text)?)) {
                 Ok(lease) if lease.gpu.render != render => Holder::Unknown("is another GPU's".to_owned()),
                 Ok(lease) => Holder::Lease { by: judge.lease(&lease), lease: Box::new(lease) },
@@ -126,7 +126,7 @@ impl Leases {
 #[cfg(test)]
 pub(crate) fn lease_of_x(root: &Path, creator: allocation::record::Creator) -> Lease {
     Lease {
-        schema_version: allocation::lease::SCHEMA_VERSION,
+        schema_version: Lease::SCHEMA_VERSION,
         gpu: allocation::record::RecordedGpu {
             index: 0,
             pci: None,

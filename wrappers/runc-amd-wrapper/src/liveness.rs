@@ -15,7 +15,7 @@ use allocation::lease::Lease;
 use allocation::record::Creator;
 
 use crate::alive::{self, Process};
-use crate::cgroup::{self, AllProcesses};
+use crate::cgroup;
 use crate::paths::Paths;
 use crate::runtime_state::{self, Cgroup, State};
 
@@ -47,7 +47,7 @@ pub struct Judge<'p> {
     paths: &'p Paths,
     boot_id: String,
     /// Read once a lease needs it; `None` where it cannot be read.
-    everyone: OnceCell<Option<AllProcesses>>,
+    everyone: OnceCell<Option<Vec<(u32, String)>>>,
 }
 
 impl<'p> Judge<'p> {
@@ -106,8 +106,8 @@ impl<'p> Judge<'p> {
     }
 
     fn is_anybody_in(&self, ends: &[String]) -> bool {
-        let everyone = self.everyone.get_or_init(|| AllProcesses::read(&self.paths.proc).ok());
-        everyone.as_ref().is_none_or(|everyone| !everyone.within(ends, &self.paths.proc).is_empty())
+        let everyone = self.everyone.get_or_init(|| cgroup::all_processes(&self.paths.proc).ok());
+        everyone.as_ref().is_none_or(|all| !cgroup::within(all, ends, &self.paths.proc).is_empty())
     }
 
     /// Forgets which processes there were.
@@ -127,7 +127,7 @@ pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet
     let state = State::read(Path::new(root), id)?;
     let pids = match state.cgroup {
         Cgroup::Folders(folders) => cgroup::processes(&folders).ok()?,
-        Cgroup::Below(path) => AllProcesses::read(proc).ok()?.within(&[path], proc),
+        Cgroup::Below(path) => cgroup::within(&cgroup::all_processes(proc).ok()?, &[path], proc),
         Cgroup::Unknown => return None,
     };
     Some((state.init, pids))

@@ -15,6 +15,7 @@ use std::path::Path;
 use allocation::bundle::{Injection, Node as InjectedNode, ProcessEdits};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{UserNamespace, supplement};
+use allocation::policy::{Policy, Sharing};
 use allocation::selection::Chosen;
 use allocation::{PciAddress, Render};
 use rustix::fs::{AtFlags, Dir, FileType, lstat, major, minor, readlinkat_raw, statat};
@@ -196,25 +197,15 @@ fn is_partition(device: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     pub spec: &'a Spec<'a>,
-    /// Whether the policy lists its GPUs: each node must then be the listed card's.
-    pub gpus_are_listed: bool,
-    /// Whether a GPU may be kept from a container, because the policy does not list it or another one has it: then
-    /// no GPU's device may bring the render node of another GPU.
-    pub each_brings_its_own: bool,
+    pub policy: &'a Policy,
     pub namespace: &'a UserNamespace,
     pub log: Log<'a>,
     pub devices: &'a Devices<'a>,
 }
 
-/// Nodes that were examined and found to be what they should, by their path on the host.
-pub type Examined<'a> = HashMap<&'a str, ExaminedNode>;
-
-/// A node as it will be in the container, and the group that a process there needs for it.
-#[derive(Clone, Copy, Debug)]
-pub struct ExaminedNode {
-    node: Node,
-    supplement: Option<u32>,
-}
+/// Nodes that were examined and found to be what they should, by their path on the host: each as it will be in the
+/// container, and the group that a process there needs for it.
+pub type Examined<'a> = HashMap<&'a str, (Node, Option<u32>)>;
 
 impl<'a> Setting<'a> {
     /// Examines the nodes of one GPU's device.
@@ -251,7 +242,7 @@ impl<'a> Setting<'a> {
         Ok(())
     }
 
-    fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<ExaminedNode, String> {
+    fn node(&self, wanted: &DeviceNode<'_>, chosen: &[Chosen<'_>]) -> Result<(Node, Option<u32>), String> {
         let path = Path::new(wanted.host());
         let mut node = Node::at(path, self.devices)?;
         let mut checked = chosen.iter().map(|chosen| self.check(&node, path, chosen));
@@ -274,16 +265,20 @@ impl<'a> Setting<'a> {
             self.log.warn(&sentence);
             Ok(None)
         })?;
-        Ok(ExaminedNode { node, supplement })
+        Ok((node, supplement))
     }
 
     fn check(&self, node: &Node, path: &Path, chosen: &Chosen<'_>) -> Result<(), String> {
         let gpu = chosen.gpu;
-        let card = gpu.card.or(gpu.pci).filter(|_| self.gpus_are_listed).map(|card| card.to_string());
+        let gpus_are_listed = self.policy.gpus.is_some();
+        // A GPU that is not listed, or that another container has, is kept from this one: then no GPU's device may bring
+        // the render node of another GPU.
+        let each_brings_its_own = gpus_are_listed || self.policy.sharing == Sharing::Exclusive;
+        let card = gpu.card.or(gpu.pci).filter(|_| gpus_are_listed).map(|card| card.to_string());
         let render = gpu.render.to_string();
         let owner = card.as_deref().map(|card| Owner { card, render: &render });
         match node.check(path, owner, self.devices)? {
-            Some(is) if self.each_brings_its_own && self.render_of(chosen) != Some(is) => Err(format!(
+            Some(is) if each_brings_its_own && self.render_of(chosen) != Some(is) => Err(format!(
                 "the device node {} is {is} to the kernel, which is not the GPU's own render node: {AGAIN}",
                 path.display()
             )),
@@ -313,7 +308,7 @@ impl<'a> Setting<'a> {
         };
         for wanted in grant.nodes {
             // Every node of the chosen devices and of the common edits was examined before.
-            let Some(ExaminedNode { node, supplement }) = examined.get(wanted.host()) else {
+            let Some((node, supplement)) = examined.get(wanted.host()) else {
                 return Err(format!("the device node {} was not examined", wanted.host()));
             };
             if let Some(gid) = supplement {

@@ -43,10 +43,10 @@ impl Queue {
 
     fn all(&self) -> Result<Vec<Waiting>, String> {
         let mut all = Vec::new();
-        for entry in self.folder.entries()? {
-            let ticket = entry.text.ok().and_then(|text| Ticket::parse(&text).ok());
+        for (name, text) in self.folder.entries()? {
+            let ticket = text.ok().and_then(|text| Ticket::parse(&text).ok());
             // What cannot be read makes nobody wait: its owner draws another one.
-            if let (Ok(number), Some(ticket)) = (entry.name.parse(), ticket) {
+            if let (Ok(number), Some(ticket)) = (name.parse(), ticket) {
                 let at = all.partition_point(|waiting: &Waiting| waiting.number < number);
                 all.insert(at, Waiting { number, ticket });
             }

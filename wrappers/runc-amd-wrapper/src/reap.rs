@@ -51,7 +51,7 @@ pub fn uses(records: &RunFolder, lock: &Lock, besides: Key<'_>, paths: &Paths) -
 /// # Errors
 /// As [`all`].
 pub fn look(records: &RunFolder, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, String> {
-    let texts = records.entries()?.into_iter().filter_map(|entry| entry.text.ok());
+    let texts = records.entries()?.into_iter().filter_map(|(_, text)| text.ok());
     let read = texts.filter_map(|text| Record::parse(&text).ok());
     let of_this_boot = read.filter(|record| judge.is_of_this_boot(&record.creator));
     Ok(of_this_boot.filter_map(|record| alive_by(&record, paths).map(|by| (record, by))).collect())

@@ -50,13 +50,6 @@ pub struct Kind {
     pub limit: u64,
 }
 
-/// A file by its name, and its text or why it cannot be believed.
-#[derive(Debug)]
-pub struct Entry {
-    pub name: String,
-    pub text: Result<String, open::Error>,
-}
-
 impl RunFolder {
     /// The lock checked the folder above, and the one of records.
     pub fn of(paths: &Paths, kind: Kind, lock: Option<&Lock>) -> Self {
@@ -146,20 +139,22 @@ impl RunFolder {
         Ok(names)
     }
 
-    /// Every file, by name in order.
+    /// Every file by its name, in this order, with its text or why that cannot be believed.
     ///
     /// # Errors
     /// As [`RunFolder::names`].
-    pub fn entries(&self) -> Result<Vec<Entry>, String> {
+    pub fn entries(&self) -> Result<Vec<(String, Result<String, open::Error>)>, String> {
         let mut names = self.names()?;
         names.sort_unstable();
-        let read = |name: String| {
-            let text = self.text(&name);
-            Entry { name, text }
-        };
-        // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
-        let is_there = |entry: &Entry| !entry.text.as_ref().is_err_and(open::Error::is_absent);
-        Ok(names.into_iter().map(read).filter(is_there).collect())
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            match self.text(&name) {
+                // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
+                Err(error) if error.is_absent() => {}
+                text => entries.push((name, text)),
+            }
+        }
+        Ok(entries)
     }
 
     /// Writes a file whole, in place of an older one, without fsync: it does not outlive the machine's run.

@@ -14,14 +14,12 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    Bundle,
-    entries::{self, clean},
-};
+use super::{Bundle, entries};
 use crate::{
     Error, Quoted,
     error::refuse,
     json::{Scanner, keyed, spelt},
+    path::clean,
     splice::{ARRAY, Members, OBJECT, Splices, json},
 };
 

@@ -9,6 +9,7 @@ use crate::{
     Error, cdi,
     gids::IdMapping,
     json::{Fault, Keyed, Scanner, keyed, object, spelt},
+    path::clean,
     splice::Place,
 };
 
@@ -140,22 +141,4 @@ pub(super) fn read_each<'a, T>(
 /// An entry of a list cannot be read, with what is wrong about it, and where.
 pub(super) fn unreadable(text: &str, key: &str, fault: Fault) -> Error {
     Error::new(format!("the key {key} cannot be read: {}", fault.of(text)))
-}
-
-/// The path as runc joins it to the root folder: absolute, without `.`, `..` and doubled slashes.
-pub(super) fn clean(path: &str) -> Cow<'_, str> {
-    // Nearly all are.
-    let mut pairs = path.as_bytes().windows(2);
-    if path.starts_with('/') && !path.ends_with('/') && !pairs.any(|pair| matches!(pair, b"//" | b"/.")) {
-        return Cow::Borrowed(path);
-    }
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    Cow::Owned(format!("/{}", parts.join("/")))
 }

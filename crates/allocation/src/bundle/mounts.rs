@@ -4,11 +4,12 @@ use serde::Serialize;
 
 use super::{
     Injection,
-    entries::{self, Mount, clean},
+    entries::{self, Mount},
 };
 use crate::{
     Error,
     json::{Fault, Scanner},
+    path::clean,
     splice::{ARRAY, Members, OBJECT, Place, Splices, elements, json},
 };
 

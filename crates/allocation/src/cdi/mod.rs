@@ -153,12 +153,6 @@ impl<'a> Spec<'a> {
         let outline = Outline::parse(text)?;
         outline.only(0..outline.devices().count())
     }
-
-    /// The place of a device in [`Spec::devices`], by its name.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.devices.iter().position(|device| device.name == name)
-    }
 }
 
 #[cfg(test)]

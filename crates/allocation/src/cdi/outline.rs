@@ -35,7 +35,9 @@ keyed!(Outline<'a>, required [], |outline, scanner| {
     "kind" => outline.spec.kind = scanner.text()?,
     "annotations" => outline.spec.annotated = read::annotated(scanner)?,
     "devices" => outline.devices = scanner.list(device)?,
-    "containerEdits" => outline.edits = scanner.optional(Scanner::object_span)?,
+    "containerEdits" => outline.edits = scanner.optional(|scanner| {
+        Ok(scanner.object_of(|scanner, _| scanner.skip().map(drop))?.span)
+    })?,
 }, |outline, key| read::note(&mut outline.spec.unknown, key));
 
 /// Goes past a device. `all` has every node of the spec once more, and no GPU is known by it.

@@ -33,7 +33,8 @@ fn reads_what_rocworker_writes_without_copying_it() {
     let spec = Spec::parse(AMD).unwrap();
     assert_eq!(spec.faults(), []);
     assert_eq!(spec.minimum_version(), "0.5.0");
-    assert_eq!((spec.find("1"), spec.find("2")), (Some(2), None));
+    let place = |name: &str| spec.devices.iter().position(|device| device.name == name);
+    assert_eq!((place("1"), place("2")), (Some(2), None));
     let node = &spec.devices[0].edits.device_nodes[1];
     assert!(matches!(node.path, Cow::Borrowed("/dev/dri/renderD128")));
     assert_eq!((node.host(), node.access()), ("/dev/dri/renderD128", "rw"));

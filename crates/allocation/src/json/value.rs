@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, str::FromStr};
 
-use super::{Container, Fault, Problem, Scanner, Span, Text};
+use super::{Container, Fault, Problem, Scanner, Text};
 
 impl<'a> Scanner<'a> {
     /// What is wanted here is something else than what stands at the scanner's place.
@@ -109,14 +109,6 @@ impl<'a> Scanner<'a> {
     ) -> Result<Container, Fault> {
         match self.peek()? {
             b'{' => self.object(member),
-            _ => self.unwanted("an object"),
-        }
-    }
-
-    /// Goes past an object, which is read later.
-    pub(crate) fn object_span(&mut self) -> Result<Span, Fault> {
-        match self.peek()? {
-            b'{' => self.skip(),
             _ => self.unwanted("an object"),
         }
     }
