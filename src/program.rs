@@ -148,7 +148,7 @@ fn of_a_charm(root: &Root, ours: &[State]) -> Option<Vec<u8>> {
 mod tests {
     use std::fs;
 
-    use reconcile::{Action, Content, Desired, Kind as Way, Stage, Transaction};
+    use reconcile::{Action, Content, Desired, Kind as Way, Plan, Stage, Transaction};
     use root::Attributes;
 
     use super::*;
@@ -159,7 +159,7 @@ mod tests {
         let mut wanted = Desired::default();
         wanted.push(Action::new(Stage::Expose, &program.path, Way::Owned(content), "a test's"));
         let mut work = Transaction::begin(root, &mut |_| ()).unwrap();
-        let plan = work.plan(&wanted, None, false, 1).unwrap();
+        let plan = Plan::make(root, &wanted, work.receipt(), None, false, 1);
         let carried = work.execute(&plan, 1, &mut |_| ()).unwrap();
         assert!(carried.failed.is_empty());
     }

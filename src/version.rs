@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use reconcile::Status;
 use reconcile::command::{Error, Programs};
+use reconcile::dpkg::Database;
 use root::Root;
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a program that did not tell it in time is left alone, in seconds: waiting for it again would keep every plan,
 /// status and hook as long.
 const LEFT_ALONE_S: u64 = 60 * 60;
-
-/// More than a machine with every package of Debian has.
-const STATUS_LIMIT: usize = 256 << 20;
 
 /// A release: what stands behind these three numbers is the distributor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -174,21 +173,14 @@ impl<'a> Versions<'a> {
     }
 
     fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        let status = self.root.read("/var/lib/dpkg/status", STATUS_LIMIT).map_err(|_| {
+        let database = Database::read(self.root).map_err(|_| {
             format!("{} is not run beneath another root, and no dpkg tells its version", path.display())
         })?;
-        let status = String::from_utf8_lossy(&status);
-        let installed = status.split("\n\n").filter(|entry| entry.contains("\nStatus: install ok installed"));
-        let of = |entry: &str, key: &str| {
-            entry.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
-        };
-        installed
-            .filter(|entry| of(entry, "Package:").is_some_and(|name| packages.contains(&name.as_str())))
-            .find_map(|entry| {
-                let version = of(entry, "Version:")?;
-                // An epoch stands in front of a colon (deb-version(7)).
-                Version::find(version.split_once(':').map_or(version.as_str(), |(_, rest)| rest))
-            })
+        let there = packages.iter().filter_map(|name| database.there(name).ok()?);
+        there
+            .filter(|there| there.status == Status::Installed)
+            // An epoch stands in front of a colon (deb-version(7)).
+            .find_map(|there| Version::find(there.version.rsplit(':').next()?))
             .ok_or_else(|| format!("{}: no package that is installed tells its version", path.display()))
     }
 }

@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use layout::{Machine, Nodes};
 use root::{Attributes, Root};
 use similar::{ChangeTag, TextDiff};
 
@@ -10,13 +9,13 @@ use super::output::{BAD, DIM, GOOD, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::config;
-use crate::demo::{TASK, wrapped};
+use crate::demo::{TASK, lay_out, wrapped};
 
 /// The whole story on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
-    Machine::demo().lay_out(dir.path(), Nodes::Recorded)?;
+    lay_out(dir.path())?;
     let session =
         Session { root: Root::open(dir.path())?, config: None, format: Format::Table, verbose: false };
     print_text(&format!(
@@ -75,7 +74,7 @@ fn setup(session: &Session) -> anyhow::Result<()> {
 
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// What packages have put on the demo's machine. The programs stand for themselves: nothing runs beneath another Root.
+/// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.
 fn put_engines(root: &Root) -> anyhow::Result<()> {
     const PROGRAM: u32 = 0o755;
     const TEXT: u32 = 0o644;

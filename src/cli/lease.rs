@@ -9,13 +9,13 @@ use crate::lease::{self, Held, HeldBy, Waiting};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what holds each GPU, what says that its container lives, and who waits
+    /// Show what holds each GPU, how rocworker knows that its container lives, and which creates wait
     List,
-    /// Free the GPUs of a container that has ended, whatever says that it holds them
+    /// Free the GPUs of a container that has ended, but still holds them
     Release {
         /// The container's id, or the render node of one GPU: renderD128
         name: String,
-        /// Also where the container lives or nobody can tell: nothing then keeps others off the GPU
+        /// Also if the container lives, or if that is unknown. Other containers can then get the GPU too
         #[arg(long)]
         force: bool,
     },
@@ -76,7 +76,7 @@ fn text(leases: &[Held], waiting: &[Waiting]) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for held in leases {
         let alive = match (&held.problem, held.alive_by) {
-            (Some(problem), _) => Cell::styled(format!("nobody knows: the lease {problem}"), BAD),
+            (Some(problem), _) => Cell::styled(format!("unknown: the lease {problem}"), BAD),
             (None, Some(by)) => Cell::styled(by, GOOD),
             (None, None) if held.is_taken() => "-".into(),
             (None, None) => Cell::styled("nothing: free at the next decision", DIM),

@@ -52,7 +52,7 @@ fn shown(session: &Session, status: &Status) -> String {
                 Cell::styled("as it should be", GOOD)
             };
             let path = held.path.shown(root);
-            columns.row([path.into(), held.kind.as_str().into(), state, held.reason.clone().into()]);
+            columns.row([path.into(), held.kind.to_string().into(), state, held.reason.clone().into()]);
         }
         text.push_str(&columns.to_string());
     }

@@ -1,28 +1,19 @@
-use serde::Serialize;
-
 use super::Outcome;
 use super::session::{Misuse, Session};
 use crate::printable::printable;
 use crate::task_check::{self, Verdict};
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    verdict: &'a Verdict,
-}
-
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     if !session.root.is_host() {
-        let why = "task-check opens the devices of the container that it runs in: beneath another root there are none";
+        let why = "task-check opens the devices of the container that it runs in: with --root there are none";
         return Err(Misuse(why.to_owned()).into());
     }
     let verdict = task_check::check(&session.root);
-    session.format.print(&Answer { schema_version: 1, verdict: &verdict }, || text(&verdict))?;
+    session.format.print(&verdict, || text(&verdict))?;
     Ok(if verdict.ok { Outcome::Done } else { Outcome::Findings })
 }
 
-/// Without colours, also on a terminal: a task has one, and what reads these lines is a log and whoever searches it.
+/// Without colours, also on a terminal: a task has one, but these lines go to a log in which people search.
 fn text(verdict: &Verdict) -> String {
     let line = |line: &task_check::Line| {
         let sign = if line.ok { "✓" } else { "✗" };

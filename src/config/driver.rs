@@ -6,16 +6,6 @@ use serde::de::{Deserializer, Visitor};
 use super::{Error, Source};
 use crate::driver::Release;
 
-/// What becomes of the driver.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Driver {
-    /// The one that is there.
-    #[default]
-    Keep,
-    /// AMD's, of this release, built by dkms.
-    AmdgpuDkms(Release),
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DriverDocument {
@@ -32,7 +22,7 @@ enum Install {
 }
 
 impl DriverDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Driver, Error> {
+    pub(super) fn check(self, source: &Source) -> Result<Option<Release>, Error> {
         let wrong = |key, problem: String| Err(source.wrong(key, None, problem));
         let version = match self.version {
             None => None,
@@ -46,8 +36,8 @@ impl DriverDocument {
             },
         };
         match (self.install.unwrap_or_default(), version) {
-            (Install::Keep, None) => Ok(Driver::Keep),
-            (Install::AmdgpuDkms, Some(release)) => Ok(Driver::AmdgpuDkms(release)),
+            (Install::Keep, None) => Ok(None),
+            (Install::AmdgpuDkms, Some(release)) => Ok(Some(release)),
             (Install::Keep, Some(_)) => wrong(
                 "driver.version",
                 "driver.version names a driver and driver.install keeps the one that is there: write driver.install: \

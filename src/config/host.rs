@@ -18,6 +18,26 @@ pub enum Permissions {
     Open,
 }
 
+impl Permissions {
+    /// Permission bits of the nodes.
+    #[must_use]
+    pub fn mode(self) -> u32 {
+        match self {
+            Self::Render => 0o660,
+            Self::Open => 0o666,
+        }
+    }
+
+    /// As the configuration spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// What is done with what runs when its configuration has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

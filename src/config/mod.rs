@@ -21,10 +21,11 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
+use crate::driver::Release;
+
 pub use boot::Boot;
 pub use clusterbloom::ClusterBloom;
 pub use daemon::Daemon;
-pub use driver::Driver;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
 pub use error::Error;
 pub use host::{ModuleOptions, Permissions, Restart};
@@ -55,7 +56,8 @@ pub struct Config {
     pub docker: Engine,
     pub crio: Engine,
     pub concourse: Concourse,
-    pub driver: Driver,
+    /// The release of AMD's kernel driver that dkms builds; `None`: the driver that is there stays.
+    pub driver: Option<Release>,
     pub restart: Restart,
     pub packages: Packages,
     pub repositories: Repositories,
@@ -180,7 +182,7 @@ impl Config {
         let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
         wanted.iter().any(|it| *it != Wanted::Keep)
             || self.rocm.install != RocmFrom::Keep
-            || self.driver != Driver::Keep
+            || self.driver.is_some()
     }
 
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.

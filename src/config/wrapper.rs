@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use allocation::policy::{LONGEST_WAIT_S, is_gfx_version};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::size::Size;
 use super::{Error, Source, path};
@@ -28,7 +28,7 @@ pub struct Wrapper {
     pub edits: Edits,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Requests {
     Deny,
@@ -37,14 +37,14 @@ pub enum Requests {
     All,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Default {
     None,
     All,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
     #[default]

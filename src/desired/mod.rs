@@ -1,15 +1,12 @@
 //! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the order in
 //! which one names the other.
 
-pub mod boot;
-pub mod daemon;
 pub mod driver;
 pub mod host;
 pub mod own_unit;
 pub mod packages;
 pub mod policy;
-mod rocm_installer;
-pub mod therock;
+mod rocm;
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
@@ -23,7 +20,9 @@ use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
+use crate::render;
 use crate::selection::{Selection, is_off, select};
+use own_unit::{BOOT, DAEMON};
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +30,9 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
     #[error(transparent)]
-    Unit(#[from] own_unit::Error),
+    Template(#[from] render::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
-    #[error(transparent)]
-    Host(#[from] host::Error),
-    #[error(transparent)]
-    Packages(#[from] packages::Error),
-    #[error(transparent)]
-    Policy(#[from] policy::Error),
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
@@ -50,53 +43,53 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let undo_constraints =
         undo_constraints(config, &observations.engines.in_force, &observations.engines.docker);
     let mut desired = Desired { undo_constraints, ..Desired::default() };
+    let Observations { facts, templates, own_program: program, .. } = observations;
+    let has_amd = facts.amd().next().is_some();
+    let selection = select(config, facts);
     if is_off(config) {
         desired.note(
             "rocworker",
             "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
         );
-        desired.extend(of_engines(config, observations, &select(config, &observations.facts)?, None));
+        desired.extend(of_engines(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }
-    for path in observations.templates.unknown() {
+    for path in templates.unknown() {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
-    let facts = &observations.facts;
-    let boot = boot::actions(config, facts, &observations.templates, &observations.own_program)?;
+    let boot = BOOT.actions(config, facts, templates, program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();
     let render_gid = observations.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, facts, &observations.templates, render_gid, has_unit)?);
-    desired.extend(boot.of(Component::Boot));
-    if let Some(found) = &observations.packages {
-        if facts.amd().next().is_some() {
-            let drivers = driver::part(config, facts, observations.driver.as_ref(), found);
+    desired.extend(host::actions(config, facts, templates, render_gid, has_unit)?);
+    desired.extend(boot);
+    match &observations.packages {
+        Some(found) if has_amd => {
+            let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-            let templates = &observations.templates;
-            desired.extend(packages::actions(config, found, templates, &drivers.bring, is_container)?);
-            desired.extend(drivers.said);
-            desired.extend(therock::actions(config));
-        } else {
-            // A card that is not there at one boot is no reason to remove gigabytes.
-            desired.undecided.push(Component::Packages.as_ref().to_owned());
+            desired.extend(packages::actions(config, found, templates, &bring, is_container)?);
+            desired.extend(said);
+            desired.extend(rocm::archive(config));
         }
+        // A card that is not there at one boot is no reason to remove gigabytes.
+        Some(_) => desired.leave(Component::Packages),
+        None => {}
     }
-    let selection = select(config, &observations.facts)?;
+    let selection = selection?;
     selection.why_left_out().for_each(|why| desired.problem("gpu", why));
-    if observations.facts.amd().next().is_none() {
-        if observations.has_pci {
-            desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
-        } else {
-            desired.is_undecided = true;
-            desired.note(
-                "gpu",
-                "/sys/bus/pci/devices is not there, so that nobody knows which GPUs this machine has: nothing is set up, \
-                 and nothing taken back",
-            );
-            return Ok(desired);
-        }
-        desired.extend(of_engines(config, observations, &selection, None));
+    if !has_amd && !observations.has_pci {
+        desired.is_undecided = true;
+        desired.note(
+            "gpu",
+            "/sys/bus/pci/devices is missing, so rocworker cannot tell which GPUs this machine has: it sets up nothing and \
+             reverts nothing",
+        );
+        return Ok(desired);
+    }
+    if !has_amd {
+        desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        desired.extend(of_engines(&wish(config, observations, &selection, None)));
         return Ok(desired);
     }
     desired.extend(spec(config, observations, &selection)?);
@@ -104,30 +97,21 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         // While a card is there, usable or not: a driver that comes late must not restart an engine twice.
         Ok(program) => desired.extend(runtime(config, observations, &selection, program)?),
         Err(why) => {
-            desired
-                .problem("wrapper", format!("{why}; what engines are told of it stays as it is until then"));
-            [Component::Wrapper, Component::Policy]
-                .into_iter()
-                .for_each(|component| desired.leave(component));
+            let text = format!("{why}; until then the configuration of engines stays as it is");
+            desired.problem("wrapper", text);
+            desired.leave(Component::Wrapper);
+            desired.leave(Component::Policy);
             engines::ALL.iter().for_each(|engine| desired.leave(engine.about().name));
         }
     }
-    let (templates, program) = (&observations.templates, &observations.own_program);
-    let keeper = daemon::actions(config, facts, templates, program)?;
-    desired.extend(keeper.of(Component::Daemon));
+    desired.extend(DAEMON.actions(config, facts, templates, program)?);
     Ok(desired)
 }
 
 /// Each engine's part. Without the wrapper's program, what of it needs none.
-fn of_engines(
-    config: &Config,
-    observations: &Observations,
-    selection: &Selection<'_>,
-    program: Option<&Program>,
-) -> Desired {
+fn of_engines(wish: &Wish<'_>) -> Desired {
     let mut desired = Desired::default();
-    let wish = wish(config, observations, selection, program);
-    engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(&wish)));
+    engines::ALL.iter().for_each(|engine| desired.extend(engine.desired(wish)));
     desired
 }
 
@@ -147,8 +131,7 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
     let Wanted::Spec(spec) = wanted(config, selection, &observations.facts.machine) else {
         desired.note(
             "gpu",
-            "a container can be given none of this machine's GPUs, and rocworker doctor says why: engines are told of \
-             none",
+            "no container can get a GPU of this machine, and rocworker doctor says why: engines find no GPU",
         );
         return Ok(desired);
     };
@@ -166,47 +149,39 @@ fn runtime(
     selection: &Selection<'_>,
     program: &Program,
 ) -> Result<Desired, Error> {
-    let mut desired = wrapper(program);
+    let mut desired = Desired::default();
+    // Where no package has put it.
+    if let Some(bytes) = program.bytes.clone() {
+        let content = Content::File { bytes, attributes: Attributes { mode: 0o755, owner: None } };
+        let reason = "engines run it in place of runc";
+        desired.push(Action::new(Stage::Expose, &program.path, Kind::Owned(content), reason));
+    }
+    desired = desired.of(Component::Wrapper);
     let wish = wish(config, observations, selection, Some(program));
     let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
     let mut policy = policy::policy(config, selection, matches!(set_up, SetUp::Yes(_)));
     let real_runc = || engines::ALL.iter().find_map(|engine| engine.real_runc(&wish));
     policy.runtime = policy.runtime.or_else(real_runc);
     let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
-    let mut told = Desired::default();
     if matches!(set_up, SetUp::Unknown) && !is_the_same {
         // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
-        told.leave(Component::Policy);
+        desired.leave(Component::Policy);
     } else {
-        told.push(policy::action(policy::text(&observations.templates, &policy)?));
+        desired.push(policy::action(policy::text(&observations.templates, &policy)?));
     }
-    desired.extend(told.of(Component::Policy));
     if policy.gives_nothing() && !matches!(set_up, SetUp::Unknown) {
         desired.note(
             "wrapper",
-            "its policy honours no request and gives nothing by itself, as it does unless it is told: containers get GPUs \
-             by CDI, or through the wrapper once wrapper.requests says which requests count",
+            "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
         );
     }
-    desired.extend(of_engines(config, observations, selection, Some(program)));
+    desired.extend(of_engines(&wish));
     Ok(desired)
 }
 
-/// The CDI spec as a file of ours.
+/// The CDI spec as a managed file.
 #[must_use]
 pub fn spec_file(config: &Config, text: String) -> Action {
     Action::file(Stage::Expose, &config.cdi.path, text, "engines find the GPUs here")
         .contested_by("amd-ctk or the Concourse charm")
-}
-
-/// The wrapper's program, where no package has put it.
-fn wrapper(program: &Program) -> Desired {
-    let mut desired = Desired::default();
-    if let Some(bytes) = &program.bytes {
-        let attributes = Attributes { mode: 0o755, owner: None };
-        let content = Content::File { bytes: bytes.clone(), attributes };
-        let reason = "engines run it in place of runc";
-        desired.push(Action::new(Stage::Expose, &program.path, Kind::Owned(content), reason));
-    }
-    desired.of(Component::Wrapper)
 }

@@ -1,61 +1,135 @@
-//! What the units of ours have in common: which machines they are for, and that a template gives one that runs this program.
+//! rocworker's own units: the one that runs before engines start, so that none of them finds what was true at the last
+//! start, and the one that maintains the machine while it runs.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use minijinja::Value;
+use minijinja::context;
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
+use crate::component::Component;
 use crate::config::Config;
+use crate::engines;
 use crate::engines::unit::Unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
 use crate::selection::is_off;
 
-/// Why a unit cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Template(#[from] render::Error),
-    #[error("{place}: the unit that it gives does not run `{expected}`: mend the template")]
-    Unfit { place: String, expected: String },
+/// Where the daemon's template lets it write in any case.
+const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];
+
+/// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
+const BEYOND_THE_WAIT_S: u32 = 120;
+
+/// A unit that runs this program.
+#[derive(Debug)]
+pub struct OwnUnit {
+    pub component: Component,
+    pub name: &'static str,
+    pub file: &'static str,
+    /// What `systemctl enable` would make.
+    link: &'static str,
+    stage: Stage,
+    template: &'static str,
+    /// The program's command.
+    command: &'static str,
+    reason: &'static str,
+    /// Whether it runs until it is stopped.
+    is_service: bool,
 }
 
-/// Whether this machine is one for units of ours: systemd starts it, and it has a card of AMD's, usable or not.
-#[must_use]
-pub fn is_for(config: &Config, facts: &Facts) -> bool {
-    !is_off(config) && facts.systemd && facts.amd().next().is_some()
-}
+pub static BOOT: OwnUnit = OwnUnit {
+    component: Component::Boot,
+    name: "rocworker-boot.service",
+    file: "/etc/systemd/system/rocworker-boot.service",
+    link: "/etc/systemd/system/multi-user.target.wants/rocworker-boot.service",
+    stage: Stage::Shape,
+    template: render::BOOT,
+    command: "boot",
+    reason: "engines find the GPUs of this start when they start",
+    is_service: false,
+};
 
-/// No unit, because no program can be named that stays. `about`: its section of the configuration.
-pub(super) fn without_program(about: &str, unit: &str, why: &str) -> Desired {
-    let mut desired = Desired::default();
-    desired.note(
-        about,
-        format!("{unit} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`"),
-    );
-    desired
-}
+pub static DAEMON: OwnUnit = OwnUnit {
+    component: Component::Daemon,
+    name: "rocworker.service",
+    file: "/etc/systemd/system/rocworker.service",
+    link: "/etc/systemd/system/multi-user.target.wants/rocworker.service",
+    stage: Stage::Expose,
+    template: render::DAEMON,
+    command: "serve",
+    reason: "it follows the machine's GPUs while it runs",
+    is_service: true,
+};
 
-/// What `systemctl enable` would make, as a managed link, which undo removes.
-pub(super) fn enabling_link(stage: Stage, link: &str, unit_file: &str) -> Action {
-    let kind = Kind::Owned(Content::Link { target: unit_file.into() });
-    Action::new(stage, link, kind, "systemd runs it at each start").with(Effect::SystemdReload)
-}
-
-/// The text of a unit's template, which runs what is expected: the program and its command.
-///
-/// # Errors
-/// When the template does not give such a unit.
-pub(super) fn text(
-    templates: &Templates,
-    (template, file): (&'static str, &str),
-    expected: &[String],
-    context: Value,
-) -> Result<String, Error> {
-    let text = templates.render(template, context)?;
-    if Unit::parse(Path::new(file), &text).exec_start == expected {
-        Ok(text)
-    } else {
-        Err(Error::Unfit { place: templates.place(template), expected: expected.join(" ") })
+impl OwnUnit {
+    /// Whether this machine is to have it: systemd starts the machine, and it has a card of AMD's, usable or not.
+    #[must_use]
+    pub fn is_wanted(&self, config: &Config, facts: &Facts) -> bool {
+        let is_configured = if self.is_service { config.daemon.unit } else { config.boot.unit };
+        is_configured && !is_off(config) && facts.systemd && facts.amd().next().is_some()
     }
+
+    /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
+    ///
+    /// # Errors
+    /// When the template does not give a unit that runs the program.
+    pub fn actions(
+        &self,
+        config: &Config,
+        facts: &Facts,
+        templates: &Templates,
+        program: &Result<PathBuf, String>,
+    ) -> Result<Desired, render::Error> {
+        let mut desired = Desired::default();
+        if !self.is_wanted(config, facts) {
+            return Ok(desired);
+        }
+        let Self { name, .. } = self;
+        let program = match program {
+            Ok(program) => program.display().to_string(),
+            Err(why) => {
+                let about = self.component.as_ref();
+                let text = format!(
+                    "{name} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`"
+                );
+                desired.note(about, text);
+                return Ok(desired);
+            }
+        };
+        let limit_s = config.boot.wait_s + BEYOND_THE_WAIT_S;
+        let context = context! { program => &program, limit_s, folders => folders(config) };
+        let text = templates.render(self.template, context)?;
+        if Unit::parse(Path::new(self.file), &text).exec_start != [&program, self.command] {
+            let problem = format!("a unit that does not run `{program} {}`", self.command);
+            return Err(templates.unfit(self.template, problem));
+        }
+        let mut unit = Action::file(self.stage, self.file, text, self.reason).with(Effect::SystemdReload);
+        if self.is_service {
+            let unit_name = (*name).to_owned();
+            let stop = vec![Effect::SystemdReload, Effect::Stop { unit: unit_name.clone() }];
+            unit = unit.with(Effect::Start { unit: unit_name }).taken_back_with(stop);
+        }
+        desired.push(unit);
+        let link = Kind::Owned(Content::Link { target: self.file.into() });
+        let link = Action::new(self.stage, self.link, link, "systemd runs it at each start");
+        desired.push(link.with(Effect::SystemdReload));
+        Ok(desired.of(self.component))
+    }
+}
+
+/// The folders outside [`WRITABLE`] in which the daemon may have to write. By the configuration alone: a unit that changed
+/// with what is there now would begin anew with each GPU that goes.
+fn folders(config: &Config) -> Vec<String> {
+    let of_engines = engines::ALL.iter().filter_map(|engine| Some(&engine.settings(config)?.config));
+    let files = of_engines.chain([&config.cdi.path]);
+    let folders = files.filter_map(|path| path.parent()?.to_str());
+    // What a unit's line takes as it is: no blank, no quote, no specifier.
+    let is_plain = |folder: &str| {
+        folder.starts_with('/')
+            && folder.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte))
+    };
+    let is_known = |folder: &str| WRITABLE.iter().any(|known| Path::new(folder).starts_with(known));
+    let found: BTreeSet<&str> = folders.filter(|it| is_plain(it) && !is_known(it)).collect();
+    found.into_iter().map(str::to_owned).collect()
 }

@@ -7,7 +7,9 @@ use allocation::policy as parser;
 use amdgpu::Gpu;
 use reconcile::{Action, Stage};
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::component::Component;
 use crate::config::{Config, DefaultGrant, Memlock, Requests, Sharing};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
@@ -24,9 +26,9 @@ const SRV: &str = "/srv";
 pub struct Policy {
     /// The real runc; `None`: the next one on PATH.
     pub runtime: Option<PathBuf>,
-    pub requests: &'static str,
-    pub default: &'static str,
-    pub sharing: &'static str,
+    pub requests: Requests,
+    pub default: DefaultGrant,
+    pub sharing: Sharing,
     pub gpus: Vec<Entry>,
     pub wait_limit_s: u32,
     pub idle_grace_s: Option<u32>,
@@ -52,41 +54,23 @@ pub struct Entry {
 pub struct Edits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shm_bytes: Option<u64>,
+    /// A number of bytes, or `unlimited`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memlock_bytes: Option<Limit>,
+    pub memlock_bytes: Option<Value>,
     /// `HSA_OVERRIDE_GFX_VERSION` by render node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gfx_override: BTreeMap<String, String>,
-}
-
-/// A number of bytes, or `unlimited`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Limit {
-    Bytes(u64),
-    Word(&'static str),
-}
-
-/// What came out of the template is no policy, or not the one that should be written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Render(#[from] render::Error),
-    #[error("{place} gives a policy that cannot be read again: {cause}")]
-    Parse { place: String, cause: allocation::Error },
-    #[error("{place} gives a policy that names other GPUs than it was asked for: {given} and not {asked}")]
-    Different { place: String, given: String, asked: String },
 }
 
 impl Policy {
     /// Whether a container gets a GPU through the wrapper neither when it asks nor when it does not.
     #[must_use]
     pub fn gives_nothing(&self) -> bool {
-        self.requests == "deny" && self.default == "none"
+        self.requests == Requests::Deny && self.default == DefaultGrant::None
     }
 }
 
-/// What the wrapper should be told. `concourse`: whether this machine is a Concourse worker, whose containers are all
+/// What the wrapper should allow. `concourse`: whether this machine is a Concourse worker, whose containers are all
 /// given GPUs unless the configuration says otherwise.
 #[must_use]
 pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Policy {
@@ -98,20 +82,9 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
     let folders = wrapper.folders.clone();
     Policy {
         runtime: wrapper.runtime.clone(),
-        requests: match requests {
-            Requests::Deny => "deny",
-            Requests::Named => "named",
-            Requests::Count => "count",
-            Requests::All => "all",
-        },
-        default: match default {
-            DefaultGrant::None => "none",
-            DefaultGrant::All => "all",
-        },
-        sharing: match wrapper.sharing {
-            Sharing::Shared => "shared",
-            Sharing::Exclusive => "exclusive",
-        },
+        requests,
+        default,
+        sharing: wrapper.sharing,
         gpus: selection.gpus.iter().copied().filter_map(entry).collect(),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
@@ -119,8 +92,8 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
         edits: Edits {
             shm_bytes: wrapper.edits.shm_bytes,
             memlock_bytes: wrapper.edits.memlock.map(|memlock| match memlock {
-                Memlock::Bytes(bytes) => Limit::Bytes(bytes),
-                Memlock::Unlimited => Limit::Word("unlimited"),
+                Memlock::Bytes(bytes) => bytes.into(),
+                Memlock::Unlimited => "unlimited".into(),
             }),
             gfx_override: gfx_override(config, selection),
         },
@@ -128,7 +101,7 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
 }
 
 /// `None` of a GPU without a card's address: what its node is of could not be held against anything, so that the
-/// wrapper gives it to nobody.
+/// wrapper provides it to no container.
 fn entry(gpu: &Gpu) -> Option<Entry> {
     let card = gpu.pci?.to_string();
     Some(Entry {
@@ -151,47 +124,40 @@ fn gfx_override(config: &Config, selection: &Selection<'_>) -> BTreeMap<String, 
     selection.gpus.iter().filter_map(of).collect()
 }
 
-/// The policy's text, from its template.
-///
-/// # Errors
-/// When the template does not fit.
-pub fn rendered(templates: &Templates, policy: &Policy) -> Result<String, render::Error> {
-    templates.render(render::WRAPPER, policy)
-}
-
-/// As [`rendered`], parsed again as the wrapper does, and naming the GPUs that it was asked for. What else an override
-/// says is its author's decision.
+/// The policy's text, from its template: the wrapper's parser reads it, and it names the GPUs that it was asked for. What
+/// an override says beyond that is its author's decision.
 ///
 /// # Errors
 /// When the template does not give that.
-pub fn text(templates: &Templates, policy: &Policy) -> Result<String, Error> {
-    let place = || templates.place(render::WRAPPER);
-    let text = rendered(templates, policy)?;
-    let parsed = parser::Policy::parse(&text).map_err(|cause| Error::Parse { place: place(), cause })?;
-    let name = |index: u32, pci: String, render: &str| {
-        format!("{index} ({pci}, {})", render.trim_start_matches("/dev/dri/"))
+pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Error> {
+    let text = templates.render(render::WRAPPER, policy)?;
+    let unfit = |problem| Err(templates.unfit(render::WRAPPER, problem));
+    let parsed = match parser::Policy::parse(&text) {
+        Ok(parsed) => parsed,
+        Err(cause) => return unfit(format!("a policy that cannot be read again: {cause}")),
     };
-    let asked: Vec<String> =
-        policy.gpus.iter().map(|gpu| name(gpu.index, gpu.card.clone(), &gpu.render)).collect();
-    let given: Vec<String> = parsed
-        .gpus
-        .iter()
-        .flatten()
-        .map(|gpu| {
+    let name = |index: u32, card: &str, render: &str| {
+        format!("{index} ({card}, {})", render.trim_start_matches("/dev/dri/"))
+    };
+    let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let asked = list(policy.gpus.iter().map(|gpu| name(gpu.index, &gpu.card, &gpu.render)).collect());
+    let given = parsed.gpus.map(|gpus| {
+        let names = gpus.iter().map(|gpu| {
             let card = gpu.card.map_or_else(|| "no card".to_owned(), |card| card.to_string());
-            name(gpu.index, card, &gpu.render.to_string())
-        })
-        .collect();
-    if given != asked || parsed.gpus.is_none() {
-        let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let given = if parsed.gpus.is_none() { "all of the CDI spec".to_owned() } else { list(given) };
-        return Err(Error::Different { place: place(), given, asked: list(asked) });
+            name(gpu.index, &card, &gpu.render.to_string())
+        });
+        list(names.collect())
+    });
+    if given.as_ref() == Some(&asked) {
+        return Ok(text);
     }
-    Ok(text)
+    let given = given.unwrap_or_else(|| "all of the CDI spec".to_owned());
+    unfit(format!("a policy that names other GPUs than it was asked for: {given} and not {asked}"))
 }
 
 /// The policy's file.
 #[must_use]
 pub fn action(text: String) -> Action {
-    Action::file(Stage::Expose, PATH, text, "the wrapper is told what containers may have")
+    let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
+    Action { component: Component::Policy.as_ref().to_owned(), ..action }
 }

@@ -5,12 +5,9 @@ use reconcile::Store;
 
 use super::machine::Subject;
 use crate::check::{About, Check};
-use crate::config;
-use crate::desired::packages::knows_driver;
-use crate::driver::dkms::State;
+use crate::desired::driver::packages;
 use crate::driver::{
-    Apt, Driver, Enrolled, Offered, Pairing, Release, Signing, Stop, Verdict, asked_for, look, pairing,
-    preflight, questions,
+    Driver, Enrolled, Ground, Release, Signing, Stop, Verdict, asked_for, installed, look, pairing,
 };
 use crate::packages::Packages;
 
@@ -24,17 +21,17 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
     if !subject.has_amd() {
         return vec![about.skipped("there is no AMD GPU that needs a driver")];
     }
-    let driver = Driver::read(subject.root);
-    let mut checks = Vec::new();
-    if let config::Driver::AmdgpuDkms(wanted) = &subject.config.driver {
-        checks.push(installation(subject, &driver, wanted));
-    }
+    let (wanted, around) = (subject.config.driver.as_ref(), subject.facts.virtualization.as_ref());
+    let ground = Ground::read(subject.root, subject.programs, wanted, around);
+    let mut checks: Vec<Check> =
+        wanted.map(|wanted| installation(subject, &ground, wanted)).into_iter().collect();
+    let driver = &ground.driver;
     match (&driver.dkms, &driver.strays) {
         (Ok(dkms), Ok(strays)) if dkms.versions.is_empty() && strays.is_empty() => {}
         (Ok(dkms), Err(_)) if dkms.versions.is_empty() => checks.push(about.clone().skipped(
             "dkms has no amdgpu; which kernel runs cannot be told, and so not whether it has a module of somebody else's",
         )),
-        (Ok(_), _) => checks.extend(there(subject, &driver)),
+        (Ok(_), _) => checks.extend(there(subject, driver)),
         (Err(why), _) => checks.push(about.clone().skipped(why)),
     }
     if checks.is_empty() {
@@ -44,24 +41,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Check> {
 }
 
 /// What an apply would say of the driver that is asked for.
-fn installation(subject: &Subject<'_>, driver: &Driver, wanted: &Release) -> Check {
+fn installation(subject: &Subject<'_>, ground: &Ground, wanted: &Release) -> Check {
     let about = About::one(NAME, "driver.install");
-    let questions = questions(wanted, driver);
-    let offered = match subject.programs {
-        Some(programs) if !questions.is_empty() => match Offered::ask(programs, &questions) {
-            Ok(offered) => Some(offered),
-            Err(why) => return failed(about, Stop::apt(&why)),
-        },
-        _ => None,
-    };
-    let found = Packages::read(subject.root);
-    let has_repository =
-        driver.distribution.as_ref().is_ok_and(|it| knows_driver(subject.config, &found, *it));
-    let apt = Apt { offered: offered.as_ref(), has_repository };
-    match preflight(wanted, subject.facts.virtualization.as_ref(), driver, apt) {
-        Ok(_) if driver.release().as_ref() == Some(wanted) => {
-            about.ok(format!("the driver {wanted} is installed"))
-        }
+    match packages(subject.config, subject.facts, ground, &Packages::read(subject.root), wanted) {
+        Ok(_) if ground.driver.has(wanted) => about.ok(format!("the driver {wanted} is installed")),
         Ok(_) => about.warning(
             format!("the driver {wanted} is asked for and not installed, and nothing speaks against it"),
             "rocworker apply",
@@ -129,25 +112,15 @@ fn by_tree(about: About, driver: &Driver, is_loaded: bool) -> Check {
         (Ok(dkms), Ok(kernel)) => (dkms, &kernel.release),
         (Err(why), _) | (_, Err(why)) => return about.skipped(why),
     };
-    let (evidence, name) = match dkms.state(kernel) {
-        State::Unknown => return about.skipped("dkms has none"),
-        State::Installed(version, _) => {
-            let name = &version.name;
-            return about.ok(format!(
-                "{name} is built and installed for the running kernel {kernel}; whether it is the one that runs is not \
-                 asked beneath a Root"
-            ));
-        }
-        State::Added(version) => {
-            (format!("nothing is built of {} for the running kernel {kernel}", version.name), &version.name)
-        }
-        State::Built(version, _) => (
-            format!("{} is built for the running kernel {kernel}, and not installed", version.name),
-            &version.name,
-        ),
-    };
-    let remedy = format!("dkms install amdgpu/{name} -k {kernel}");
-    if is_loaded { about.warning(evidence, remedy) } else { about.failed(evidence, remedy) }
+    match installed(dkms, kernel) {
+        _ if dkms.versions.is_empty() => about.skipped("dkms has none"),
+        Ok(name) => about.ok(format!(
+            "{name} is built and installed for the running kernel {kernel}; whether it is the one that runs is not asked \
+             beneath a Root"
+        )),
+        Err(stop) if is_loaded => about.warning(stop.why, stop.remedy),
+        Err(stop) => failed(about, stop),
+    }
 }
 
 fn signature(driver: &Driver) -> Option<Check> {
@@ -157,7 +130,6 @@ fn signature(driver: &Driver) -> Option<Check> {
         Signing::Unknown(why) => Some(about.skipped(why)),
         Signing::Needed { because, certificate, enrolled } => Some(match enrolled {
             Enrolled::Yes => about.ok(format!("{because}, and {certificate} is enrolled")),
-            Enrolled::Unknown(why) => about.skipped(why),
             Enrolled::No | Enrolled::NotMade => about.warning(
                 format!("{because}, and {certificate}, which dkms signs with, is not enrolled: its modules are refused"),
                 format!("mokutil --import {certificate}, reboot, and confirm it at the machine's screen"),
@@ -168,13 +140,9 @@ fn signature(driver: &Driver) -> Option<Check> {
 
 fn pair(driver: &Driver) -> Option<Check> {
     let about = About::one(NAME, "pairing");
-    let release = driver.release()?;
-    let pairing = driver.rocm.as_ref().map(|rocm| Pairing::of(&release, rocm));
-    Some(match pairing {
-        None if pairing::rocm_of(&release).is_some() => about.ok(pairing::alone(&release)),
-        None => about.warning(pairing::alone(&release), REMEDY),
-        Some(pair @ Pairing::Supported { .. }) => about.ok(pair.to_string()),
-        Some(pair) => about.warning(pair.to_string(), REMEDY),
+    Some(match pairing(&driver.release()?, driver.rocm.as_ref()) {
+        Ok(text) => about.ok(text),
+        Err(text) => about.warning(text, REMEDY),
     })
 }
 

@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, Gpu, NodeFault, Problem};
+use amdgpu::{Address, Gpu, NodeFault, Problem, is_partition};
 
 use super::machine::{Subject, gpus};
 use crate::check::{About, Check, Remedy};
 use crate::host::Around;
 use crate::lxd::command::{Client, Container, PLACEHOLDER};
 use crate::lxd::on_host::OnHost;
-use crate::task_check::nodes::is_partition;
 
 const DRM: &str = "/sys/class/drm";
 

@@ -1,98 +1,58 @@
 //! The distributions that AMD's packages are made for, or are known to run on.
 
-use std::fmt;
-
 use root::Root;
 
-/// A release that AMD's repositories have packages for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distribution {
-    Jammy,
-    Noble,
-    /// AMD has none for it: those for Ubuntu 22.04 are taken, as ClusterBloom does.
-    Bookworm,
+/// A release of a distribution on which rocworker installs AMD's packages.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// ID and VERSION_ID of os-release(5).
+    id: &'static str,
+    version: &'static str,
+    name: &'static str,
+    /// Its name in the suites of AMD's repositories.
+    pub suite: &'static str,
 }
 
-/// Why AMD's packages cannot be installed here.
-#[derive(Debug, thiserror::Error)]
-pub enum Unfit {
-    #[error("{}", root::Error::to_string(.0))]
-    Unread(#[from] root::Error),
-    #[error("this is {0}, and packages of AMD's are installed on {list} only", list = list())]
-    Other(String),
-}
-
-const KNOWN: [(&str, &str, Distribution); 3] = [
-    ("ubuntu", "22.04", Distribution::Jammy),
-    ("ubuntu", "24.04", Distribution::Noble),
-    ("debian", "12", Distribution::Bookworm),
+static KNOWN: [Distribution; 3] = [
+    Distribution { id: "ubuntu", version: "22.04", name: "Ubuntu 22.04", suite: "jammy" },
+    Distribution { id: "ubuntu", version: "24.04", name: "Ubuntu 24.04", suite: "noble" },
+    // AMD has no packages for it: rocworker takes those for Ubuntu 22.04, as ClusterBloom does.
+    Distribution { id: "debian", version: "12", name: "Debian 12", suite: "jammy" },
 ];
 
-fn list() -> String {
-    KNOWN.map(|(_, _, distribution)| distribution.to_string()).join(", ")
-}
-
 impl Distribution {
-    /// By os-release(5), which stands in /etc or, where that has none, in /usr/lib.
+    /// By os-release(5), which is in /etc or, where that has none, in /usr/lib.
     ///
     /// # Errors
     /// With the list of those that are known.
-    pub fn read(root: &Root) -> Result<Self, Unfit> {
+    pub fn read(root: &Root) -> Result<&'static Self, String> {
         let read = |path| root.read_text(path, 64 << 10);
         let text = match read("/etc/os-release") {
-            Err(error) if error.is_not_found() => read("/usr/lib/os-release")?,
-            read => read?,
+            Err(error) if error.is_not_found() => read("/usr/lib/os-release"),
+            read => read,
         };
-        Self::parse(&text)
+        Self::parse(&text.map_err(|error| error.to_string())?)
     }
 
-    fn parse(text: &str) -> Result<Self, Unfit> {
+    fn parse(text: &str) -> Result<&'static Self, String> {
         let value = |key: &str| {
             let of = |line: &str| Some(line.strip_prefix(key)?.strip_prefix('=')?.trim().to_owned());
             text.lines().find_map(of).map(|value| value.trim_matches(['"', '\'']).to_owned())
         };
         let (id, version) = (value("ID").unwrap_or_default(), value("VERSION_ID").unwrap_or_default());
-        let is_it = |(known, release, _): &&(&str, &str, Self)| *known == id && *release == version;
-        match KNOWN.iter().find(is_it) {
-            Some((_, _, distribution)) => Ok(*distribution),
-            None => {
-                let name = value("PRETTY_NAME").filter(|name| !name.is_empty());
-                Err(Unfit::Other(
-                    name.unwrap_or_else(|| "a distribution that does not tell its name".to_owned()),
-                ))
-            }
-        }
-    }
-
-    /// Its name in the suites of AMD's repositories.
-    #[must_use]
-    pub fn suite(self) -> &'static str {
-        match self {
-            Self::Jammy | Self::Bookworm => "jammy",
-            Self::Noble => "noble",
-        }
+        KNOWN.iter().find(|known| known.id == id && known.version == version).ok_or_else(|| {
+            let name = value("PRETTY_NAME").filter(|name| !name.is_empty());
+            let name = name.unwrap_or_else(|| "a distribution that does not tell its name".to_owned());
+            let known = KNOWN.each_ref().map(|known| known.name).join(", ");
+            format!("this is {name}, and packages of AMD's are installed on {known} only")
+        })
     }
 
     /// Whether its kernels have most of their drivers, and what those need, in a package of its own
-    /// (`linux-modules-extra-KERNEL`).
+    /// (`linux-modules-extra-KERNEL`), and shim's scripts make the key that dkms signs with.
     #[must_use]
-    pub fn has_modules_extra(self) -> bool {
-        self.is_ubuntu()
-    }
-
-    #[must_use]
-    pub fn is_ubuntu(self) -> bool {
-        matches!(self, Self::Jammy | Self::Noble)
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Jammy => "Ubuntu 22.04",
-            Self::Noble => "Ubuntu 24.04",
-            Self::Bookworm => "Debian 12",
-        })
+    pub fn is_ubuntu(&self) -> bool {
+        self.id == "ubuntu"
     }
 }
 
@@ -103,9 +63,9 @@ mod tests {
     #[test]
     fn three_releases_are_known_and_another_is_refused_with_their_list() {
         for (text, expected) in [
-            ("ID=ubuntu\nVERSION_ID=\"22.04\"\n", Ok(Distribution::Jammy)),
-            ("VERSION_ID='24.04'\nID=ubuntu\nID_LIKE=debian\n", Ok(Distribution::Noble)),
-            ("ID=debian\nVERSION_ID=\"12\"\n", Ok(Distribution::Bookworm)),
+            ("ID=ubuntu\nVERSION_ID=\"22.04\"\n", Ok("Ubuntu 22.04")),
+            ("VERSION_ID='24.04'\nID=ubuntu\nID_LIKE=debian\n", Ok("Ubuntu 24.04")),
+            ("ID=debian\nVERSION_ID=\"12\"\n", Ok("Debian 12")),
             (
                 "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nID=debian\nVERSION_ID=\"13\"\n",
                 Err("Debian GNU/Linux 13 (trixie)"),
@@ -117,7 +77,7 @@ mod tests {
             let expected = expected.map_err(|name| {
                 format!("this is {name}, and packages of AMD's are installed on Ubuntu 22.04, Ubuntu 24.04, Debian 12 only")
             });
-            assert_eq!(Distribution::parse(text).map_err(|error| error.to_string()), expected, "{text}");
+            assert_eq!(Distribution::parse(text).map(|known| known.name), expected, "{text}");
         }
     }
 }

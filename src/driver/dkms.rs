@@ -1,4 +1,5 @@
-//! What dkms knows of amdgpu, read from its tree as it lays it out itself: no child process.
+//! What dkms knows of amdgpu, read from its tree as it lays it out itself, and builds of amdgpu that it does not know: no
+//! child process.
 //!
 //! `/var/lib/dkms/amdgpu/VERSION/source` links to the source: registered ("added"). `VERSION/KERNEL/ARCH/module/amdgpu.ko`
 //! is what was built of it, compressed or not. `kernel-KERNEL-ARCH` links to that of the builds that is installed for a
@@ -7,7 +8,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use root::{Error, Kind, Root};
+use root::{Error, Kind, Root, if_there};
 
 const TREE: &str = "/var/lib/dkms/amdgpu";
 
@@ -17,7 +18,7 @@ pub struct Dkms {
     pub versions: Vec<Version>,
 }
 
-/// A version of amdgpu's source, as dkms is told of it: without the release of AMD's package.
+/// A version of amdgpu's source, as dkms has it registered: without the release of AMD's package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub name: String,
@@ -70,17 +71,10 @@ impl Dkms {
     /// The furthest of the versions: at most one is installed for a kernel.
     #[must_use]
     pub fn state(&self, kernel: &str) -> State<'_> {
-        let of_kernel = || {
-            let all = self
-                .versions
-                .iter()
-                .flat_map(|version| version.builds.iter().map(move |build| (version, build)));
-            all.filter(|(_, build)| build.kernel == kernel)
-        };
-        if let Some((version, build)) = of_kernel().find(|(_, build)| build.is_installed) {
-            return State::Installed(version, build);
-        }
-        match of_kernel().next_back() {
+        let all = self.versions.iter().flat_map(|it| it.builds.iter().map(move |build| (it, build)));
+        // Of those that are built alike, the last.
+        match all.filter(|(_, build)| build.kernel == kernel).max_by_key(|(_, build)| build.is_installed) {
+            Some((version, build)) if build.is_installed => State::Installed(version, build),
             Some((version, build)) => State::Built(version, build),
             None => self.versions.last().map_or(State::Unknown, State::Added),
         }
@@ -90,7 +84,7 @@ impl Dkms {
 fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, Error> {
     let mut builds = Vec::new();
     for kernel in list(root, place)? {
-        // Beside the kernels stand `source`, a link, and while it builds, `build`.
+        // Beside the kernels are `source`, a link, and while it builds, `build`.
         if root.lstat(place.join(&kernel))?.kind != Kind::Directory || kernel == "build" {
             continue;
         }
@@ -100,13 +94,11 @@ fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, E
                 continue;
             };
             let (kernel, arch) = (kernel.to_string_lossy(), arch.to_string_lossy());
-            let ours = Path::new(version).join(&*kernel).join(&*arch);
-            let installed = root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}")));
-            let is_installed = match installed {
-                Ok(target) => target == ours || target == Path::new(TREE).join(&ours),
-                Err(error) if error.is_not_found() => false,
-                Err(error) => return Err(error),
-            };
+            let build = Path::new(version).join(&*kernel).join(&*arch);
+            let installed =
+                if_there(root.read_link(Path::new(TREE).join(format!("kernel-{kernel}-{arch}"))))?;
+            let is_installed =
+                installed.is_some_and(|target| target == build || target == Path::new(TREE).join(&build));
             let (kernel, arch) = (kernel.into_owned(), arch.into_owned());
             builds.push(Build { kernel, arch, file: folder.join(module), is_installed });
         }
@@ -115,18 +107,82 @@ fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, E
 }
 
 /// `amdgpu.ko`, `amdgpu.ko.xz`, `amdgpu.ko.zst`, `amdgpu.ko.gz`.
-pub(super) fn is_module(name: &OsString) -> bool {
+fn is_module(name: &OsString) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix("amdgpu.ko"));
     rest.is_some_and(|rest| matches!(rest, "" | ".xz" | ".zst" | ".gz"))
 }
 
 /// In order; nothing of a folder that is not there, or is none.
 pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
-    match root.stat(folder) {
-        Ok(meta) if meta.kind == Kind::Directory => {}
-        Ok(_) => return Ok(Vec::new()),
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    match if_there(root.stat(folder))? {
+        Some(meta) if meta.kind == Kind::Directory => root.list(folder),
+        _ => Ok(Vec::new()),
     }
-    root.list(folder)
+}
+
+/// Where depmod looks before the kernel's own folder (depmod.d(5): `search updates built-in`), and where vendors'
+/// installers put modules besides. It looks through all that is in them: the kernel's own build installs a module of
+/// several folders with these (`make M=… modules_install`).
+const FOLDERS: [&str; 2] = ["updates", "extra"];
+
+/// Folders in each other. A kernel's own are six deep.
+const DEEPEST: usize = 12;
+
+const INFO: &str = "/var/lib/dpkg/info";
+
+/// Larger than the list of any package.
+const LIMIT: usize = 64 << 20;
+
+/// Files of amdgpu's for this kernel that modprobe prefers, and that neither dkms nor a package answers for. `is_of_dkms`:
+/// dkms has installed one for it in `updates/dkms`.
+///
+/// # Errors
+/// When a folder or dpkg's records cannot be read.
+pub(super) fn strays(root: &Root, kernel: &str, is_of_dkms: bool) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    let modules = Path::new("/lib/modules").join(kernel);
+    let of_dkms = is_of_dkms.then(|| modules.join("updates/dkms"));
+    for folder in FOLDERS {
+        look_through(root, &modules.join(folder), of_dkms.as_deref(), DEEPEST, &mut files)?;
+    }
+    // dpkg's lists are thousands of files: they are read only where there is something to look for.
+    if !files.is_empty() {
+        drop_owned(root, &mut files)?;
+    }
+    Ok(files)
+}
+
+/// `but`: a folder to skip. Links to folders are not followed.
+fn look_through(
+    root: &Root,
+    folder: &Path,
+    but: Option<&Path>,
+    deepest: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
+    for name in list(root, folder)? {
+        let place = folder.join(&name);
+        if is_module(&name) {
+            files.push(place);
+        } else if but != Some(&place) && deepest > 0 && root.lstat(&place)?.kind == Kind::Directory {
+            look_through(root, &place, but, deepest - 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn drop_owned(root: &Root, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for name in list(root, Path::new(INFO))? {
+        if Path::new(&name).extension() != Some("list".as_ref()) {
+            continue;
+        }
+        let text = root.read_text(Path::new(INFO).join(&name), LIMIT)?;
+        // A package may name it in /lib or, where both are one folder, in /usr/lib.
+        let is_listed = |file: &Path| {
+            let file = file.to_string_lossy();
+            text.lines().any(|line| line == file || line.strip_prefix("/usr") == Some(&file))
+        };
+        files.retain(|file| !is_listed(file));
+    }
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! What keeps amdgpu from being loaded: lines in modprobe.d, words on the kernel's command line.
 
-use root::{Error, Root};
+use std::collections::BTreeSet;
+
+use root::{Error, Root, if_there};
 
 /// Where modprobe reads, in its order: a file in an earlier folder hides its namesakes (modprobe.d(5)).
 pub(crate) const FOLDERS: [&str; 5] = [
@@ -26,7 +28,7 @@ pub struct Hindrance {
 #[derive(Debug, Default)]
 pub struct Hindrances {
     pub found: Vec<Hindrance>,
-    /// What could not be read, by its path: it may keep amdgpu out, and nobody has looked.
+    /// What could not be read, by its path: it may keep amdgpu out.
     pub unread: Vec<(String, Error)>,
 }
 
@@ -34,53 +36,44 @@ impl Hindrances {
     /// Looks beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let mut hindrances = Self::default();
-        hindrances.look_in_files(root);
-        match root.read_text(COMMAND_LINE, 64 << 10) {
-            Ok(line) => hindrances
-                .found
-                .extend(line.split_whitespace().filter(|word| hinders(word)).map(on_command_line)),
-            Err(error) => hindrances.unread.push((COMMAND_LINE.to_owned(), error)),
-        }
-        hindrances
-    }
-
-    fn look_in_files(&mut self, root: &Root) {
-        let mut seen = Vec::new();
+        let (mut hindrances, mut seen) = (Self::default(), BTreeSet::new());
         for folder in FOLDERS {
-            let names = match root.list(folder) {
-                Ok(names) => names,
-                // A folder that is not there hinders nothing.
-                Err(error) if error.is_not_found() => continue,
-                Err(error) => {
-                    self.unread.push((folder.to_owned(), error));
-                    continue;
-                }
-            };
-            for name in names {
-                if !name.to_string_lossy().ends_with(".conf") || seen.contains(&name) {
-                    continue;
-                }
+            // A folder that is not there hinders nothing.
+            let names = if_there(root.list(folder)).map(Option::unwrap_or_default);
+            for name in hindrances.or_unread(folder, names).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
-                seen.push(name);
-                match root.read(&path, 1 << 20) {
-                    Ok(bytes) => self.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes))),
-                    Err(error) => self.unread.push((path, error)),
+                if path.ends_with(".conf")
+                    && seen.insert(name)
+                    && let Some(bytes) = hindrances.or_unread(&path, root.read(&path, 1 << 20))
+                {
+                    hindrances.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes)));
                 }
             }
         }
+        let line = hindrances.or_unread(COMMAND_LINE, root.read_text(COMMAND_LINE, 64 << 10));
+        let words = line.iter().flat_map(|line| line.split_whitespace());
+        hindrances.found.extend(words.filter(|word| hinders(word)).map(|word| Hindrance {
+            place: COMMAND_LINE.to_owned(),
+            says: word.to_owned(),
+            remedy: "remove it from the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
+        }));
+        hindrances
+    }
+
+    fn or_unread<T>(&mut self, path: &str, read: Result<T, Error>) -> Option<T> {
+        read.map_err(|error| self.unread.push((path.to_owned(), error))).ok()
     }
 }
 
 fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
+    let remedy = "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu";
     let lines = joined(text).into_iter().filter(|(_, line)| keeps_out(line));
-    lines
-        .map(|(number, line)| Hindrance {
-            place: format!("{path}:{number}"),
-            says: line.trim().to_owned(),
-            remedy: "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu",
-        })
-        .collect()
+    let hindrance = |(number, line): (usize, String)| Hindrance {
+        place: format!("{path}:{number}"),
+        says: line.trim().to_owned(),
+        remedy,
+    };
+    lines.map(hindrance).collect()
 }
 
 /// Lines with the number of each; one that ends in a backslash goes on in the next (modprobe.d(5)).
@@ -98,14 +91,6 @@ fn joined(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-fn on_command_line(word: &str) -> Hindrance {
-    Hindrance {
-        place: COMMAND_LINE.to_owned(),
-        says: word.to_owned(),
-        remedy: "take it out of the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
-    }
-}
-
 /// `blacklist amdgpu`, or `install amdgpu /bin/false` and its like (modprobe.d(5)).
 fn keeps_out(line: &str) -> bool {
     let mut words = line.split_whitespace();
@@ -121,8 +106,8 @@ fn keeps_out(line: &str) -> bool {
 }
 
 /// `module_blacklist=` is the kernel's, `modprobe.blacklist=` modprobe's, `rd.driver.blacklist=` dracut's, which writes
-/// it into the initramfs' modprobe.d; with `nomodeset` amdgpu refuses to
-/// start (drm_firmware_drivers_only() in amdgpu_drv.c).
+/// it into the initramfs' modprobe.d; with `nomodeset` amdgpu refuses to start
+/// (drm_firmware_drivers_only() in amdgpu_drv.c).
 fn hinders(word: &str) -> bool {
     let listed = ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="];
     let listed = listed.iter().find_map(|option| word.strip_prefix(option));

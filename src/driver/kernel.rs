@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use root::{Error, Root};
+use root::{Error, Root, if_there};
 
 use super::dkms::list;
 
@@ -24,50 +24,38 @@ pub struct Kernel {
 
 impl Kernel {
     /// # Errors
-    /// When it cannot be told which kernel runs, or whether its headers are there.
+    /// When the files that say which kernel runs, and whether its headers are there, cannot be read.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let release = root.read_text("/proc/sys/kernel/osrelease", 256)?.trim().to_owned();
-        let has_headers = match root.stat(format!("/lib/modules/{release}/build/include")) {
-            Ok(_) => true,
-            Err(error) if error.is_not_found() => false,
-            Err(error) => return Err(error),
-        };
-        let version = match root.read_text("/proc/version", 4096) {
-            Ok(version) => version,
-            // That it is not known which compiler it was keeps nobody from building.
-            Err(error) if error.is_not_found() => String::new(),
-            Err(error) => return Err(error),
-        };
+        let headers = if_there(root.stat(format!("/lib/modules/{release}/build/include")))?;
+        // A driver is built also where it is not known which compiler it was.
+        let version = if_there(root.read_text("/proc/version", 4096))?.unwrap_or_default();
         let others = others(root, &release)?;
-        Ok(Self { release, has_headers, compiler: compiler(&version), others })
+        Ok(Self { release, has_headers: headers.is_some(), compiler: compiler(&version), others })
     }
 
     /// The package that its headers come in, on Debian and on Ubuntu.
     #[must_use]
     pub fn headers_package(&self) -> String {
-        headers_package(&self.release)
+        let [headers, _] = self.packages();
+        headers
     }
 
-    /// The package that most drivers come in on Ubuntu; some of its kernels have none.
+    /// The packages of its headers and, on Ubuntu, of most drivers; some of Ubuntu's kernels have none of the second.
     #[must_use]
-    pub fn modules_extra_package(&self) -> String {
-        modules_extra_package(&self.release)
+    pub fn packages(&self) -> [String; 2] {
+        packages_of(&self.release)
     }
 
     /// The packages of the other kernels that a driver needs there.
     #[must_use]
     pub fn packages_of_others(&self) -> Vec<String> {
-        let of = |release: &String| [headers_package(release), modules_extra_package(release)];
-        self.others.iter().flat_map(of).collect()
+        self.others.iter().flat_map(|release| packages_of(release)).collect()
     }
 }
 
-fn headers_package(release: &str) -> String {
-    format!("linux-headers-{release}")
-}
-
-fn modules_extra_package(release: &str) -> String {
-    format!("linux-modules-extra-{release}")
+fn packages_of(release: &str) -> [String; 2] {
+    [format!("linux-headers-{release}"), format!("linux-modules-extra-{release}")]
 }
 
 /// `modules.builtin` comes with a kernel's own package (linux-image on Debian, linux-modules on Ubuntu). The folder alone

@@ -17,11 +17,8 @@ pub struct ModuleFile {
     /// `(builtin)` where the kernel has the module in itself.
     pub path: PathBuf,
     /// A digest of its sources, which the kernel shows of a loaded module too (`/sys/module/amdgpu/srcversion`): the
-    /// one by which two builds are told apart. Not every kernel's build has one.
+    /// one that distinguishes two builds. Not every kernel's build has one.
     pub srcversion: Option<String>,
-    pub version: Option<String>,
-    /// Whose key it is signed with; `None`: it is not signed.
-    pub signer: Option<String>,
 }
 
 /// What `modprobe amdgpu` does.
@@ -69,12 +66,7 @@ fn parse(answer: &[u8]) -> Option<ModuleFile> {
         };
         answer.split('\0').find_map(of).filter(|value| !value.is_empty())
     };
-    Some(ModuleFile {
-        path: value("filename")?.into(),
-        srcversion: value("srcversion"),
-        version: value("version"),
-        signer: value("signer"),
-    })
+    Some(ModuleFile { path: value("filename")?.into(), srcversion: value("srcversion") })
 }
 
 /// What `modprobe amdgpu` would do for this kernel; does not do it.
@@ -113,8 +105,6 @@ mod tests {
         let expected = ModuleFile {
             path: "/lib/modules/6.1.0-50-amd64/updates/dkms/amdgpu.ko".into(),
             srcversion: Some("94F3309749DC6CE57A8A067".to_owned()),
-            version: Some("6.16.13".to_owned()),
-            signer: Some("DKMS module signing key".to_owned()),
         };
         assert_eq!(file, Some(expected));
         let built_in =

@@ -1,149 +1,144 @@
 //! What to bring for AMD's driver to be built and loaded, or the first reason why that cannot end well. Pure: nothing is
 //! touched, nothing asked.
 
-use std::collections::BTreeMap;
-
-use reconcile::Status;
+use reconcile::command::Programs;
 use reconcile::dpkg::There;
+use reconcile::{Package, Status, Want};
+use root::Root;
 
 use super::dkms::State;
-use super::pairing::{known, rocm_of};
-use super::{Distribution, Driver, Enrolled, Kernel, Offered, Reason, Release, Signing, Stop};
+use super::release::{known, rocm_of};
+use super::{Distribution, Driver, Enrolled, Kernel, Offered, Release, Signing, Stop, offered};
 use crate::host::Around;
 
 /// AMD's driver as a package: its source, which dkms builds.
 pub const PACKAGE: &str = "amdgpu-dkms";
 
 /// What AMD has installed beside the driver; its scripts need it.
-const SETUPTOOLS: &str = "python3-setuptools";
+pub(super) const SETUPTOOLS: &str = "python3-setuptools";
 
-/// A package that the driver takes. It stays named once it is installed: what is named no more is taken back.
+/// A package that the driver takes. It stays named once it is installed: apply removes what is named no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bring {
-    pub package: String,
-    /// `None`: any.
-    pub version: Option<String>,
+    pub package: Package,
     pub why: &'static str,
     /// Whether only its repository comes now: until apt has read it, apt would take another release from another source.
     pub waits: bool,
 }
 
-/// What apt has.
-#[derive(Debug, Clone, Copy)]
-pub struct Apt<'a> {
-    /// Its answer to [`questions`]; `None` where it was not asked, as beneath another Root than `/`.
-    pub offered: Option<&'a Offered>,
-    /// Whether AMD's repository of the wanted driver is one of its sources already. Where it is still to come, nobody
-    /// knows what it has.
-    pub has_repository: bool,
+/// What decides about the driver, read where the configuration asks for one.
+#[derive(Debug)]
+pub struct Ground {
+    pub driver: Driver,
+    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
+    pub offered: Result<Option<Offered>, String>,
 }
 
-/// Every package that matters to the driver for this kernel.
-pub(super) fn packages(kernel: Option<&Kernel>) -> Vec<String> {
-    let mut names = vec![PACKAGE.to_owned(), SETUPTOOLS.to_owned()];
-    if let Some(kernel) = kernel {
-        names.extend([kernel.headers_package(), kernel.modules_extra_package()]);
-        names.extend(kernel.compiler.clone());
-        names.extend(kernel.packages_of_others());
+impl Ground {
+    /// Reads the machine beneath `root`. apt is asked only of packages that are missing for the `wanted` driver, and
+    /// never in a container.
+    #[must_use]
+    pub fn read(
+        root: &Root,
+        programs: Option<&Programs>,
+        wanted: Option<&Release>,
+        around: Option<&Around>,
+    ) -> Self {
+        let driver = Driver::read(root);
+        let wanted = wanted.filter(|_| !matches!(around, Some(Around::Container(_))));
+        let questions = wanted.map(|wanted| questions(wanted, &driver)).unwrap_or_default();
+        let offered = match programs {
+            Some(programs) if !questions.is_empty() => offered::ask(programs, &questions).map(Some),
+            _ => Ok(None),
+        };
+        Self { driver, offered }
     }
-    names
 }
 
 /// Whether the driver of this release is there, built, and where modprobe looks: there is nothing to bring.
 fn is_done(wanted: &Release, driver: &Driver) -> bool {
-    let (Ok(there), Ok(kernel), Ok(dkms)) = (&driver.packages, &driver.kernel, &driver.dkms) else {
-        return false;
-    };
-    let is_whole = there.get(PACKAGE).is_some_and(|it| {
-        it.status == Status::Installed && Release::of_package(&it.version).as_ref() == Some(wanted)
-    });
-    is_whole && matches!(dkms.state(&kernel.release), State::Installed(..))
+    let (Ok(kernel), Ok(dkms)) = (&driver.kernel, &driver.dkms) else { return false };
+    let is_whole = driver.package(PACKAGE).is_some_and(|it| it.status == Status::Installed);
+    is_whole && driver.has(wanted) && matches!(dkms.state(&kernel.release), State::Installed(..))
 }
 
 /// Of which packages apt has to be asked whether they are to be had, before [`preflight`] can answer; none where
 /// everything is there.
 #[must_use]
 pub fn questions(wanted: &Release, driver: &Driver) -> Vec<String> {
-    let (Ok(there), Ok(kernel), Ok(distribution)) = (&driver.packages, &driver.kernel, &driver.distribution)
+    let (Ok(_), Ok(kernel), Ok(distribution)) = (&driver.packages, &driver.kernel, &driver.distribution)
     else {
         return Vec::new();
     };
     if is_done(wanted, driver) {
         return Vec::new();
     }
-    let is_missing = |name: &String| match there.get(name) {
-        Some(it) if name == PACKAGE => Release::of_package(&it.version).as_ref() != Some(wanted),
-        Some(_) => false,
-        None => true,
+    let is_missing = |name: &String| match name.as_str() {
+        PACKAGE => !driver.has(wanted),
+        name => driver.package(name).is_none(),
     };
-    let parts =
-        parts(kernel, *distribution).into_iter().filter(|part| part.is_wanted).map(|part| part.package);
-    parts.chain([PACKAGE.to_owned()]).filter(is_missing).collect()
+    let parts = parts(kernel, distribution).into_iter().filter(|part| part.is_wanted);
+    parts.map(|part| part.package).chain([PACKAGE.to_owned()]).filter(is_missing).collect()
 }
 
-/// What to bring for the driver of this release, in this order.
+/// What to bring for the driver of this release, in this order. `has_repository`: whether AMD's repository of it is one
+/// of apt's sources already; apt tells nothing of one that is still to come.
 ///
 /// # Errors
 /// The first reason why it cannot end well.
 pub fn preflight(
     wanted: &Release,
     around: Option<&Around>,
-    driver: &Driver,
-    apt: Apt<'_>,
+    Ground { driver, offered }: &Ground,
+    has_repository: bool,
 ) -> Result<Vec<Bring>, Stop> {
-    let offered = apt.offered;
+    let offered = offered.as_ref().map_err(|why| {
+        let why = format!("whether its packages are to be had is not known: {why}");
+        Stop::new(why, "mend that, and apply again")
+    })?;
+    let offered = offered.as_ref();
     if let Some(Around::Container(name)) = around {
         return Err(Stop::new(
-            Reason::Container,
             format!("this is a container ({name}), and a container has no kernel of its own"),
             "install it on the host, and write driver.install: keep here",
         ));
     }
-    let distribution = driver.distribution.as_ref().map_err(|why| {
-        Stop::new(
-            Reason::Distribution,
-            why,
-            "install the driver by the distribution's own means, and write driver.install: keep",
-        )
-    })?;
+    let by_other_means = "install the driver by the distribution's own means, and write driver.install: keep";
+    let distribution = driver.distribution.as_ref().map_err(|why| Stop::new(why, by_other_means))?;
     let kernel = driver.kernel.as_ref().map_err(Stop::unreadable)?;
     let there = driver.packages.as_ref().map_err(Stop::unreadable)?;
-    let state = driver.dkms.as_ref().map_err(Stop::unreadable)?.state(&kernel.release);
-    let version = version(wanted, driver, there, &state, apt)?;
+    let (version, waits) = version(wanted, driver, offered, distribution.suite, has_repository)?;
     let is_done = is_done(wanted, driver);
     if !is_done {
         can_be_loaded(driver)?;
     }
     let mut bring = Vec::new();
-    for part in parts(kernel, *distribution) {
-        let is_there = there.contains_key(&part.package);
-        let is_to_be_had = offered.is_none_or(|offered| offered.has(&part.package));
-        if is_there || (!is_done && part.is_wanted && is_to_be_had) {
-            bring.push(Bring { package: part.package, version: None, why: part.why, waits: false });
-        } else if let (false, true, Some(stop)) = (is_done, part.is_wanted, part.else_stop) {
+    for Part { package, why, is_wanted, else_stop } in parts(kernel, distribution) {
+        let is_missing = !is_done && is_wanted;
+        let is_to_be_had = offered.is_none_or(|offered| offered.contains_key(&package));
+        if there.contains_key(&package) || is_missing && is_to_be_had {
+            bring.push(Bring { package: Package::present(package), why, waits: false });
+        } else if let (true, Some(stop)) = (is_missing, else_stop) {
             return Err(stop);
         }
     }
-    // What an earlier apply has brought for a kernel goes with that kernel, not with a start into a newer one.
+    // What an earlier apply installed for a kernel goes with that kernel, not with a start into a newer one.
     let of_others = kernel.packages_of_others().into_iter().filter(|name| there.contains_key(name));
     bring.extend(of_others.map(|package| {
         let why = "another kernel that is installed has the driver by it";
-        Bring { package, version: None, why, waits: false }
+        Bring { package: Package::present(package), why, waits: false }
     }));
-    if !is_done && !kernel.has_headers && there.contains_key(&kernel.headers_package()) {
-        return Err(headers_without_folder(kernel));
+    let headers = kernel.headers_package();
+    if !is_done && !kernel.has_headers && there.contains_key(&headers) {
+        let folder = format!("/lib/modules/{}/build/include", kernel.release);
+        return Err(Stop::new(
+            format!("{headers} is installed, and {folder} is not there"),
+            format!("apt-get install --reinstall {headers}, and apply again"),
+        ));
     }
-    if !there.contains_key(PACKAGE) && apt.has_repository && offered.is_some() && version.is_none() {
-        return Err(not_offered(wanted, *distribution));
-    }
-    let is_elsewhere = offered.is_some_and(|offered| !offered.versions(PACKAGE).is_empty());
-    let waits = !there.contains_key(PACKAGE) && version.is_none() && is_elsewhere;
-    bring.push(Bring {
-        package: PACKAGE.to_owned(),
-        version,
-        waits,
-        why: "AMD's driver, which dkms builds for the running kernel",
-    });
+    let why = "AMD's driver, which dkms builds for the running kernel";
+    let package = Package { want: Want::Present { version }, ..Package::present(PACKAGE) };
+    bring.push(Bring { package, why, waits });
     Ok(bring)
 }
 
@@ -158,77 +153,79 @@ struct Part {
 }
 
 /// In the order in which they come: what the driver is built with before the driver.
-fn parts(kernel: &Kernel, distribution: Distribution) -> Vec<Part> {
-    let headers = kernel.headers_package();
+fn parts(kernel: &Kernel, distribution: &Distribution) -> Vec<Part> {
+    let [headers, extra] = kernel.packages();
     let no_headers = Stop::new(
-        Reason::NoHeaders,
         format!("it is built with the running kernel's headers, and apt has no {headers}"),
         "run apt-get update; where the mirror has them no more, install the newest kernel with its headers, reboot into \
          it, and apply again",
     );
     let no_setuptools = Stop::new(
-        Reason::NotOffered,
         format!("its scripts need {SETUPTOOLS}, and apt does not have it"),
         "run apt-get update, and see whether the distribution's own repositories are among apt's sources",
     );
     let part = |package, why, is_wanted, else_stop| Part { package, why, is_wanted, else_stop };
-    let mut parts = vec![part(headers, "the driver is built with it", !kernel.has_headers, Some(no_headers))];
-    let extra = kernel.modules_extra_package();
-    parts.push(part(extra, "the driver stands on modules of it", distribution.has_modules_extra(), None));
-    if let Some(compiler) = &kernel.compiler {
-        parts.push(part(compiler.clone(), "the running kernel was built with it", true, None));
-    }
-    parts.push(part(SETUPTOOLS.to_owned(), "the driver's scripts need it", true, Some(no_setuptools)));
-    parts
+    let compiler = kernel.compiler.clone();
+    let compiler = compiler.map(|name| part(name, "the running kernel was built with it", true, None));
+    [
+        Some(part(headers, "the driver is built with it", !kernel.has_headers, Some(no_headers))),
+        Some(part(extra, "the driver needs modules of it", distribution.is_ubuntu(), None)),
+        compiler,
+        Some(part(SETUPTOOLS.to_owned(), "the driver's scripts need it", true, Some(no_setuptools))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// The version of the driver's package that has to come; `None`: the one that is there, or where apt was not asked, any.
+/// The version of the driver's package that has to come; `None`: the one that is there, or where apt does not tell, any.
+/// And whether apt has only other releases, so that the package waits for AMD's repository.
 fn version(
     wanted: &Release,
     driver: &Driver,
-    there: &BTreeMap<String, There>,
-    state: &State<'_>,
-    apt: Apt<'_>,
-) -> Result<Option<String>, Stop> {
+    offered: Option<&Offered>,
+    suite: &str,
+    has_repository: bool,
+) -> Result<(Option<String>, bool), Stop> {
     let unknown = |what: String| {
         Stop::new(
-            Reason::UnknownDriver,
-            format!("{what}, and nobody knows what would become of it"),
+            format!("{what}, and rocworker does not know what would become of it"),
             "remove that driver by the means by which it came, or keep it and write driver.install: keep",
         )
     };
     if let Some(file) = driver.strays.as_ref().map_err(Stop::unreadable)?.first() {
-        return Err(unknown(format!(
-            "{} is there, which belongs to no package and not to dkms",
-            file.display()
-        )));
+        let file = file.display();
+        return Err(unknown(format!("{file} is there, which belongs to no package and not to dkms")));
     }
-    let of_wanted = || {
-        let versions = apt.offered.map_or(&[][..], |offered| offered.versions(PACKAGE));
-        versions.iter().find(|version| Release::of_package(version).as_ref() == Some(wanted)).cloned()
-    };
-    let Some(package) = there.get(PACKAGE).filter(|it| it.status != Status::ConfigFiles) else {
-        return match state {
-            State::Unknown => Ok(of_wanted()),
-            State::Added(version) | State::Built(version, _) | State::Installed(version, _) => Err(unknown(
-                format!("dkms has amdgpu {}, which no package {PACKAGE} has brought", version.name),
-            )),
-        };
-    };
-    let version = &package.version;
-    match Release::of_package(version) {
-        Some(release) if release == *wanted => Ok(None),
-        Some(release) if rocm_of(&release).is_some() => match of_wanted() {
-            Some(version) => Ok(Some(version)),
-            None if !apt.has_repository || apt.offered.is_none() => Ok(None),
-            None => Err(Stop::new(
-                Reason::OtherRelease,
-                format!("the driver {release} is there ({PACKAGE} {version}), and apt has no {wanted}"),
+    let versions = offered.and_then(|offered| offered.get(PACKAGE)).map_or(&[][..], Vec::as_slice);
+    let of_wanted = versions.iter().find(|it| Release::of_package(it).as_ref() == Some(wanted)).cloned();
+    let is_not_to_be_had = of_wanted.is_none() && has_repository && offered.is_some();
+    let Some(There { version, .. }) = driver.package(PACKAGE) else {
+        let dkms = driver.dkms.as_ref().map_err(Stop::unreadable)?;
+        if let Some(other) = dkms.versions.last() {
+            let name = &other.name;
+            return Err(unknown(format!("dkms has amdgpu {name}, which no package {PACKAGE} has installed")));
+        }
+        if is_not_to_be_had {
+            return Err(Stop::new(
+                format!("apt has no {PACKAGE} of the driver {wanted}"),
                 format!(
-                    "run apt-get update; where apt has it not even then, write driver.version: {release}"
+                    "run apt-get update, and see whether AMD has the driver for this release of the distribution \
+                     (https://repo.radeon.com/amdgpu/{wanted}/ubuntu {suite}); name another driver.version where it has \
+                     not"
                 ),
-            )),
-        },
+            ));
+        }
+        let waits = of_wanted.is_none() && !versions.is_empty();
+        return Ok((of_wanted, waits));
+    };
+    match Release::of_package(version) {
+        Some(release) if release == *wanted => Ok((None, false)),
+        Some(release) if rocm_of(&release).is_some() && is_not_to_be_had => Err(Stop::new(
+            format!("the driver {release} is there ({PACKAGE} {version}), and apt has no {wanted}"),
+            format!("run apt-get update; where apt has it not even then, write driver.version: {release}"),
+        )),
+        Some(release) if rocm_of(&release).is_some() => Ok((of_wanted, false)),
         _ => Err(unknown(format!(
             "{PACKAGE} {version} is there, which is none of the drivers that rocworker knows ({})",
             known()
@@ -240,21 +237,19 @@ fn version(
 fn can_be_loaded(driver: &Driver) -> Result<(), Stop> {
     if let Some(hindrance) = driver.hindrances.found.first() {
         let why = format!("{:?} in {} keeps amdgpu from being loaded", hindrance.says, hindrance.place);
-        return Err(Stop::new(Reason::KeptOut, why, hindrance.remedy));
+        return Err(Stop::new(why, hindrance.remedy));
     }
     if let Some((_, error)) = driver.hindrances.unread.first() {
-        return Err(Stop::unreadable(format!("nobody knows whether amdgpu may be loaded: {error}")));
+        return Err(Stop::unreadable(format!("whether amdgpu may be loaded is not known: {error}")));
     }
-    match &driver.signing {
-        Signing::NotNeeded => Ok(()),
+    let (because, certificate, enrolled) = match &driver.signing {
+        Signing::NotNeeded => return Ok(()),
         Signing::Unknown(why) => {
-            Err(Stop::unreadable(format!("nobody knows whether the kernel takes unsigned modules: {why}")))
+            let why = format!("whether the kernel would load the module of dkms is not known: {why}");
+            return Err(Stop::unreadable(why));
         }
-        Signing::Needed { because, certificate, enrolled } => trusted(because, certificate, enrolled),
-    }
-}
-
-fn trusted(because: &str, certificate: &str, enrolled: &Enrolled) -> Result<(), Stop> {
+        Signing::Needed { because, certificate, enrolled } => (because, certificate, enrolled),
+    };
     let import = format!("mokutil --import {certificate}, reboot, and confirm it at the machine's screen");
     let (why, remedy) = match enrolled {
         Enrolled::Yes => return Ok(()),
@@ -263,12 +258,8 @@ fn trusted(because: &str, certificate: &str, enrolled: &Enrolled) -> Result<(), 
             format!("and dkms has no key to sign with ({certificate} is not there)"),
             format!("{}, then {import}", make(certificate)),
         ),
-        Enrolled::Unknown(why) => (
-            format!("and whether it trusts the key of dkms cannot be told: {why}"),
-            "apply again as root".to_owned(),
-        ),
     };
-    Err(Stop::new(Reason::Signature, format!("{because}, {why}"), remedy))
+    Err(Stop::new(format!("{because}, {why}"), remedy))
 }
 
 /// What makes the key that belongs to a certificate: shim's script on Ubuntu, openssl elsewhere (dkms' own way).
@@ -280,26 +271,5 @@ fn make(certificate: &str) -> String {
     format!(
         "openssl req -new -x509 -nodes -days 36500 -subj \"/CN=DKMS module signing key\" -newkey rsa:2048 -keyout {key} \
          -outform DER -out {certificate}"
-    )
-}
-
-fn headers_without_folder(kernel: &Kernel) -> Stop {
-    let package = kernel.headers_package();
-    Stop::new(
-        Reason::NoHeaders,
-        format!("{package} is installed, and /lib/modules/{}/build/include is not there", kernel.release),
-        format!("apt-get install --reinstall {package}, and apply again"),
-    )
-}
-
-fn not_offered(wanted: &Release, distribution: Distribution) -> Stop {
-    Stop::new(
-        Reason::NotOffered,
-        format!("apt has no {PACKAGE} of the driver {wanted}"),
-        format!(
-            "run apt-get update, and see whether AMD has the driver for this release of the distribution \
-             (https://repo.radeon.com/amdgpu/{wanted}/ubuntu {}); name another driver.version where it has not",
-            distribution.suite()
-        ),
     )
 }

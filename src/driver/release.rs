@@ -1,6 +1,18 @@
-//! A release of AMD's driver or of ROCm, as AMD numbers both: `30.30.3`, `7.2.3`, and `30.10` for `30.10.0`.
+//! A release of AMD's driver or of ROCm, as AMD numbers both: `30.30.3`, `7.2.3`, and `30.10` for `30.10.0`; and which
+//! driver goes with which ROCm: what AMD and ClusterBloom have tried together.
 
 use std::fmt;
+
+/// Releases of AMD's driver, each with the ROCm that it came out with and was tried with (ClusterBloom's list of drivers
+/// that it takes, which is AMD's own pairing).
+const TRIED: [(&str, &str); 6] = [
+    ("30.10.2", "7.0.2"),
+    ("30.20.1", "7.1.1"),
+    ("30.30.3", "7.2.3"),
+    ("30.30.4", "7.2.4"),
+    ("31.30.0", "7.13.0"),
+    ("31.40.0", "7.14.0"),
+];
 
 /// Two or three numbers. `30.10` and `30.10.0` are the same release; the text is kept, since AMD's folders have it so
 /// (`https://repo.radeon.com/amdgpu/30.10/ubuntu`).
@@ -29,15 +41,12 @@ impl Release {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let parts: Vec<&str> = text.split('.').collect();
-        if !(2..=3).contains(&parts.len()) || !parts.iter().all(is_number) {
-            return None;
+        let number = |part| Some(part).filter(is_number)?.parse().ok();
+        let mut parts: Vec<u32> = text.split('.').map(number).collect::<Option<_>>()?;
+        if parts.len() == 2 {
+            parts.push(0);
         }
-        let mut numbers = [0; 3];
-        for (number, part) in numbers.iter_mut().zip(&parts) {
-            *number = part.parse().ok()?;
-        }
-        Some(Self { text: text.to_owned(), numbers })
+        Some(Self { text: text.to_owned(), numbers: parts.try_into().ok()? })
     }
 
     /// The driver's release in a version of AMD's package amdgpu-dkms: its last part has two digits for each number,
@@ -59,6 +68,45 @@ impl Release {
         let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
         Some(Self { text, numbers })
     }
+}
+
+/// What is known of a driver with the ROCm of this machine, as plan and doctor say it. `None`: it has no ROCm, and
+/// containers bring their own.
+///
+/// # Errors
+/// With the same kind of sentence, where AMD does not list the two together.
+pub fn pairing(driver: &Release, rocm: Option<&Release>) -> Result<String, String> {
+    match (rocm_of(driver), rocm) {
+        (None, _) => Err(format!(
+            "unknown: this version of rocworker does not know the driver {driver}, and so not which ROCm goes with it; it \
+             knows {}",
+            known()
+        )),
+        (Some(with), None) => Ok(format!(
+            "the driver {driver} came out with ROCm {with}; none is installed on this machine, and that of a container's \
+             image should be it"
+        )),
+        (Some(with), Some(rocm)) if with == *rocm => {
+            Ok(format!("supported: the driver {driver} and ROCm {rocm} came out together"))
+        }
+        (Some(with), Some(rocm)) => Err(format!(
+            "unvalidated: the driver {driver} came out with ROCm {with}, and AMD does not list it with ROCm {rocm}"
+        )),
+    }
+}
+
+/// The ROCm that a driver came out with; `None` of a driver that is not known.
+#[must_use]
+pub(super) fn rocm_of(driver: &Release) -> Option<Release> {
+    let is_it = |name: &str| Release::parse(name).is_some_and(|release| release == *driver);
+    let (_, rocm) = TRIED.iter().find(|(name, _)| is_it(name))?;
+    Release::parse(rocm)
+}
+
+/// Every driver that is known, as a sentence lists them.
+#[must_use]
+pub(super) fn known() -> String {
+    TRIED.map(|(driver, _)| driver).join(", ")
 }
 
 #[cfg(test)]
@@ -91,6 +139,40 @@ mod tests {
             ("6.16.6", None),
         ] {
             assert_eq!(Release::of_package(version), release.and_then(Release::parse), "{version}");
+        }
+    }
+
+    #[track_caller]
+    fn release(text: &str) -> Release {
+        Release::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_row_of_the_table_is_two_releases() {
+        for (driver, rocm) in TRIED {
+            assert_eq!(rocm_of(&release(driver)), Some(release(rocm)), "{driver}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_supported_unvalidated_or_unknown() {
+        for (driver, rocm, expected) in [
+            ("30.30.3", "7.2.3", "supported: the driver 30.30.3 and ROCm 7.2.3 came out together"),
+            ("31.40.0", "7.14", "supported: the driver 31.40.0 and ROCm 7.14 came out together"),
+            (
+                "30.30.3",
+                "7.2.4",
+                "unvalidated: the driver 30.30.3 came out with ROCm 7.2.3, and AMD does not list it with ROCm 7.2.4",
+            ),
+            (
+                "30.30",
+                "7.2.3",
+                "unknown: this version of rocworker does not know the driver 30.30, and so not which ROCm goes with it; it \
+                 knows 30.10.2, 30.20.1, 30.30.3, 30.30.4, 31.30.0, 31.40.0",
+            ),
+        ] {
+            let (Ok(text) | Err(text)) = pairing(&release(driver), Some(&release(rocm)));
+            assert_eq!(text, expected);
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Whether the kernel takes modules that nobody has signed, and whether it would take the one that dkms signs.
+//! Whether the kernel takes unsigned modules, and whether it would take the one that dkms signs.
 
-use root::{Error, Root};
+use root::{Error, Root, if_there};
 
-/// `EFI_GLOBAL_VARIABLE` of the UEFI specification. Four bytes of attributes stand in front of the value, one byte.
+/// `EFI_GLOBAL_VARIABLE` of the UEFI specification. Four bytes of attributes precede the value, one byte.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-const FIRMWARE: &str = "/sys/firmware/efi";
 /// `Y` or `N`; not there where the kernel checks no signatures at all.
 const ENFORCED: &str = "/sys/module/module/parameters/sig_enforce";
 /// `none [integrity] confidentiality`, the one that holds in brackets (kernel_lockdown(7)).
@@ -37,81 +36,64 @@ pub enum Signing {
         certificate: String,
         enrolled: Enrolled,
     },
-    /// Why it cannot be told.
+    /// Why rocworker does not know it.
     Unknown(String),
 }
 
 /// Whether the machine trusts a certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enrolled {
     Yes,
     No,
-    /// There is no certificate yet: dkms makes one when it builds, and nobody can have enrolled it.
+    /// There is no certificate yet: dkms makes one when it builds, so that it cannot be enrolled.
     NotMade,
-    /// Why it cannot be told.
-    Unknown(String),
 }
 
 impl Signing {
     /// `is_ubuntu`: dkms has another certificate there.
     #[must_use]
     pub fn read(root: &Root, is_ubuntu: bool) -> Self {
-        let because = match needed(root) {
-            Ok(None) => return Self::NotNeeded,
-            Ok(Some(because)) => because,
-            Err(error) => return Self::Unknown(error.to_string()),
+        let read = || {
+            let Some(because) = needed(root)? else { return Ok(Self::NotNeeded) };
+            let certificate = certificate(root, is_ubuntu)?;
+            let enrolled = enrolled(root, &certificate)?;
+            Ok(Self::Needed { because, certificate, enrolled })
         };
-        match certificate(root, is_ubuntu) {
-            Ok(certificate) => {
-                let enrolled =
-                    enrolled(root, &certificate).unwrap_or_else(|error| Enrolled::Unknown(error.to_string()));
-                Self::Needed { because, certificate, enrolled }
-            }
-            Err(error) => Self::Unknown(error.to_string()),
-        }
+        read().unwrap_or_else(|error: Error| Self::Unknown(error.to_string()))
     }
 }
 
 /// What says that a module has to be signed. The kernel's own word counts before the firmware's: with shim's validation
 /// turned off (`mokutil --disable-validation`) Secure Boot is on and the kernel takes everything.
 fn needed(root: &Root) -> Result<Option<String>, Error> {
-    let enforced = there(root.read_text(ENFORCED, 16))?;
+    let enforced = if_there(root.read_text(ENFORCED, 16))?;
     if enforced.as_deref().map(str::trim) == Some("Y") {
         return Ok(Some("the kernel loads signed modules only (module.sig_enforce)".to_owned()));
     }
-    let lockdown = there(root.read_text(LOCKDOWN, 256))?;
+    let lockdown = if_there(root.read_text(LOCKDOWN, 256))?;
     let mode = lockdown.as_deref().and_then(|text| text.split_once('[')?.1.split(']').next());
     match mode {
         Some("none") => return Ok(None),
         Some(mode) => return Ok(Some(format!("the kernel is locked down ({mode}), as Secure Boot has it"))),
         None => {}
     }
-    Ok(secure_boot(root)?.then(|| "Secure Boot is on".to_owned()))
-}
-
-/// Not there: no UEFI firmware, or one without Secure Boot.
-fn secure_boot(root: &Root) -> Result<bool, Error> {
-    if there(root.lstat(FIRMWARE))?.is_none() {
-        return Ok(false);
-    }
-    let value = there(root.read(SECURE_BOOT, 16))?;
-    Ok(value.is_some_and(|value| value.len() == 5 && value.last() == Some(&1)))
+    // Not there: no UEFI firmware, or one without Secure Boot.
+    let value = if_there(root.read(SECURE_BOOT, 16))?;
+    let is_on = value.is_some_and(|value| value.len() == 5 && value.last() == Some(&1));
+    Ok(is_on.then(|| "Secure Boot is on".to_owned()))
 }
 
 /// As dkms chooses it: by its settings, where they name a key too; else by distribution.
 fn certificate(root: &Root, is_ubuntu: bool) -> Result<String, Error> {
     let [folder, file] = SETTINGS;
-    let mut places = match there(root.list(folder))? {
-        Some(names) => {
-            names.iter().rev().map(|name| format!("{folder}/{}", name.to_string_lossy())).collect()
-        }
-        None => Vec::new(),
-    };
+    let names = if_there(root.list(folder))?.unwrap_or_default();
+    let mut places: Vec<String> =
+        names.iter().rev().map(|name| format!("{folder}/{}", name.to_string_lossy())).collect();
     places.retain(|place| place.ends_with(".conf"));
     places.push(file.to_owned());
     let mut texts = Vec::new();
     for place in places {
-        texts.extend(there(root.read_text(&place, LIMIT))?);
+        texts.extend(if_there(root.read_text(&place, LIMIT))?);
     }
     let setting = |name: &str| texts.iter().find_map(|text| setting(text, name));
     Ok(match (setting("mok_signing_key"), setting("mok_certificate")) {
@@ -128,27 +110,18 @@ fn setting(text: &str, name: &str) -> Option<String> {
     Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Whether the list of enrolled certificates holds this one: it stands there whole, as it stands in its file (DER).
+/// Whether the list of enrolled certificates holds this one, whole, as it is in its file (DER).
 fn enrolled(root: &Root, certificate: &str) -> Result<Enrolled, Error> {
-    let Some(certificate) = there(root.read(certificate, LIMIT))? else { return Ok(Enrolled::NotMade) };
+    let Some(certificate) = if_there(root.read(certificate, LIMIT))? else { return Ok(Enrolled::NotMade) };
     // Shorter than any certificate: an empty one would be found everywhere.
     if certificate.len() < 64 {
         return Ok(Enrolled::NotMade);
     }
     for list in ENROLLED {
-        if let Some(list) = there(root.read(list, LIMIT))? {
+        if let Some(list) = if_there(root.read(list, LIMIT))? {
             let found = list.windows(certificate.len()).any(|part| part == certificate);
             return Ok(if found { Enrolled::Yes } else { Enrolled::No });
         }
     }
     Ok(Enrolled::No)
-}
-
-/// `None` of what is not there.
-fn there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use amdgpu::Module;
+use reconcile::command::Programs;
 use reconcile::{Effect, ModuleBuild, Receipt};
+use root::Root;
 
-use super::Stop;
 use super::dkms::{Dkms, State};
-use super::module::{Modprobe, ModuleFile};
-use super::stop::Reason;
+use super::module::{self, Modprobe, ModuleFile};
+use super::{Driver, Stop};
 
 /// A reboot that was asked for, so that one that did not help is not asked for again.
 pub type Attempt = ModuleBuild;
@@ -54,53 +56,95 @@ pub enum Verdict {
     Wrong(Stop),
 }
 
+/// Asks modinfo and modprobe; changes nothing. `loaded`: the module that runs. `attempt`: the last reboot that was asked
+/// for.
+///
+/// # Errors
+/// What cannot be read, and why.
+pub fn look(
+    root: &Root,
+    programs: &Programs,
+    driver: &Driver,
+    loaded: &Module,
+    attempt: Option<&Attempt>,
+) -> Result<Verdict, String> {
+    let kernel = &driver.kernel.as_ref()?.release;
+    let dkms = driver.dkms.as_ref()?;
+    // Where dkms has nothing installed, that is what is wrong, whatever kmod finds.
+    let (built, found) = match dkms.state(kernel) {
+        State::Installed(_, build) => {
+            (module::in_file(programs, &build.file)?, module::of_kernel(programs, kernel)?)
+        }
+        _ => (None, None),
+    };
+    let is_loaded = *loaded.loaded.as_ref().map_err(ToString::to_string)?;
+    let leads = match &found {
+        Some(_) if !is_loaded => Some(module::modprobe(programs, kernel)?),
+        _ => None,
+    };
+    let boot_id = root.read_text("/proc/sys/kernel/random/boot_id", 64).map_err(|error| error.to_string())?;
+    Ok(verify(&Seen {
+        kernel,
+        dkms,
+        built: built.as_ref(),
+        found: found.as_ref(),
+        modprobe: leads.as_ref(),
+        is_loaded,
+        srcversion: loaded.srcversion.as_deref().ok(),
+        boot_id: boot_id.trim(),
+        attempt,
+    }))
+}
+
 /// Pure.
 #[must_use]
 pub fn verify(seen: &Seen<'_>) -> Verdict {
     decide(seen).unwrap_or_else(Verdict::Wrong)
 }
 
-fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
-    let kernel = seen.kernel;
-    let version = match seen.dkms.state(kernel) {
-        State::Installed(version, _) => &version.name,
-        State::Unknown => return Err(wrong("dkms has no amdgpu", "install amdgpu-dkms")),
+/// The version that dkms has built and installed for this kernel; else how far dkms has come, and what to do.
+///
+/// # Errors
+/// When dkms has installed none.
+pub fn installed<'a>(dkms: &'a Dkms, kernel: &str) -> Result<&'a str, Stop> {
+    let install = |name| format!("dkms install amdgpu/{name} -k {kernel}");
+    match dkms.state(kernel) {
+        State::Installed(version, _) => Ok(&version.name),
+        State::Unknown => Err(Stop::new("dkms has no amdgpu", "install amdgpu-dkms")),
         State::Added(version) => {
-            let name = &version.name;
-            return Err(wrong(
-                format!("dkms has amdgpu {name}, and nothing is built of it for the running kernel {kernel}"),
-                format!(
-                    "dkms install amdgpu/{name} -k {kernel}; where that fails, read \
-                     /var/lib/dkms/amdgpu/{name}/build/make.log"
-                ),
-            ));
+            let (name, install) = (&version.name, install(&version.name));
+            Err(Stop::new(
+                format!("dkms has amdgpu {name}, and has not built it for the running kernel {kernel}"),
+                format!("{install}; where that fails, read /var/lib/dkms/amdgpu/{name}/build/make.log"),
+            ))
         }
-        State::Built(version, _) => {
-            let name = &version.name;
-            return Err(wrong(
-                format!("amdgpu {name} is built for the running kernel {kernel}, and not installed"),
-                format!("dkms install amdgpu/{name} -k {kernel}"),
-            ));
-        }
-    };
+        State::Built(version, _) => Err(Stop::new(
+            format!("amdgpu {} is built for the running kernel {kernel}, and not installed", version.name),
+            install(&version.name),
+        )),
+    }
+}
+
+fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
+    let version = installed(seen.dkms, seen.kernel)?;
     let ours = found(seen)?;
     if !seen.is_loaded {
         return match seen.modprobe {
             Some(Modprobe::Loads(path)) if *path == ours.path => Ok(Verdict::Loadable),
-            Some(Modprobe::Runs(command)) => Err(wrong(
+            Some(Modprobe::Runs(command)) => Err(Stop::new(
                 format!("modprobe amdgpu runs {command:?} in place of loading it"),
                 "remove the line `install amdgpu …` from modprobe.d (rocworker doctor names it)",
             )),
-            _ => Err(wrong("modprobe finds no amdgpu", "depmod -a")),
+            _ => Err(Stop::new("modprobe finds no amdgpu", "depmod -a")),
         };
     }
     match (seen.srcversion, &ours.srcversion) {
         (Some(loaded), Some(built)) if loaded == built => Ok(Verdict::Loaded),
         // A module that shows none is not this one either.
         (_, Some(_)) => reboot(seen, version),
-        (_, None) => Err(wrong(
+        (_, None) => Err(Stop::new(
             format!(
-                "{} has no srcversion, so that it cannot be told whether it is loaded",
+                "{} has no srcversion, so rocworker cannot tell whether it is the module that runs",
                 ours.path.display()
             ),
             "reboot, and compare modinfo amdgpu with /sys/module/amdgpu",
@@ -111,19 +155,19 @@ fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
 /// The file that modprobe takes, which has to be the one that dkms has built.
 fn found<'a>(seen: &Seen<'a>) -> Result<&'a ModuleFile, Stop> {
     let Some(found) = seen.found else {
-        return Err(wrong("dkms has installed amdgpu, and modinfo finds no such module", "depmod -a"));
+        return Err(Stop::new("dkms has installed amdgpu, and modinfo finds no such module", "depmod -a"));
     };
     let path = &found.path;
     // /lib may be a link to /usr/lib, and kmod may name either.
     let place = path.strip_prefix("/usr").or_else(|_| path.strip_prefix("/")).unwrap_or(path);
     if !place.starts_with(Path::new("lib/modules").join(seen.kernel).join("updates")) {
-        return Err(wrong(
+        return Err(Stop::new(
             format!("dkms has installed amdgpu, and modprobe takes {}", path.display()),
             "depmod -a; where that changes nothing, see what /etc/depmod.d says",
         ));
     }
     match seen.built.and_then(|built| built.srcversion.as_ref()) {
-        Some(built) if Some(built) != found.srcversion.as_ref() => Err(wrong(
+        Some(built) if Some(built) != found.srcversion.as_ref() => Err(Stop::new(
             format!("{} is not the module that dkms has built", path.display()),
             format!("dkms install --force amdgpu -k {}", seen.kernel),
         )),
@@ -139,25 +183,18 @@ fn reboot(seen: &Seen<'_>, version: &str) -> Result<Verdict, Stop> {
         kernel: seen.kernel.to_owned(),
         boot_id: seen.boot_id.to_owned(),
     };
-    match seen.attempt {
-        Some(last)
-            if last.version == this.version && last.kernel == this.kernel && last.boot_id != this.boot_id =>
-        {
-            Err(wrong(
-                format!(
-                    "the machine was rebooted for amdgpu {version}, and another build of amdgpu is loaded still"
-                ),
-                format!(
-                    "update-initramfs -u -k {}: the initramfs may hold the older module; then reboot",
-                    seen.kernel
-                ),
-            ))
-        }
-        Some(last) if *last == this => Ok(Verdict::Reboot(last.clone())),
-        _ => Ok(Verdict::Reboot(this)),
+    let was_asked =
+        seen.attempt.is_some_and(|last| last.version == this.version && last.kernel == this.kernel);
+    if was_asked && seen.attempt.is_some_and(|last| last.boot_id != this.boot_id) {
+        return Err(Stop::new(
+            format!(
+                "the machine was rebooted for amdgpu {version}, and another build of amdgpu is loaded still"
+            ),
+            format!(
+                "update-initramfs -u -k {}: the initramfs may hold the older module; then reboot",
+                seen.kernel
+            ),
+        ));
     }
-}
-
-fn wrong(why: impl Into<String>, remedy: impl Into<String>) -> Stop {
-    Stop::new(Reason::NotLoaded, why, remedy)
+    Ok(Verdict::Reboot(this))
 }

@@ -51,13 +51,7 @@ impl Examined<'_> {
             .map(|note| about().failed(note.text.clone(), format!("put that right, then {APPLY}")))
             .collect();
         let now = Timestamp::of(SystemTime::now()).seconds();
-        let plan = match Plan::make(self.root, desired, &self.receipt, None, false, now) {
-            Ok(plan) => plan,
-            Err(error) => {
-                checks.push(about().failed(error.to_string(), "put that right first"));
-                return checks;
-            }
-        };
+        let plan = Plan::make(self.root, desired, &self.receipt, None, false, now);
         // The receipt holds what is other components', too.
         let is_its = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         for change in plan.changes.iter().filter(|change| is_its(&change.path)) {

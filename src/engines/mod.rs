@@ -32,7 +32,7 @@ pub use crio::Crio;
 pub use docker::Docker;
 pub(crate) use examined::{CHECKS, Examined};
 pub use in_force::InForce;
-pub(crate) use reported::{Command, Format, Keys, Reported, keys};
+pub(crate) use reported::{Command, Format, Keys, Reported};
 
 /// Every engine, in the order in which they are asked.
 pub(crate) const ALL: [&dyn Engine; 5] = [

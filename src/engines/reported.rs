@@ -22,27 +22,19 @@ impl Reported {
 /// How a configuration is written, and which keys of it are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
-    Json(&'static Keys),
-    Yaml(&'static Keys),
-    Toml(&'static Keys),
+    Json(Keys<'static>),
+    Yaml(Keys<'static>),
+    Toml(Keys<'static>),
+    /// rocworker's own configuration.
+    Rocworker,
     /// An environment file.
     Env,
     Unit,
 }
 
-/// Keys of one program's files.
-#[derive(Debug)]
-pub(crate) struct Keys {
-    /// The table that keys stand in, and the keys whose values stay where they are plain. Steps are parted by dots; `*` is
-    /// any one step, `**` alone any table. Lists are no steps.
-    pub(crate) tables: &'static [(&'static str, &'static [&'static str])],
-    /// Whether a key of these may sound secret: `repositories.rocm.key` names a file of AMD's.
-    pub(crate) may_sound_secret: bool,
-}
-
-pub(crate) const fn keys(tables: &'static [(&'static str, &'static [&'static str])]) -> Keys {
-    Keys { tables, may_sound_secret: false }
-}
+/// Keys of one program's files: the table that they are in, and the keys whose values stay where they are plain. Dots
+/// part the steps; `*` is any one step, `**` alone any table. Lists are no steps.
+pub(crate) type Keys<'a> = &'a [(&'a str, &'a [&'a str])];
 
 /// A program by its name, its options whose values stay where they are plain, and its commands.
 pub(crate) type Command = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -16,7 +16,8 @@ use super::workload::{State as WorkloadState, Workload};
 use super::{Action, Event, unit_summary};
 use crate::config::{self, Config};
 use crate::daemon::ask::{Answer, ask};
-use crate::desired::{self, daemon};
+use crate::desired;
+use crate::desired::own_unit::DAEMON;
 use crate::run::{self, Outcome};
 
 /// How a hook ended.
@@ -156,7 +157,7 @@ impl Machine<'_> {
     /// Has the daemon go on by the program that has come: the one that runs would put right what this build writes.
     fn take_over(&self, event: Event, state: &mut State) -> Result<(), Failure> {
         if let Some(programs) = self.told_programs().filter(|_| self.root.exists(SYSTEMD)) {
-            let argv = ["systemctl", "try-restart", daemon::UNIT];
+            let argv = ["systemctl", "try-restart", DAEMON.name];
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
                     format!("{}: the program before this one may run still: {error}", event.described());

@@ -6,7 +6,7 @@ use root::{Attributes, Kind, Root};
 
 use super::state::{self, State, around, is_among};
 use crate::config;
-use crate::desired::{boot, daemon};
+use crate::desired::own_unit::{BOOT, DAEMON};
 use crate::own_program::{LOCAL, PACKAGED};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
@@ -87,7 +87,7 @@ pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), Err
     if !is_packaged(root) || state.program.is_empty() {
         return Ok(());
     }
-    for unit in [boot::UNIT_FILE, daemon::UNIT_FILE] {
+    for unit in [BOOT.file, DAEMON.file] {
         // Somebody else may keep writing it. Without its program such a unit would start no more, and say nothing.
         let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
         if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {

@@ -3,6 +3,7 @@
 mod release;
 
 use allocation::record::RecordedGpu;
+use anyhow::Error;
 use root::Root;
 use runc_amd_wrapper::kfd::Kfd;
 use runc_amd_wrapper::lease_file::{self, Holder, Leases};
@@ -16,8 +17,8 @@ use crate::daemon::claim;
 
 pub use release::{cancel, release};
 
-/// A GPU that somebody has.
-#[derive(Debug, Serialize)]
+/// A GPU with a holder.
+#[derive(Debug, Default, Serialize)]
 pub struct Held {
     /// The render node: a lease's name.
     pub render: String,
@@ -42,10 +43,11 @@ pub struct Held {
 }
 
 /// What says that a GPU is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldBy {
     /// A lease, made under exclusive sharing.
+    #[default]
     Lease,
     /// The record of what a container was given while GPUs were shared.
     Record,
@@ -70,37 +72,6 @@ pub struct Waiting {
     pub since: String,
 }
 
-/// Why nothing is listed, released or cancelled.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// From the folder, the lock or proc: a whole sentence.
-    #[error("{0}")]
-    Store(String),
-    #[error(
-        "no container named {0} holds a GPU, and no GPU of that name is held; `rocworker lease list` shows what is held"
-    )]
-    NotHeld(String),
-    #[error(
-        "the GPU {render} is in use by {who}, and by no lease or record that could be released: end that process"
-    )]
-    InUse { render: String, who: String },
-    #[error("containers named {id} of {} runc roots hold GPUs ({}): name the GPU instead", roots.len(), roots.join(", "))]
-    Ambiguous { id: String, roots: Vec<String> },
-    #[error(
-        "the GPU {render} is not released: {reason}; --force releases it all the same, and nothing then keeps another \
-         container off that GPU"
-    )]
-    Alive { render: String, reason: String },
-    #[error("no create of a container named {0} waits for GPUs; `rocworker lease list` shows those that do")]
-    NotWaiting(String),
-}
-
-impl From<String> for Error {
-    fn from(sentence: String) -> Self {
-        Self::Store(sentence)
-    }
-}
-
 fn paths(root: &Root) -> Paths {
     Paths {
         run: root.shown("/run/rocworker"),
@@ -112,12 +83,12 @@ fn paths(root: &Root) -> Paths {
     }
 }
 
-fn judge<'p>(root: &Root, paths: &'p Paths) -> Result<Judge<'p>, Error> {
+fn judge<'p>(root: &Root, paths: &'p Paths) -> anyhow::Result<Judge<'p>> {
     let judge = if root.is_host() { Judge::new(paths) } else { Judge::of_another_machine(paths) };
-    Ok(judge?)
+    judge.map_err(Error::msg)
 }
 
-/// Names of the render nodes of GPUs that somebody has.
+/// Names of the render nodes of GPUs that have a holder.
 ///
 /// # Errors
 /// As [`list`], in a sentence.
@@ -129,19 +100,19 @@ pub fn taken(root: &Root) -> Result<Vec<String>, String> {
 /// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the same order.
 ///
 /// # Errors
-/// The folders cannot be read or are not root's alone, or nobody can tell which processes live.
-pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
-    claim::believe(root).map_err(|error| Error::Store(error.to_string()))?;
+/// The folders cannot be read or are not root's alone, or it is unknown which processes live.
+pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
+    claim::believe(root)?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::alive::since_boot_ms();
-    let leases = Leases::of(&paths, None).all(&judge)?;
+    let leases = Leases::of(&paths, None).all(&judge).map_err(Error::msg)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(
             |held| matches!(&held.holder, Holder::Lease { lease, .. } if lease.root == root && lease.id == id),
         )
     };
-    let mut records = reap::look(&store::records(&paths, None), &judge, &paths)?;
+    let mut records = reap::look(&store::records(&paths, None), &judge, &paths).map_err(Error::msg)?;
     records.retain(|(record, _)| !has_lease(&record.root, &record.id));
     let mut held: Vec<Held> = leases.into_iter().map(|held| of_lease(held, now_ms)).collect();
     for (record, by) in records {
@@ -150,16 +121,18 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
             id: Some(record.id.clone()),
             runc_root: Some(record.root.clone()),
             alive_by: Some(by.name()),
-            ..nothing_but(gpu.render.to_string(), HeldBy::Record)
+            render: gpu.render.to_string(),
+            held_by: HeldBy::Record,
+            ..Held::default()
         }));
     }
     for (render, who) in Kfd::read(&paths).users() {
         let render = render.to_string();
         if !held.iter().any(|held| held.render == render) {
-            held.push(Held { process: Some(who), ..nothing_but(render, HeldBy::Process) });
+            held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
     }
-    let waiting = Queue::of(&paths, None).waiting(&judge)?;
+    let waiting = Queue::of(&paths, None).waiting(&judge).map_err(Error::msg)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {
         id: waiting.ticket.id,
         runc_root: waiting.ticket.root,
@@ -169,24 +142,8 @@ pub fn list(root: &Root) -> Result<(Vec<Held>, Vec<Waiting>), Error> {
     Ok((held, waiting.collect()))
 }
 
-fn nothing_but(render: String, held_by: HeldBy) -> Held {
-    Held {
-        render,
-        held_by,
-        gpu: None,
-        id: None,
-        runc_root: None,
-        kind: None,
-        since: None,
-        alive_by: None,
-        idle_s: None,
-        problem: None,
-        process: None,
-    }
-}
-
 fn of_lease(held: lease_file::Held, now_ms: u64) -> Held {
-    let rest = nothing_but(held.render.to_string(), HeldBy::Lease);
+    let rest = Held { render: held.render.to_string(), ..Held::default() };
     let (lease, alive_by) = match held.holder {
         Holder::Lease { lease, by } => (lease, by.map(By::name)),
         Holder::Unknown(reason) => return Held { problem: Some(reason), ..rest },

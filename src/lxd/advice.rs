@@ -2,25 +2,17 @@
 
 use std::path::Path;
 
+use amdgpu::Address;
 use serde::Serialize;
 
 use super::command::{Client, Command, Container};
-use super::notes::notes;
 use super::resources::Card;
-use super::way::{AMD, Way, is_bare, partition, passable};
 
 const KFD: &str = "/dev/kfd";
-/// What the one device of the CDI form is called.
+/// The name of the one device of the CDI form.
 const CDI_DEVICE: &str = "amd";
-
-/// Whether the daemon takes AMD's CDI names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cdi {
-    Taken,
-    Refused,
-    /// It was not asked.
-    Unknown,
-}
+/// PCI-SIG's number of AMD; names of vendors differ from one PCI id database to the next.
+const AMD: &str = "1002";
 
 /// What the advice is about.
 #[derive(Debug, Clone)]
@@ -28,26 +20,25 @@ pub struct Question<'a> {
     pub container: Container<'a>,
     /// Where its gid comes from, or how to find it: a part of a sentence.
     pub gid_from: String,
-    pub cdi: Cdi,
+    /// Whether the daemon takes AMD's CDI names; `None`: rocworker did not ask it.
+    pub takes_cdi: Option<bool>,
 }
 
 /// What passes AMD's cards, and only them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
     pub cards: Vec<Considered>,
-    /// In the order in which they are to be run.
-    pub add: Vec<Command>,
-    /// What takes it all back.
-    pub remove: Vec<Command>,
+    #[serde(flatten)]
+    pub commands: Commands,
     /// The same by LXD's CDI, where it has it.
-    pub cdi: Option<ByCdi>,
+    pub cdi: Option<Commands>,
     /// What a person should know, a sentence or two each.
     pub notes: Vec<String>,
 }
 
-/// Instead of [`Advice::add`] and [`Advice::remove`].
+/// Commands that pass devices, in the order in which they are to be run, and those that remove them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ByCdi {
+pub struct Commands {
     pub add: Vec<Command>,
     pub remove: Vec<Command>,
 }
@@ -60,24 +51,26 @@ pub struct Considered {
     pub node: Option<String>,
     pub vendor_id: Option<String>,
     pub name: Option<String>,
-    /// What its device in the container is called; `None`: it is left out.
+    /// The name of its device in the container; `None`: it is left out.
     pub device: Option<String>,
     /// Why it is left out.
     pub why_not: Option<String>,
 }
 
-/// Nothing can be advised.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("the host has no GPU that {0} sees: nothing can be passed into a container")]
-    NoCard(&'static str),
-    #[error("none of the host's cards is AMD's (vendor id {AMD}): {0}")]
-    NoneOfAmd(String),
-    #[error("no card of AMD's can be passed into a container: {0}")]
-    NoneToPass(String),
-}
-
 impl Considered {
+    fn new(card: &Card) -> Self {
+        let names: Vec<&str> =
+            [&card.vendor, &card.product].into_iter().flatten().map(String::as_str).collect();
+        Self {
+            pci: card.pci_address.clone(),
+            node: card.drm.as_ref().and_then(|drm| drm.card_name.clone()),
+            vendor_id: card.vendor_id.clone(),
+            name: (!names.is_empty()).then(|| names.join(" ")),
+            device: None,
+            why_not: None,
+        }
+    }
+
     /// `0000:01:00.0 (NVIDIA …)`, of what is known.
     #[must_use]
     pub fn called(&self) -> String {
@@ -88,23 +81,10 @@ impl Considered {
             None => place.to_owned(),
         }
     }
-
-    fn new(card: &Card, device: Result<String, String>) -> Self {
-        let name = match (&card.vendor, &card.product) {
-            (Some(vendor), Some(product)) => Some(format!("{vendor} {product}")),
-            (vendor, product) => product.clone().or_else(|| vendor.clone()),
-        };
-        let (device, why_not) = match device {
-            Ok(device) => (Some(device), None),
-            Err(why_not) => (None, Some(why_not)),
-        };
-        let node = card.drm.as_ref().and_then(|drm| drm.card_name.clone());
-        Self { pci: card.pci_address.clone(), node, vendor_id: card.vendor_id.clone(), name, device, why_not }
-    }
 }
 
 /// What follows from the host's cards. `is_partition`: whether a render node, by its name, is a partition's of AMD's;
-/// `None` where nobody can tell.
+/// `None` where that is unknown.
 ///
 /// # Errors
 /// When no card of AMD's can be passed, with the reason of each.
@@ -112,59 +92,165 @@ pub fn advise(
     cards: &[Card],
     question: &Question<'_>,
     is_partition: &dyn Fn(&str) -> Option<bool>,
-) -> Result<Advice, Error> {
+) -> anyhow::Result<Advice> {
     let container = question.container;
     let mut considered = Vec::new();
-    let mut add = vec![container.add_node(Path::new(KFD))];
-    let mut remove = vec![container.remove("kfd")];
-    let mut passed = 0;
+    let mut commands =
+        Commands { add: vec![container.add_node(Path::new(KFD))], remove: vec![container.remove("kfd")] };
+    let (mut passed, mut others, mut divided) = (0, Vec::new(), Vec::new());
     for card in cards {
-        let way = if is_bare(card) { partition(card, is_partition) } else { passable(card) };
-        let device = way.map(|way| {
-            let (device, command) = match &way {
-                Way::Address(address) => {
-                    let device = format!("gpu{passed}");
-                    passed += 1;
-                    let command = container.add_gpu(&device, *address);
-                    (device, command)
+        let mut one = Considered::new(card);
+        let device = if is_bare(card) {
+            let render = partition(card, is_partition);
+            render.map(|render| (container.add_node(&Path::new("/dev/dri").join(&render)), render))
+        } else {
+            if !is_amd(card) {
+                others.push(one.called());
+            }
+            let device = format!("gpu{passed}");
+            address(card).map(|address| (container.add_gpu(&device, address), device))
+        };
+        match device {
+            Ok((command, device)) => {
+                let virtual_functions = card.sriov.as_ref().and_then(|sriov| sriov.current_vfs);
+                if let Some(count @ 1..) = virtual_functions {
+                    divided.push(format!(
+                        "{} has given out {count} virtual functions; these commands pass the card itself",
+                        one.called()
+                    ));
                 }
-                Way::Node(name) => {
-                    let command = container.add_node(&Path::new("/dev/dri").join(name));
-                    (name.clone(), command)
-                }
-            };
-            add.push(command);
-            remove.insert(0, container.remove(&device));
-            device
-        });
-        considered.push(Considered::new(card, device));
+                passed += usize::from(!is_bare(card));
+                commands.add.push(command);
+                commands.remove.insert(0, container.remove(&device));
+                one.device = Some(device);
+            }
+            Err(why_not) => one.why_not = Some(why_not),
+        }
+        considered.push(one);
     }
-    if passed == 0 {
-        return Err(nothing(&considered, container.client));
-    }
-    let cdi = (question.cdi == Cdi::Taken).then(|| ByCdi {
+    anyhow::ensure!(passed > 0, nothing(&considered, container.client));
+    // Beside /dev/kfd and the cards.
+    let by_node = commands.add.len() - 1 - passed;
+    let notes =
+        notes(question, &others, by_node).into_iter().chain(divided).chain(about_cdi(question)).collect();
+    let cdi = (question.takes_cdi == Some(true)).then(|| Commands {
         add: vec![container.add_by_cdi(CDI_DEVICE)],
         remove: vec![container.remove(CDI_DEVICE)],
     });
-    let notes = notes(cards, &considered, question);
-    Ok(Advice { cards: considered, add, remove, cdi, notes })
+    Ok(Advice { cards: considered, commands, cdi, notes })
 }
 
-fn nothing(considered: &[Considered], client: Client) -> Error {
-    let (amd, others): (Vec<_>, Vec<_>) =
-        considered.iter().partition(|card| card.vendor_id.as_deref() == Some(AMD));
-    let list = |cards: &[&Considered], why: bool| {
-        let one = |card: &&Considered| match (&card.why_not, why) {
-            (Some(why_not), true) => format!("{}: {why_not}", card.called()),
-            _ => card.called(),
-        };
-        cards.iter().map(one).collect::<Vec<_>>().join("; ")
-    };
-    match (amd.is_empty(), others.is_empty()) {
-        (true, true) => Error::NoCard(client.program()),
-        (true, false) => Error::NoneOfAmd(list(&others, false)),
-        (false, _) => Error::NoneToPass(list(&amd, true)),
+/// `others`: cards of other vendors; `by_node`: how many devices are named by render nodes.
+fn notes(question: &Question<'_>, others: &[String], by_node: usize) -> Vec<String> {
+    let mut notes = vec![
+        format!(
+            "gid is the number of the group render inside {}: {}. Without it a node is root:root 0660, which \
+             members of render cannot open. Nor can the root of a Concourse task: outside of its user namespace it is \
+             another user, and only the node's group lets it in",
+            question.container.name, question.gid_from
+        ),
+        "computing goes through /dev/kfd, and no `gpu` device passes it. It exists once the host has loaded amdgpu. A \
+         container to which you passed it does not start without it"
+            .to_owned(),
+    ];
+    if !others.is_empty() {
+        let others = others.join(", ");
+        notes
+            .push(format!("`gpu` without pci= would pass the cards of every vendor, and with them {others}"));
     }
+    if by_node > 0 {
+        notes.push(format!(
+            "{by_node} of the devices are named by their render nodes, since a further partition of a card has no PCI \
+             address. After the host numbers its cards anew or partitions one anew, remove these devices and ask again"
+        ));
+    }
+    notes
+}
+
+/// Why there is nothing to advise.
+fn nothing(considered: &[Considered], client: Client) -> String {
+    let list = |of: &dyn Fn(&Considered) -> Option<String>| {
+        considered.iter().filter_map(of).collect::<Vec<_>>().join("; ")
+    };
+    let of_amd = list(&|card| {
+        let why_not = card.why_not.as_ref().filter(|_| card.vendor_id.as_deref() == Some(AMD))?;
+        Some(format!("{}: {why_not}", card.called()))
+    });
+    if considered.is_empty() {
+        format!(
+            "the host has no GPU that {} sees: there is nothing to pass into a container",
+            client.program()
+        )
+    } else if of_amd.is_empty() {
+        format!("none of the host's cards is AMD's (vendor id {AMD}): {}", list(&|card| Some(card.called())))
+    } else {
+        format!("no card of AMD's can be passed into a container: {of_amd}")
+    }
+}
+
+fn about_cdi(question: &Question<'_>) -> Option<String> {
+    match (question.takes_cdi, question.container.client) {
+        (Some(true), client) => Some(format!(
+            "this {} also takes AMD's CDI names, which pass /dev/kfd too. It gives these nodes no group, so that only \
+             root can open them: programs that run as root in the container, but not a Concourse task",
+            client.program()
+        )),
+        (None, Client::Lxc) => Some(
+            "LXD from 6.7 on (API extension gpu_cdi_amd in `lxc info`) also takes gputype=physical \
+             id=amd.com/gpu=all; docs/lxd.md says what that lacks"
+                .to_owned(),
+        ),
+        (Some(false), _) | (None, Client::Incus) => None,
+    }
+}
+
+fn is_amd(card: &Card) -> bool {
+    card.vendor_id.as_deref().is_some_and(|id| id.eq_ignore_ascii_case(AMD))
+}
+
+/// Whether LXD knows nothing of it but its nodes, as of a partition beyond a card's first (seen with Incus 6.0): its
+/// device is no PCI function.
+fn is_bare(card: &Card) -> bool {
+    card.vendor_id.is_none() && card.pci_address.is_none() && card.drm.is_some()
+}
+
+/// The render node by which a partition is passed, or why it is not.
+fn partition(card: &Card, is_partition: &dyn Fn(&str) -> Option<bool>) -> Result<String, String> {
+    let render = card.drm.as_ref().and_then(|drm| drm.render_name.as_deref());
+    // It goes into a command.
+    let is_plain = |name: &&str| {
+        let number = name.strip_prefix("renderD");
+        number.is_some_and(|number| number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let render = render.filter(is_plain).ok_or("it has neither a PCI address nor a render node")?;
+    match is_partition(render) {
+        Some(true) => Ok(render.to_owned()),
+        Some(false) => Err("no PCI card, and no partition of AMD's".to_owned()),
+        None => Err("no PCI card. A partition of AMD's looks like that (CPX, DPX, …): run rocworker lxd advise on the \
+                     host itself"
+            .to_owned()),
+    }
+}
+
+/// The address by which a card is passed, or why it is not.
+fn address(card: &Card) -> Result<Address, String> {
+    let render = card.drm.as_ref().map(|drm| &drm.render_name);
+    let why_not = match (card.driver.as_deref(), render) {
+        _ if card.vendor_id.is_none() => "nothing says whose it is",
+        _ if !is_amd(card) => "not AMD's",
+        (Some("vfio-pci"), _) => "vfio-pci is bound to it: it is for a virtual machine",
+        (None, None) => "no driver is bound to it: modprobe amdgpu on the host, and read dmesg",
+        (Some("amdgpu"), None) => "amdgpu is bound to it and made no nodes: read dmesg on the host",
+        (Some("amdgpu") | None, Some(None)) => {
+            "it has no render node: amdgpu did not finish, read dmesg on the host"
+        }
+        (Some("amdgpu") | None, Some(Some(_))) => {
+            let address = card.pci_address.as_deref().ok_or("it has no PCI address to name it by")?;
+            return address.parse().map_err(|error| format!("{error}"));
+        }
+        (Some(other), _) => return Err(format!("{other} is bound to it, and computing needs amdgpu")),
+    };
+    Err(why_not.to_owned())
 }
 
 #[cfg(test)]
@@ -172,9 +258,9 @@ mod tests {
     use super::super::resources;
     use super::*;
 
-    fn question(client: Client, cdi: Cdi) -> Question<'static> {
+    fn question(client: Client, takes_cdi: Option<bool>) -> Question<'static> {
         let container = Container { client, name: "c1", gid: Some(992) };
-        Question { container, gid_from: "its /etc/group says so".to_owned(), cdi }
+        Question { container, gid_from: "its /etc/group says so".to_owned(), takes_cdi }
     }
 
     fn is_partition(render: &str) -> Option<bool> {
@@ -185,9 +271,9 @@ mod tests {
         }
     }
 
-    fn advised(cards: &str) -> Result<Advice, Error> {
+    fn advised(cards: &str) -> anyhow::Result<Advice> {
         let cards = resources::cards(format!(r#"{{"gpu":{{"cards":[{cards}]}}}}"#).as_bytes()).unwrap();
-        advise(&cards, &question(Client::Lxc, Cdi::Refused), &is_partition)
+        advise(&cards, &question(Client::Lxc, Some(false)), &is_partition)
     }
 
     const GOOD: &str = r#"{"vendor_id":"1002","pci_address":"0000:03:00.0","driver":"amdgpu",
@@ -201,7 +287,7 @@ mod tests {
         let advice = advised(&format!("{NVIDIA},{GOOD},{other}")).unwrap();
         let shown = |commands: &[Command]| commands.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(
-            shown(&advice.add),
+            shown(&advice.commands.add),
             [
                 "lxc config device add c1 kfd unix-char source=/dev/kfd path=/dev/kfd gid=992 mode=0660",
                 "lxc config device add c1 gpu0 gpu pci=0000:03:00.0 gid=992 mode=0660",
@@ -209,7 +295,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            shown(&advice.remove),
+            shown(&advice.commands.remove),
             ["gpu1", "gpu0", "kfd"].map(|name| format!("lxc config device remove c1 {name}"))
         );
         assert!(advice.notes.iter().any(|note| note.contains("with them 0000:01:00.0 (NVIDIA AD103)")));
@@ -234,7 +320,7 @@ mod tests {
             let error = advised(&card).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
             let beside = advised(&format!("{card},{GOOD}")).unwrap();
-            assert_eq!((beside.add.len(), beside.cards[0].device.as_deref()), (2, None), "{to}");
+            assert_eq!((beside.commands.add.len(), beside.cards[0].device.as_deref()), (2, None), "{to}");
             assert_eq!(beside.cards[1].device.as_deref(), Some("gpu0"));
         }
     }
@@ -245,13 +331,13 @@ mod tests {
             format!(r#"{{"drm":{{"id":3,"card_name":"card3","render_name":"{render}"}},"numa_node":0}}"#)
         };
         let partition = advised(&format!("{GOOD},{}", bare("renderD131"))).unwrap();
-        let last = partition.add.last().unwrap().to_string();
+        let last = partition.commands.add.last().unwrap().to_string();
         assert_eq!(
             last,
             "lxc config device add c1 renderD131 unix-char source=/dev/dri/renderD131 path=/dev/dri/renderD131 gid=992 \
              mode=0660"
         );
-        assert_eq!(partition.remove[0].to_string(), "lxc config device remove c1 renderD131");
+        assert_eq!(partition.commands.remove[0].to_string(), "lxc config device remove c1 renderD131");
         assert!(partition.notes.iter().any(|note| note.starts_with("1 of the devices are named by")));
         for (render, why) in [
             ("renderD140", "no partition of AMD's"),
@@ -260,7 +346,11 @@ mod tests {
             ("renderD1;id", "neither a PCI address nor a render node"),
         ] {
             let advice = advised(&format!("{GOOD},{}", bare(render))).unwrap();
-            assert_eq!((advice.add.len(), advice.cards[1].called().as_str()), (2, "card3"), "{render}");
+            assert_eq!(
+                (advice.commands.add.len(), advice.cards[1].called().as_str()),
+                (2, "card3"),
+                "{render}"
+            );
             assert!(advice.cards[1].why_not.as_ref().unwrap().contains(why), "{:?}", advice.cards[1]);
             assert!(advice.notes.iter().all(|note| !note.contains("every vendor")));
         }
@@ -286,9 +376,9 @@ mod tests {
                 advice.notes.iter().filter(|note| note.contains("CDI") || note.contains("6.7")).count(),
             )
         };
-        assert_eq!(cdi(Client::Lxc, Cdi::Taken), (true, 1));
-        assert_eq!(cdi(Client::Lxc, Cdi::Unknown), (false, 1));
-        assert_eq!(cdi(Client::Lxc, Cdi::Refused), (false, 0));
-        assert_eq!(cdi(Client::Incus, Cdi::Unknown), (false, 0));
+        assert_eq!(cdi(Client::Lxc, Some(true)), (true, 1));
+        assert_eq!(cdi(Client::Lxc, None), (false, 1));
+        assert_eq!(cdi(Client::Lxc, Some(false)), (false, 0));
+        assert_eq!(cdi(Client::Incus, None), (false, 0));
     }
 }

@@ -1,23 +1,22 @@
-//! The commands that pass a device into a container and take it away again, as doctor, the charm and `lxd advise` tell
-//! them.
+//! The commands that pass a device into a container and remove it, as doctor, the charm and `lxd advise` print them.
 
 use std::fmt;
 use std::path::Path;
 
 use amdgpu::Address;
 
-/// In the place of a container's name that nobody gave.
+/// In the place of a container's name that is unknown.
 pub const PLACEHOLDER: &str = "CONTAINER";
 
-/// What a group has as its number inside where nobody knows it: LXD and Incus refuse the word, so that nothing is
-/// passed with a wrong group.
+/// In the place of a group's number inside that is unknown: LXD and Incus refuse the word, so that they pass nothing with
+/// a wrong group.
 const UNKNOWN_GID: &str = "GID-OF-RENDER-IN-THE-CONTAINER";
 
-/// The mode that goes with the group: its members read and write, nobody else does.
+/// The mode that goes with the group: only its members read and write.
 const MODE: &str = "mode=0660";
 
 /// Whose program it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Client {
     Lxc,
     Incus,
@@ -49,13 +48,6 @@ impl Client {
 #[serde(transparent)]
 pub struct Command(Vec<String>);
 
-impl Command {
-    #[must_use]
-    pub fn argv(&self) -> &[String] {
-        &self.0
-    }
-}
-
 /// As it is typed: none of its words holds what a shell reads otherwise (see [`is_name`], and the paths are of /dev).
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,12 +72,13 @@ impl Container<'_> {
         self.add(device, &["gpu", &format!("pci={pci}"), &self.gid(), MODE])
     }
 
-    /// One node by its path: /dev/kfd, which no `gpu` device brings along.
+    /// One node by its path, with a device of its name: /dev/kfd, which no `gpu` device passes.
     #[must_use]
     pub fn add_node(&self, path: &Path) -> Command {
         let shown = path.display();
+        let device = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let (source, path) = (format!("source={shown}"), format!("path={shown}"));
-        self.add(&device_of(&source), &["unix-char", &source, &path, &self.gid(), MODE])
+        self.add(&device, &["unix-char", &source, &path, &self.gid(), MODE])
     }
 
     /// Every card of AMD's by the CDI spec that LXD's own copy of AMD's toolkit makes.
@@ -117,11 +110,6 @@ impl Container<'_> {
     fn gid(&self) -> String {
         self.gid.map_or_else(|| format!("gid={UNKNOWN_GID}"), |gid| format!("gid={gid}"))
     }
-}
-
-/// The name that a node's device gets: the last part of its path.
-fn device_of(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
 /// Whether this can be an instance, with or without the remote in front that LXD and Incus write with a colon: letters,
@@ -165,7 +153,6 @@ mod tests {
             ),
         ] {
             assert_eq!(command.to_string(), expected);
-            assert_eq!(command.argv().join(" "), expected);
         }
     }
 

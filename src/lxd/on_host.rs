@@ -1,4 +1,4 @@
-//! Commands for the host, as whoever sees only the container tells them.
+//! Commands for the host, made from inside the container.
 
 use std::fmt;
 

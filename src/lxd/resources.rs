@@ -3,6 +3,7 @@
 //! The fields are those of `shared/api/resource.go` in both projects. Others are passed over, and what is absent stays
 //! absent: an empty text is how Go's encoder writes a text that is not there.
 
+use anyhow::Context as _;
 use serde::{Deserialize, Deserializer};
 
 /// The longest answer that is read. A server of 512 threads has about 2 MB, most of it flags of its CPUs.
@@ -19,8 +20,6 @@ pub struct Card {
     pub vendor_id: Option<String>,
     #[serde(default, deserialize_with = "text")]
     pub vendor: Option<String>,
-    #[serde(default, deserialize_with = "text")]
-    pub product_id: Option<String>,
     #[serde(default, deserialize_with = "text")]
     pub product: Option<String>,
     #[serde(default, deserialize_with = "text")]
@@ -44,37 +43,20 @@ pub struct Drm {
     pub render_name: Option<String>,
 }
 
-/// What a card has given out.
+/// How a card is divided.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Sriov {
     #[serde(default)]
     pub current_vfs: Option<u64>,
 }
 
-/// What was read is no such answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("it is no JSON of LXD's or Incus's resources: {0}")]
-    Malformed(serde_json::Error),
-    #[error("it has no `gpu` with `cards`: what is wanted is the answer to `lxc query /1.0/resources`")]
-    OfSomethingElse,
-    #[error("it lists {0} cards, more than any machine has")]
-    TooMany(usize),
-}
-
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
     gpu: Option<Gpus>,
-    /// Around the answer where it was asked for over HTTP, and not by `query`.
+    /// The answer itself, where the caller asked for it over HTTP and not by `query`.
     #[serde(default)]
-    metadata: Option<Metadata>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    gpu: Option<Gpus>,
+    metadata: Option<Box<Answer>>,
 }
 
 #[derive(Deserialize)]
@@ -88,13 +70,13 @@ struct Gpus {
 ///
 /// # Errors
 /// When it is no such answer, or lists more cards than there can be.
-pub fn cards(answer: &[u8]) -> Result<Vec<Card>, Error> {
-    let answer: Answer = serde_json::from_slice(answer).map_err(Error::Malformed)?;
+pub fn cards(answer: &[u8]) -> anyhow::Result<Vec<Card>> {
+    let answer: Answer =
+        serde_json::from_slice(answer).context("it is no JSON of LXD's or Incus's resources")?;
     let gpus = answer.gpu.or(answer.metadata.and_then(|metadata| metadata.gpu));
-    let cards = gpus.ok_or(Error::OfSomethingElse)?.cards.unwrap_or_default();
-    if cards.len() > MOST_CARDS {
-        return Err(Error::TooMany(cards.len()));
-    }
+    let gpus = gpus.context("it has no `gpu` with `cards`: give the answer to `lxc query /1.0/resources`")?;
+    let cards = gpus.cards.unwrap_or_default();
+    anyhow::ensure!(cards.len() <= MOST_CARDS, "it lists {} cards, more than any machine has", cards.len());
     Ok(cards)
 }
 

@@ -83,6 +83,9 @@ pub enum Error {
         at: String,
         problem: String,
     },
+    /// What the template gives is not what its reader takes.
+    #[error("{place} gives {problem}; mend the template")]
+    Unfit { place: String, problem: String },
     #[error("the override of template {name} is not followed: {problem}")]
     Unreadable { name: String, problem: String },
 }

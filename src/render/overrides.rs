@@ -82,6 +82,12 @@ impl Templates {
         }
     }
 
+    /// The error of a template that gives this, which its reader does not take.
+    #[must_use]
+    pub fn unfit(&self, name: &str, problem: impl Into<String>) -> Error {
+        Error::Unfit { place: self.place(name), problem: problem.into() }
+    }
+
     /// Of each override that can be read, what it is and what it overrides.
     #[must_use]
     pub fn sums(&self) -> BTreeMap<String, Sums> {

@@ -1,5 +1,6 @@
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
@@ -9,10 +10,10 @@ use crate::timestamp::Timestamp;
 
 /// One compressed archive with everything in one folder. The same entries and moment give the same bytes: no
 /// owner, no order, no clock of the machine is in it.
-pub(super) fn pack<'a>(
+pub(super) fn pack(
     folder: &str,
     moment: Timestamp,
-    entries: impl Iterator<Item = (&'a Path, &'a Entry)>,
+    entries: &BTreeMap<PathBuf, Entry>,
 ) -> io::Result<Vec<u8>> {
     // The clock of gzip's header ends in 2106.
     let clock = u32::try_from(moment.seconds()).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! What goes into a report, path by path: only what is asked for by name, never through a link out of /sys,
 //! never from a fifo or a device, never more than the limits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use root::{Kind, RecordedNode, Root};
@@ -14,14 +14,14 @@ const CONFIG: usize = 1 << 20;
 /// Everything together, with what an archive adds for each entry.
 const TOTAL: usize = 16 << 20;
 const ENTRY: usize = 512;
-/// More would tell nobody anything, and the record that holds them is read again under a limit.
+/// The record that holds them is read again under a limit.
 const NOTES: usize = 500;
 /// As the kernel follows (MAXSYMLINKS).
 const LINKS: usize = 40;
 
 const SYS: &str = "/sys";
 
-/// What stands at a path of the archive.
+/// What is at a path of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     File(Vec<u8>),
@@ -43,10 +43,10 @@ pub(crate) struct Collector<'a> {
     pub(crate) root: &'a Root,
     pub(crate) entries: BTreeMap<PathBuf, Entry>,
     pub(crate) nodes: Vec<RecordedNode>,
-    pub(crate) left_out: Vec<LeftOut>,
-    notes_dropped: usize,
+    /// Path to reason.
+    left_out: BTreeMap<PathBuf, String>,
     size: usize,
-    /// Folders by the way that leads to them, links and all; `None` where none does.
+    /// Folders of sysfs by a path that leads over links; `None` where it leads to none.
     walked: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
@@ -56,20 +56,27 @@ impl<'a> Collector<'a> {
             root,
             entries: BTreeMap::new(),
             nodes: Vec::new(),
-            left_out: Vec::new(),
-            notes_dropped: 0,
+            left_out: BTreeMap::new(),
             size: 0,
             walked: BTreeMap::new(),
         }
     }
 
-    /// Takes an attribute of sysfs by a way that may lead over sysfs' own links, which are taken too. One that
-    /// is not there is not missed.
+    /// Takes an attribute of sysfs by a path that may lead over sysfs' own links, which it takes too. It passes over one
+    /// that is not there.
     pub(crate) fn attribute(&mut self, path: &Path) {
         let Some(path) = self.placed(path) else { return };
         let Ok(meta) = self.root.lstat(&path) else { return };
         match meta.kind {
-            Kind::Regular => self.read_into(&path),
+            Kind::Regular => match self.root.read(&path, ATTRIBUTE) {
+                Ok(bytes) => self.put(path, Entry::File(bytes)),
+                Err(error) => {
+                    self.leave_out(&path, error.to_string());
+                    if error.is_denied() {
+                        self.put(path, Entry::Denied);
+                    }
+                }
+            },
             Kind::Directory => self.put(path, Entry::Folder),
             other => self.leave_out(&path, format!("is {}", other.described())),
         }
@@ -89,7 +96,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The names in a folder of sysfs, and the folder itself, be it empty.
+    /// Takes a folder of sysfs, and returns the names in it: none where there is no folder.
     pub(crate) fn names(&mut self, folder: &Path) -> Vec<String> {
         let Some(folder) = self.folder(folder) else { return Vec::new() };
         match self.root.list(&folder) {
@@ -104,7 +111,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The text of a configuration, where no part of the way to it is a link: nobody's other files are taken.
+    /// The text of a configuration, where no part of its path is a link, which could lead to any file.
     pub(crate) fn config(&mut self, path: &Path) -> Option<String> {
         if !path.parent().is_some_and(|folder| self.is_reached_plainly(folder)) {
             return None;
@@ -123,20 +130,28 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The names in a folder that is reached without a link; of the kinds that are wanted.
-    pub(crate) fn configs(&mut self, folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    /// Takes of a configuration what `kept` makes of its lines.
+    pub(crate) fn lines(&mut self, path: impl AsRef<Path>, kept: impl Fn(&str) -> Option<String>) {
+        let Some(text) = self.config(path.as_ref()) else { return };
+        let lines: String = text.lines().filter_map(kept).map(|line| line + "\n").collect();
+        self.put_text(path.as_ref(), lines);
+    }
+
+    /// The files with such an extension in a folder that is reached without a link.
+    pub(crate) fn configs(&mut self, folder: &Path, extension: &str) -> Vec<PathBuf> {
         if !self.is_reached_plainly(folder) {
             return Vec::new();
         }
         // A folder that is not there, or a file in its place, holds no configuration.
-        let names = self.root.list(folder).unwrap_or_else(|_| Vec::new());
-        let wanted =
-            |name: &Path| name.extension().is_some_and(|ext| extensions.iter().any(|want| ext == *want));
+        let names = self.root.list(folder).unwrap_or_default();
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
-        names.map(|name| folder.join(name)).filter(|path| wanted(path)).collect()
+        names
+            .map(|name| folder.join(name))
+            .filter(|path| path.extension().is_some_and(|it| it == extension))
+            .collect()
     }
 
-    /// Takes a device node by its numbers. What is no device but stands in its place is taken as what it is.
+    /// Takes a device node by its numbers, or what is in its place.
     pub(crate) fn node(&mut self, path: &Path) {
         let Ok(meta) = self.root.stat(path) else { return };
         match (RecordedNode::from_meta(path.to_owned(), &meta), meta.kind) {
@@ -164,47 +179,28 @@ impl<'a> Collector<'a> {
         self.put(path.into(), Entry::File(text.into().into_bytes()));
     }
 
+    /// Notes why a path is not taken; the first reason stays.
     pub(crate) fn leave_out(&mut self, path: &Path, reason: impl Into<String>) {
-        if self.left_out.len() == NOTES {
-            self.notes_dropped += 1;
-            return;
-        }
-        self.left_out.push(LeftOut { path: path.display().to_string(), reason: reason.into() });
+        self.left_out.entry(path.to_owned()).or_insert(reason.into());
     }
 
-    /// All notes, and how many more there would have been.
+    /// What was left out, and how much more of it there would be.
     pub(crate) fn notes(&mut self) -> Vec<LeftOut> {
-        let mut notes = std::mem::take(&mut self.left_out);
-        if self.notes_dropped > 0 {
-            notes
-                .push(LeftOut { path: "…".to_owned(), reason: format!("and {} more", self.notes_dropped) });
-        }
-        notes
+        let more = self.left_out.len().saturating_sub(NOTES);
+        let notes = std::mem::take(&mut self.left_out).into_iter().take(NOTES);
+        let notes = notes.map(|(path, reason)| LeftOut { path: path.display().to_string(), reason });
+        let more = (more > 0).then(|| LeftOut { path: "…".to_owned(), reason: format!("and {more} more") });
+        notes.chain(more).collect()
     }
 
-    fn read_into(&mut self, path: &Path) {
-        match self.root.read(path, ATTRIBUTE) {
-            Ok(bytes) => self.put(path.to_owned(), Entry::File(bytes)),
-            Err(error) => {
-                if error.is_denied() {
-                    self.put(path.to_owned(), Entry::Denied);
-                }
-                self.leave_out(path, error.to_string());
-            }
-        }
-    }
-
-    /// Whether every folder on the way is one, and no link.
+    /// Whether every folder of a path is one, and no link.
     fn is_reached_plainly(&mut self, folder: &Path) -> bool {
-        let mut way = PathBuf::from("/");
-        for part in folder.components().skip(1) {
-            way.push(part);
-            match self.root.lstat(&way).map(|meta| meta.kind) {
+        let folders: Vec<&Path> = folder.ancestors().filter(|it| it.parent().is_some()).collect();
+        for folder in folders.into_iter().rev() {
+            match self.root.lstat(folder).map(|meta| meta.kind) {
                 Ok(Kind::Directory) => {}
                 Ok(Kind::Link) => {
-                    if !self.left_out.iter().any(|note| Path::new(&note.path) == way) {
-                        self.leave_out(&way, "is a symbolic link, which is not followed");
-                    }
+                    self.leave_out(folder, "is a symbolic link, which is not followed");
                     return false;
                 }
                 Ok(_) | Err(_) => return false,
@@ -213,49 +209,37 @@ impl<'a> Collector<'a> {
         true
     }
 
-    /// Where an entry of sysfs really stands: its folder's own place, and its name.
+    /// Where an entry of sysfs really is: its folder's own place, and its name.
     fn placed(&mut self, path: &Path) -> Option<PathBuf> {
         let folder = self.folder(path.parent()?)?;
         Some(folder.join(path.file_name()?))
     }
 
-    /// A folder of sysfs by the way that leads to it; the links on the way are taken.
-    fn folder(&mut self, way: &Path) -> Option<PathBuf> {
-        if let Some(known) = self.walked.get(way) {
+    /// A folder of sysfs by a path that may lead over links, which it takes.
+    fn folder(&mut self, path: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.walked.get(path) {
             return known.clone();
         }
-        let found = self.walk(way);
-        self.walked.insert(way.to_owned(), found.clone());
+        let found = self.walk(path, 0);
+        self.walked.insert(path.to_owned(), found.clone());
         found
     }
 
-    fn walk(&mut self, way: &Path) -> Option<PathBuf> {
-        let mut place = PathBuf::from("/");
-        let mut ahead: Vec<PathBuf> = parts(way);
-        let mut links = BTreeSet::new();
-        while let Some(part) = ahead.pop() {
-            if part == Path::new("..") {
-                place.pop();
-                continue;
-            }
+    /// `links`: how many links led to this path.
+    fn walk(&mut self, path: &Path, links: usize) -> Option<PathBuf> {
+        let mut place = PathBuf::new();
+        let mut parts = path.components();
+        while let Some(part) = parts.next() {
             place.push(part);
-            if !place.starts_with(SYS) {
-                self.leave_out(way, "leads out of /sys");
-                return None;
-            }
             match self.root.lstat(&place).ok()?.kind {
                 Kind::Directory => {}
+                Kind::Link if links == LINKS => {
+                    self.leave_out(&place, "goes in circles");
+                    return None;
+                }
                 Kind::Link => {
-                    if links.len() == LINKS || !links.insert(place.clone()) {
-                        self.leave_out(way, "goes in circles");
-                        return None;
-                    }
-                    let target = self.follow(&place)?;
-                    place.pop();
-                    if target.is_absolute() {
-                        place = PathBuf::from("/");
-                    }
-                    ahead.extend(parts(&target));
+                    let end = self.follow(&place)?;
+                    return self.walk(&end.join(parts.as_path()), links + 1);
                 }
                 _ => return None,
             }
@@ -263,7 +247,7 @@ impl<'a> Collector<'a> {
         Some(place)
     }
 
-    /// Takes the link at a place of sysfs, if it stays in there.
+    /// Takes the link at a place of sysfs, if it stays in there, and returns where it leads.
     fn follow(&mut self, place: &Path) -> Option<PathBuf> {
         let target = match self.root.read_link(place) {
             Ok(target) => target,
@@ -272,34 +256,18 @@ impl<'a> Collector<'a> {
                 return None;
             }
         };
-        let end = ended(place.parent()?, &target);
+        let mut end = PathBuf::new();
+        for part in place.parent()?.join(&target).components() {
+            match part {
+                Component::ParentDir => drop(end.pop()),
+                part => end.push(part),
+            }
+        }
         if !end.starts_with(SYS) {
             self.leave_out(place, format!("leads out of /sys, to {}", target.display()));
             return None;
         }
-        self.put(place.to_owned(), Entry::Link(target.clone()));
-        Some(target)
+        self.put(place.to_owned(), Entry::Link(target));
+        Some(end)
     }
-}
-
-/// The parts of a path, the first one last.
-fn parts(path: &Path) -> Vec<PathBuf> {
-    let named = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
-    let mut parts: Vec<PathBuf> = named.map(|part| PathBuf::from(part.as_os_str())).collect();
-    parts.reverse();
-    parts
-}
-
-/// Where a link leads by its words alone.
-fn ended(folder: &Path, target: &Path) -> PathBuf {
-    let mut place = if target.is_absolute() { PathBuf::from("/") } else { folder.to_owned() };
-    let mut ahead = parts(target);
-    while let Some(part) = ahead.pop() {
-        if part == Path::new("..") {
-            place.pop();
-        } else {
-            place.push(part);
-        }
-    }
-    place
 }

@@ -1,8 +1,8 @@
 //! `report`: a bug report that is a test. One archive whose folder is a Root: what `detect` said on the machine
 //! it says again on the folder, on any machine.
 //!
-//! What is taken is an allow list, secrets and serial numbers are left out, and what was left out is said in the
-//! capture's record. docs/doctor.md tells users what stays in.
+//! It takes what allow lists name, leaves out secrets and serial numbers, and lists in the capture's record what it left
+//! out. docs/doctor.md says what stays in.
 
 mod archive;
 mod collect;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use collect::LeftOut;
-pub use save::{Error, new_file};
+pub use save::new_file;
 
 use crate::config::Config;
 use crate::detection::Detection;
@@ -40,24 +40,24 @@ pub struct Report {
     /// The archive: tar, compressed by gzip.
     pub bytes: Vec<u8>,
     pub entries: usize,
-    /// What was there and is not in it, or not whole.
+    /// What is there and not in it, or not whole.
     pub left_out: Vec<LeftOut>,
     /// File to number of places where a secret, or the machine's name, was removed.
     pub removed: BTreeMap<String, usize>,
 }
 
-/// Takes a report of the machine beneath `root`. `config`: the configuration, or what is wrong with it, which
-/// must not keep anybody from reporting. `programs`: `None` beneath another Root than `/`.
+/// Takes a report of the machine beneath `root`. `config`: the configuration, or what is wrong with it, which is itself
+/// worth a report. `programs`: `None` beneath another Root than `/`.
 ///
 /// # Errors
-/// Only when the archive cannot be packed; what cannot be read is left out, and said.
+/// Only when the archive cannot be packed; the report lists what cannot be read.
 pub fn take(
     root: &Root,
     config: Result<&Config, String>,
     programs: Option<&Programs>,
     moment: Timestamp,
 ) -> io::Result<Report> {
-    let redactor = Redactor::new(hostname(root).as_deref()).beneath(root);
+    let redactor = Redactor::new(root);
     let facts = Facts::read(root);
     let mut collector = Collector::new(root);
     sysfs::collect(&mut collector, &facts);
@@ -78,35 +78,11 @@ pub fn take(
     for (path, text) in answers {
         collector.put_text(path, text);
     }
-    // Last, for what is full with these is a report still.
+    // Last, since without these it still is a report.
     programs::logs(&mut collector, programs, &redactor);
     let removed = engines::collect(&mut collector, &redactor);
 
     let left_out = collector.notes();
-    let record = json(&redactor, &recording(&mut collector, moment, &left_out, &removed))?;
-    let record = (PathBuf::from(CAPTURE_FILE), Entry::File(record.into_bytes()));
-    let entries = std::mem::take(&mut collector.entries);
-    let count = entries.len() + 1;
-    let all = std::iter::once((record.0.as_path(), &record.1));
-    let all = all.chain(entries.iter().map(|(path, entry)| (path.as_path(), entry)));
-    // The machine's name is in the file's name, which its owner sees and can change, not in the archive.
-    let bytes = archive::pack(&format!("rocworker-report-{}", moment.compact()), moment, all)?;
-    Ok(Report { bytes, entries: count, left_out, removed })
-}
-
-/// What the file is called when nobody says: with the machine's name, as far as it can stand in one.
-#[must_use]
-pub fn default_name(root: &Root, moment: Timestamp) -> PathBuf {
-    let host = hostname(root).unwrap_or_else(|| "machine".to_owned());
-    PathBuf::from(format!("rocworker-report-{host}-{}.tar.gz", moment.compact()))
-}
-
-fn recording(
-    collector: &mut Collector<'_>,
-    moment: Timestamp,
-    left_out: &[LeftOut],
-    removed: &BTreeMap<String, usize>,
-) -> Recording {
     let mut recording = Recording::new(std::mem::take(&mut collector.nodes));
     recording.about = BTreeMap::from([
         ("taken_on".to_owned(), Value::from(moment.to_string())),
@@ -114,7 +90,18 @@ fn recording(
         ("left_out".to_owned(), json!(left_out)),
         ("removed".to_owned(), json!(removed)),
     ]);
-    recording
+    let mut entries = collector.entries;
+    entries.insert(CAPTURE_FILE.into(), Entry::File(json(&redactor, &recording)?.into_bytes()));
+    // The machine's name is in the file's name, which its owner sees and can change, not in the archive.
+    let bytes = archive::pack(&format!("rocworker-report-{}", moment.compact()), moment, &entries)?;
+    Ok(Report { bytes, entries: entries.len(), left_out, removed })
+}
+
+/// The default name of the file, with the machine's name if that is known.
+#[must_use]
+pub fn default_name(root: &Root, moment: Timestamp) -> PathBuf {
+    let host = hostname(root).unwrap_or_else(|| "machine".to_owned());
+    PathBuf::from(format!("rocworker-report-{host}-{}.tar.gz", moment.compact()))
 }
 
 fn json(redactor: &Redactor, answer: &impl Serialize) -> io::Result<String> {

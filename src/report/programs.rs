@@ -1,6 +1,6 @@
-//! What only commands tell: the versions of what is installed, and what the kernel and the wrapper logged.
+//! What only commands show: the versions of what is installed, and what the kernel and the wrapper logged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,14 +8,16 @@ use root::Root;
 use serde::Serialize;
 
 use super::collect::Collector;
-use super::redact::{Redacted, Redactor};
+use super::redact::Redactor;
 use crate::engines;
-use reconcile::command::{Error, Programs};
+use reconcile::command::Programs;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Beside the engines.
 const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
+
+const NO_COMMANDS: &str = "Skipped: commands are not run with --root.";
 
 const KERNEL_LOG: &str = "/logs/kernel.log";
 const WRAPPER_LOG: &str = "/logs/runc-amd-wrapper.log";
@@ -24,7 +26,7 @@ const KERNEL: [&str; 9] =
     ["journalctl", "-k", "-o", "short-iso", "-n", "2000", "--no-pager", "--no-hostname", "-q"];
 /// Where there is no journal: the kernel's own buffer.
 const BUFFER: [&str; 1] = ["dmesg"];
-/// The engines hand on what their runtime logs: before this stand their units.
+/// The engines log what their runtime writes: their units come in front of this.
 const WRAPPER: [&str; 7] = ["-o", "short-iso", "-n", "5000", "--no-pager", "--no-hostname", "-q"];
 
 /// The last lines that fit.
@@ -65,24 +67,24 @@ fn os(root: &Root) -> BTreeMap<String, String> {
     let text = root.read_text("/etc/os-release", 64 << 10).unwrap_or_else(|_| String::new());
     let field = |line: &str| {
         let (key, value) = line.split_once('=')?;
-        let is_told = matches!(key, "ID" | "VERSION_ID" | "PRETTY_NAME");
-        is_told.then(|| (key.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
+        let is_shown = matches!(key, "ID" | "VERSION_ID" | "PRETTY_NAME");
+        is_shown.then(|| (key.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
     };
     text.lines().filter_map(field).collect()
 }
 
 fn version(programs: Option<&Programs>, name: &str, redactor: &Redactor) -> Version {
     let Some(programs) = programs else {
-        return Version::Unknown("reads a Root: no command is run".to_owned());
+        return Version::Unknown(NO_COMMANDS.to_owned());
     };
     match programs.run(&[name, "--version"], LIMIT) {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
             let line: String =
                 text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(200).collect();
-            Version::Version(redactor.text(&line).text)
+            Version::Version(redactor.text(&line))
         }
-        Err(error) => Version::Unknown(redactor.text(&error.to_string()).text),
+        Err(error) => Version::Unknown(redactor.text(&error.to_string())),
     }
 }
 
@@ -90,48 +92,43 @@ fn version(programs: Option<&Programs>, name: &str, redactor: &Redactor) -> Vers
 pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, redactor: &Redactor) {
     let Some(programs) = programs else {
         for path in [KERNEL_LOG, WRAPPER_LOG] {
-            collector.leave_out(Path::new(path), "reads a Root: no command is run");
+            collector.leave_out(Path::new(path), NO_COMMANDS);
         }
         return;
     };
-    // A journal that holds nothing is content with itself.
+    // Without a line in it, journalctl succeeds too.
     let kernel = match programs.run(&KERNEL, LIMIT) {
         Ok(output) if !output.stdout.is_empty() => Ok(output),
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
-    log(collector, KERNEL_LOG, kernel, is_about_gpus, redactor, Redactor::text);
+    let of_gpus = |line: &str| is_about_gpus(line).then(|| redactor.text(line));
     let units = engines::ALL.iter().filter_map(|engine| engine.about().unit).flat_map(|unit| ["-u", unit]);
     let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
     let wrapper = programs.run(&argv, LIMIT);
-    let is_wrappers = |line: &str| line.contains("runc-amd-wrapper: ");
-    log(collector, WRAPPER_LOG, wrapper, is_wrappers, redactor, Redactor::messages);
+    for (path, output, redacted) in [
+        (KERNEL_LOG, kernel, &of_gpus as &dyn Fn(&str) -> Option<String>),
+        (WRAPPER_LOG, wrapper, &|line| redactor.wrapper_line(line)),
+    ] {
+        match output {
+            Ok(output) => log(collector, path, &String::from_utf8_lossy(&output.stdout), redacted),
+            Err(error) => collector.leave_out(Path::new(path), redactor.text(&error.to_string())),
+        }
+    }
 }
 
-fn log(
-    collector: &mut Collector<'_>,
-    path: &str,
-    output: Result<reconcile::command::Output, Error>,
-    is_wanted: impl Fn(&str) -> bool,
-    redactor: &Redactor,
-    redacted: fn(&Redactor, &str) -> Redacted,
-) {
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => return collector.leave_out(Path::new(path), redactor.text(&error.to_string()).text),
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut lines: Vec<&str> = Vec::new();
+/// The last lines of which `redacted` leaves something.
+fn log(collector: &mut Collector<'_>, path: &str, text: &str, redacted: impl Fn(&str) -> Option<String>) {
+    let mut kept = VecDeque::new();
     let mut size = 0;
-    for line in text.lines().rev().filter(|line| is_wanted(line)) {
+    for line in text.lines().rev().filter_map(redacted) {
         size += line.len() + 1;
         if size > LOG {
             collector.leave_out(Path::new(path), format!("is cut to its last {LOG} bytes"));
             break;
         }
-        lines.push(line);
+        kept.push_front(line + "\n");
     }
-    let kept: String = lines.iter().rev().map(|line| format!("{line}\n")).collect();
-    collector.put_text(path, redacted(redactor, &kept).text);
+    collector.put_text(path, kept.into_iter().collect::<String>());
 }
 
 /// The driver's lines, KFD's, and those of advanced error reporting and of links that went down.

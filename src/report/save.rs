@@ -1,30 +1,18 @@
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Context as _, anyhow};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-/// Why a report was not written. What stood at the path stands there still.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{} exists: name another file with --file, or remove it", .0.display())]
-    Exists(PathBuf),
-    #[error("{} names no file", .0.display())]
-    NoName(PathBuf),
-    #[error("cannot {action} {}: {cause}", path.display())]
-    Io { action: &'static str, path: PathBuf, cause: io::Error },
-}
-
-/// Writes a new file, whole or not at all, for its owner's eyes alone (0600).
+/// Writes a new file, whole or not at all, that only its owner can read (0600).
 ///
 /// # Errors
-/// When something stands at the path already, and when it cannot be written; then no part of it stays.
-pub fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let failed = |action| move |cause| Error::Io { action, path: path.to_owned(), cause };
-    let (Some(parent), Some(_)) = (path.parent(), path.file_name()) else {
-        return Err(Error::NoName(path.to_owned()));
-    };
-    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+/// When something is at the path already, and when it cannot be written; then no part of it stays.
+pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let failed = |action| move |cause: io::Error| anyhow!("cannot {action} {}: {cause}", path.display());
+    path.file_name().with_context(|| format!("{} names no file", path.display()))?;
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = tempfile::Builder::new()
         .prefix(".rocworker-")
         .tempfile_in(folder)
@@ -32,8 +20,10 @@ pub fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     temporary.write_all(bytes).map_err(failed("write"))?;
     temporary.as_file().sync_all().map_err(failed("write"))?;
     temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
-        io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
-        _ => Error::Io { action: "write", path: path.to_owned(), cause: error.error },
+        io::ErrorKind::AlreadyExists => {
+            anyhow!("{} exists: name another file with --file, or remove it", path.display())
+        }
+        _ => failed("write")(error.error),
     })?;
     let folder_fd = open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
     folder_fd.and_then(nix::unistd::fsync).map_err(|errno| failed("sync the folder of")(errno.into()))

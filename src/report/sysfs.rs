@@ -1,5 +1,5 @@
-//! The GPUs as sysfs, KFD and /dev show them: an allow list, for what a kernel may add is not known to be quick,
-//! harmless, or nobody's serial number.
+//! The GPUs as sysfs, KFD and /dev show them: an allow list, since a file that a kernel adds can be slow, change
+//! something, or hold a serial number.
 //!
 //! Left out on purpose: `serial_number`, `config`, `resource*`, `rom` and `vbios_version`; `pcie_bw`, which
 //! blocks for a second; `ras/`, whose reading asks the hardware and on some parts resets its counters.
@@ -110,10 +110,7 @@ fn function(collector: &mut Collector<'_>, gpu: &Gpu, address: Address) {
 
 /// The readings of hwmon by the names that the kernel gives them (Documentation/hwmon/sysfs-interface.rst).
 fn sensors(collector: &mut Collector<'_>, folder: &Path) {
-    if !collector.root.exists(folder) {
-        return;
-    }
-    for chip in numbered(collector.names(folder), "hwmon") {
+    for chip in collector.names(folder).iter().filter(|name| is_numbered(name, "hwmon")) {
         let chip = folder.join(chip);
         for name in collector.names(&chip) {
             let is_reading = ["temp", "power", "fan", "in", "freq"].iter().any(|kind| {
@@ -128,9 +125,6 @@ fn sensors(collector: &mut Collector<'_>, folder: &Path) {
 }
 
 fn minors(collector: &mut Collector<'_>) {
-    if !collector.root.exists(DRM) {
-        return;
-    }
     for name in collector.names(Path::new(DRM)).into_iter().filter(|name| is_minor(name)) {
         let folder = Path::new(DRM).join(name);
         collector.attributes(&folder, &["dev", "uevent", "device/uevent"]);
@@ -142,39 +136,35 @@ fn minors(collector: &mut Collector<'_>) {
 fn nodes(collector: &mut Collector<'_>) {
     collector.node(Path::new("/dev/kfd"));
     // A machine without graphics has no such folder.
-    let nodes = collector.root.list("/dev/dri").unwrap_or_else(|_| Vec::new());
-    for name in nodes.into_iter().filter_map(|name| name.into_string().ok()).filter(|name| is_minor(name)) {
+    let nodes = collector.root.list("/dev/dri").unwrap_or_default();
+    for name in nodes.iter().filter_map(|name| name.to_str()).filter(|name| is_minor(name)) {
         collector.node(&Path::new("/dev/dri").join(name));
     }
 }
 
 /// `card0` and `renderD128`, not a connector such as `card0-DP-1`.
 fn is_minor(name: &str) -> bool {
-    let number = name.strip_prefix("renderD").or_else(|| name.strip_prefix("card"));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    is_numbered(name, "renderD") || is_numbered(name, "card")
+}
+
+/// Whether a name is this and a number.
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    let number = name.strip_prefix(prefix);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn topology(collector: &mut Collector<'_>) {
     let class = PathBuf::from(KFD);
-    if !collector.root.exists(&class) {
-        return;
-    }
     collector.attributes(&class, &["dev", "uevent"]);
     let topology = class.join("topology");
     collector.attributes(&topology, &["generation_id", "system_properties"]);
     let nodes = topology.join("nodes");
-    if !collector.root.exists(&nodes) {
-        return;
-    }
-    for node in numbered(collector.names(&nodes), "") {
+    for node in collector.names(&nodes).iter().filter(|name| is_numbered(name, "")) {
         let node = nodes.join(node);
         collector.attributes(&node, &["gpu_id", "name", "properties"]);
         for kind in ["mem_banks", "io_links", "p2p_links"] {
             let folder = node.join(kind);
-            if !collector.root.exists(&folder) {
-                continue;
-            }
-            for item in numbered(collector.names(&folder), "") {
+            for item in collector.names(&folder).iter().filter(|name| is_numbered(name, "")) {
                 collector.attribute(&folder.join(item).join("properties"));
             }
         }
@@ -183,24 +173,10 @@ fn topology(collector: &mut Collector<'_>) {
 
 fn module(collector: &mut Collector<'_>) {
     let module = Path::new("/sys/module/amdgpu");
-    if !collector.root.exists(module) {
-        return;
-    }
     collector.names(module);
     collector.attributes(module, &["initstate", "version", "srcversion", "refcnt"]);
     let parameters = module.join("parameters");
-    if collector.root.exists(&parameters) {
-        for name in collector.names(&parameters) {
-            collector.attribute(&parameters.join(name));
-        }
+    for name in collector.names(&parameters) {
+        collector.attribute(&parameters.join(name));
     }
-}
-
-/// The names that are this and a number.
-fn numbered(names: Vec<String>, prefix: &str) -> Vec<String> {
-    let is_wanted = |name: &String| {
-        let number = name.strip_prefix(prefix);
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    names.into_iter().filter(is_wanted).collect()
 }

@@ -60,15 +60,9 @@ impl Run<'_> {
         outcome.effects.splice(0..0, first.effects);
         outcome.missing = missing;
         if is_known {
-            let target =
-                self.target(&BOOT, &Request::Configuration { saved: None }, State::read(self.root)?)?;
-            if let Ok(target) = target {
-                let rest = self.plan_for(
-                    &target,
-                    &Request::Configuration { saved: None },
-                    &target.state.receipt,
-                    None,
-                )?;
+            let request = Request::Configuration { saved: None };
+            if let Ok(target) = self.target(&BOOT, &request, State::read(self.root)?)? {
+                let rest = self.plan_for(&target, &request, &target.state.receipt, None);
                 let differs = rest.changes.into_iter().map(|it| Differs { path: it.path, why: Why::Apply });
                 outcome.differs.extend(differs);
             }

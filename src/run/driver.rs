@@ -6,12 +6,10 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 use super::outcome::Outcome;
 use super::target::Target;
 use super::{Error, Run, State};
-use crate::config;
-use crate::desired::driver::{ABOUT, Ground};
+use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
-use crate::driver::{Attempt, Driver, Offered, PACKAGE, Release, Verdict, asked_for, look, questions};
+use crate::driver::{Attempt, Driver, Ground, PACKAGE, Release, Verdict, asked_for, look};
 use crate::facts::Facts;
-use crate::host::Around;
 use crate::memory::Memory;
 use crate::selection::is_off;
 
@@ -78,24 +76,16 @@ impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return None };
+        let wanted = self.config.driver.as_ref()?;
         if is_off(self.config) || facts.amd().next().is_none() {
             return None;
         }
-        let driver = Driver::read(self.root);
-        let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-        let questions = if is_container { Vec::new() } else { questions(wanted, &driver) };
-        let offered = match self.programs {
-            Some(programs) if !questions.is_empty() => Offered::ask(programs, &questions).map(Some),
-            _ => Ok(None),
-        };
-        Some(Ground { driver, offered })
+        Some(Ground::read(self.root, self.programs, Some(wanted), facts.virtualization.as_ref()))
     }
 
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
-        matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
-            && plan.changes.iter().any(|change| change.path.is_package())
+        self.config.driver.is_some() && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -104,7 +94,7 @@ impl Run<'_> {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
-            && matches!(self.config.driver, config::Driver::AmdgpuDkms(_))
+            && self.config.driver.is_some()
             && (state.memory.unverified || asked_for(&state.receipt).is_some_and(is_restarted))
     }
 
@@ -165,7 +155,7 @@ impl Run<'_> {
             Verified::Gone => work.forgive(is_reboot)?,
             Verified::Unknown => {}
         }
-        if self.config.driver == config::Driver::Keep {
+        if self.config.driver.is_none() {
             Self::forget_reboot(work)?;
         }
         target.memory.write(self.root)?;
@@ -173,7 +163,7 @@ impl Run<'_> {
     }
 
     fn verdict(&self, facts: &Facts, state: &State, memory: &mut Memory, changed: bool) -> Verified {
-        let config::Driver::AmdgpuDkms(wanted) = &self.config.driver else { return Verified::Unknown };
+        let Some(wanted) = &self.config.driver else { return Verified::Unknown };
         let is_due = changed || self.has_to_verify(state);
         let Some(programs) = self.programs.filter(|_| is_due) else { return Verified::Unknown };
         let driver = Driver::read(self.root);

@@ -120,8 +120,8 @@ impl Run<'_> {
 
     /// Who installs packages, where somebody may.
     fn hands(&self) -> Option<PackageManager> {
-        let hands = self.programs.map(|programs| PackageManager::of(programs, DPKG_LOCK))?;
-        Some(hands.through(self.config.packages.proxy.as_deref()))
+        let proxy = self.config.packages.proxy.as_deref();
+        self.programs.map(|programs| PackageManager::new(programs, DPKG_LOCK, proxy))
     }
 
     fn services(&self) -> Services<'_> {

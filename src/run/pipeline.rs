@@ -53,7 +53,7 @@ impl Run<'_> {
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
         };
         if let Request::Configuration { saved: Some(_) } = request {
-            let plan = self.plan_for(&target, &request, work.receipt(), None)?;
+            let plan = self.plan_for(&target, &request, work.receipt(), None);
             self.expect_saved(&request, &plan, work.receipt())?;
         }
         let mut work = work.recorded(self.event(scope.command));
@@ -65,7 +65,7 @@ impl Run<'_> {
             }
             Request::Reconcile { .. } => drop(target.memory.write(self.root)?),
             Request::Nothing { force, .. } => {
-                let plan = self.plan_for(&target, &request, work.receipt(), None)?;
+                let plan = self.plan_for(&target, &request, work.receipt(), None);
                 let failed =
                     if force { Vec::new() } else { self.hindrances(scope, &plan, &work, &target.desired) };
                 if !failed.is_empty() || (!scope.packages && !plan.left.is_empty()) {
@@ -158,7 +158,7 @@ impl Run<'_> {
             // A plan that somebody has looked at is held to: what it does not name takes another apply.
             let is_free = scope.packages && matches!(request, Request::Configuration { saved: None });
             if is_free && !is_driver_planned && outcome.effects.iter().any(is_read) {
-                let plan = self.plan_for(target, request, work.receipt(), *stage)?;
+                let plan = self.plan_for(target, request, work.receipt(), *stage);
                 if let Some(plan) = of_driver(plan) {
                     self.mark_unverified(&mut target.memory)?;
                     self.make(plan.into(), work, outcome, on_progress)?;
@@ -269,10 +269,10 @@ impl Run<'_> {
         request: &Request<'_>,
         receipt: &Receipt,
         stage: Option<Stage>,
-    ) -> Result<Plan, Error> {
+    ) -> Plan {
         let force = matches!(request, Request::Nothing { force: true, .. });
         let receipt = target.receipt(receipt, request);
-        Ok(Plan::make(self.root, &target.desired, &receipt, stage, force, self.now.seconds())?)
+        Plan::make(self.root, &target.desired, &receipt, stage, force, self.now.seconds())
     }
 
     fn expect_saved(&self, request: &Request<'_>, plan: &Plan, receipt: &Receipt) -> Result<(), Error> {

@@ -151,7 +151,7 @@ impl Run<'_> {
         let request = Request::Configuration { saved: None };
         let Ok(target) = self.target(&APPLY, &request, state)? else { return Ok(Planned::default()) };
         let receipt = &target.state.receipt;
-        let plan = self.plan_for(&target, &request, receipt, None)?;
+        let plan = self.plan_for(&target, &request, receipt, None);
         let mut notes = target.desired.notes.clone();
         notes.extend(notes_of(&plan));
         notes.extend(self.lost_runtimes(&target.desired, &plan, receipt));

@@ -30,7 +30,7 @@ impl Run<'_> {
         receipt: &Receipt,
         stage: Option<Stage>,
     ) -> Result<Selected, Error> {
-        let plan = self.plan_for(target, request, receipt, stage)?;
+        let plan = self.plan_for(target, request, receipt, stage);
         Ok(match (scope.changes, request) {
             (Changes::OfGpus, _) => self.select_for_boot(target, plan).into(),
             (Changes::Files, Request::Reconcile { rules, .. }) => {

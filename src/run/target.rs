@@ -9,7 +9,7 @@ use super::scope::{Changes, Request, Scope};
 use super::{Error, Run, State};
 use crate::component::Component;
 use crate::config;
-use crate::desired::daemon;
+use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, desired};
 use crate::engines::Versions;
 use crate::engines::concourse::desired::{out_of_date, written_by};
@@ -140,7 +140,7 @@ impl Run<'_> {
         memory.overrides = judge(&memory.overrides, &observed.templates.sums()).memory;
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
         memory.reboot = None;
-        memory.unverified &= self.config.driver != config::Driver::Keep;
+        memory.unverified &= self.config.driver.is_some();
         memory.undone = false;
         memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
@@ -160,14 +160,14 @@ impl Run<'_> {
         });
         let out_of_date = out_of_date(&observed.engines.concourse, remembered.concourse);
         let other = AppliedConfig::of(self.root, self.config).and_then(|applied| applied.other);
-        let other = other.filter(|_| daemon::is_wanted(self.config, &observed.facts)).map(|other| {
+        let other = other.filter(|_| DAEMON.is_wanted(self.config, &observed.facts)).map(|other| {
             let text = format!(
                 "{} does not follow {}: it changes nothing until {} says the same",
-                daemon::UNIT,
+                DAEMON.name,
                 other.display(),
                 self.root.shown(config::PATH).display()
             );
-            note(daemon::ABOUT, text)
+            note(DAEMON.component.as_ref(), text)
         });
         stale.chain(out_of_date.map(|text| note("concourse", text))).chain(other).collect()
     }

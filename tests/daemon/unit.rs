@@ -50,7 +50,10 @@ fn a_template_that_runs_something_else_is_refused() {
     laid.put("etc/rocworker/templates/systemd/rocworker.service", "[Service]\nExecStart=/bin/true serve\n");
     let (code, said) = laid.fails(&["plan"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("does not run `/usr/bin/rocworker serve`: mend the template"), "{said}");
+    assert!(
+        said.contains("gives a unit that does not run `/usr/bin/rocworker serve`; mend the template"),
+        "{said}"
+    );
 }
 
 #[test]

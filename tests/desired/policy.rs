@@ -6,9 +6,9 @@ use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
 use rocworker::config::Config;
-use rocworker::desired::policy::{PATH, Policy, action, policy, rendered, text};
+use rocworker::desired::policy::{PATH, Policy, action, policy, text};
 use rocworker::facts::Facts;
-use rocworker::render::Templates;
+use rocworker::render::{self, Templates};
 use rocworker::selection::select;
 use root::Root;
 use support::captures;
@@ -20,6 +20,10 @@ fn of(machine: &Machine, config: &str, concourse: bool) -> Policy {
     let facts = Facts::read(&Root::open(dir.path()).unwrap());
     let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), config).unwrap();
     policy(&config, &select(&config, &facts).unwrap(), concourse)
+}
+
+fn rendered(policy: &Policy) -> Result<String, render::Error> {
+    Templates::built_in().render(render::WRAPPER, policy)
 }
 
 /// The text, and what the wrapper makes of it.
@@ -43,7 +47,7 @@ fn a_machine_that_is_no_concourse_worker_gives_nobody_a_gpu_unasked() {
 #[test]
 fn a_concourse_worker_gives_all_to_everyone() {
     let machine = captures::phoenix_beside_rtx4080();
-    insta::assert_snapshot!("concourse", rendered(&Templates::built_in(), &of(&machine, "", true)).unwrap());
+    insta::assert_snapshot!("concourse", rendered(&of(&machine, "", true)).unwrap());
     let (_, parsed) = told(&machine, NO_FOLDERS, true);
     assert_eq!((parsed.requests, parsed.default), (Some(Requests::All), Grant::All));
 }
@@ -76,9 +80,9 @@ fn folders_and_edits_are_written_as_they_are_configured() {
                       hsa-override-gfx-version: {gfx1103: \"11.0.0\", gfx942: \"9.4.2\"}}}";
     // By snapshot: a wrapper that cannot do these yet refuses them.
     let policy = of(&captures::phoenix(), configured, false);
-    insta::assert_snapshot!("edits", rendered(&Templates::built_in(), &policy).unwrap());
+    insta::assert_snapshot!("edits", rendered(&policy).unwrap());
     let bytes = of(&captures::phoenix(), "wrapper: {edits: {memlock: 1G}}", false);
-    let text = rendered(&Templates::built_in(), &bytes).unwrap();
+    let text = rendered(&bytes).unwrap();
     assert!(text.contains(r#""edits": {"memlock_bytes":1073741824}"#), "{text}");
 }
 

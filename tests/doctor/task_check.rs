@@ -194,8 +194,7 @@ fn real_task_check_in_runc_opens_what_there_is_and_asks_kfd_itself() {
 
     let (code, said) = machines.check(&[OPENS, OPENS_TOO, NULL], &[], &[]);
     assert_eq!(code, 3);
-    let strange =
-        format!("{CLOSED}/dev/kfd opens, and what stands behind it does not answer as KFD does (ENOTTY, ");
+    let strange = format!("{CLOSED}/dev/kfd opens, but no driver behind it answers as KFD does (ENOTTY, ");
     assert!(said.starts_with(&format!("{opened}{strange}")), "{said}");
 }
 

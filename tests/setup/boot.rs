@@ -131,5 +131,8 @@ fn there_is_a_unit_where_systemd_starts_the_machine_and_the_program_stays() {
     );
     let (code, said) = wait.fails(&["plan"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("does not run `/usr/bin/rocworker boot`: mend the template"), "{said}");
+    assert!(
+        said.contains("gives a unit that does not run `/usr/bin/rocworker boot`; mend the template"),
+        "{said}"
+    );
 }

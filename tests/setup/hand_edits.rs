@@ -100,7 +100,11 @@ fn a_runtime_that_runs_no_program_of_its_own_and_is_not_ours_is_left_alone() {
     laid.put(DAEMON, daemon);
     let (code, said) = laid.fails(&["apply"]);
     assert_eq!(code, 1, "{said}");
-    assert_eq!(said.matches("amd is there already, is not ours and names no program").count(), 2, "{said}");
+    assert_eq!(
+        said.matches("amd is there already, rocworker did not write it, and it names no program").count(),
+        2,
+        "{said}"
+    );
     assert_eq!((laid.text(MAIN).as_str(), laid.text(DAEMON).as_str()), (main.as_str(), daemon));
     laid.run(&["undo"]).success();
     assert_eq!((laid.text(MAIN).as_str(), laid.text(DAEMON).as_str()), (main.as_str(), daemon));

@@ -118,7 +118,7 @@ fn a_receipt_that_is_cut_changes_nothing_and_says_what_to_do() {
         for command in ["plan", "apply", "status", "undo"] {
             let parts = [
                 "/var/lib/rocworker/receipt.json cannot be read: ",
-                "nothing is changed now: restore it from a backup",
+                "rocworker changes nothing now: restore it from a backup",
             ];
             one_sentence(&laid, &[command], 1, &parts);
             if length > 10 {
@@ -255,7 +255,7 @@ fn a_history_that_is_damaged_is_kept_aside_and_hinders_nothing() {
             &laid,
             &["history"],
             1,
-            &["history.json cannot be read: ", "move it away: it only tells what happened"],
+            &["history.json cannot be read: ", "move it away: it only records what happened"],
         );
         laid.run(&["apply"]).success();
         assert_eq!(laid.text("var/lib/rocworker/history.json.damaged"), text);

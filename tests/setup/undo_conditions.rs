@@ -257,7 +257,7 @@ fn the_wrapper_stays_while_a_container_runs_by_it() {
         let command = if how == "undo" { "undo" } else { "apply" };
         let (code, said) = program.run(&laid, &[command]);
         assert_eq!(code, i32::from(how == "undo"), "{how}: {said}");
-        let why = "container c1 runs by it, and nobody could stop that without it";
+        let why = "container c1 runs by it and could not be stopped without it";
         assert!(said.contains(why), "{how}: {said}");
         assert!(laid.path(WRAPPER).exists(), "{how}");
         // The rest is gone, or goes by the package's.

@@ -45,7 +45,7 @@ fn undo_takes_our_runtime_out_of_daemon_json_with_what_somebody_added_to_it_and_
     let daemon = changes.iter().find(|it| it["path"] == "/etc/docker/daemon.json").unwrap();
     assert_eq!(
         daemon["reason"],
-        "our keys leave it; runtimes.amd (with runtimeArgs) went, which somebody has added to",
+        "rocworker's keys leave it; runtimes.amd (with runtimeArgs) went, which somebody has added to",
         "{undone:#}"
     );
     assert_eq!(laid.text(DAEMON), "{\"debug\": true}\n");
@@ -143,8 +143,7 @@ fn that_a_file_has_other_names_is_told_before_it_is_parted_from_them() {
     let laid = Laid::demo("");
     laid.put("etc/cdi/amd.json", "{\"cdiVersion\":\"0.3.0\",\"kind\":\"amd.com/gpu\",\"devices\":[]}");
     fs::hard_link(laid.path("etc/cdi/amd.json"), laid.path("etc/amd.copy")).unwrap();
-    let told =
-        "/etc/cdi/amd.json: it has 1 more name by hard links, and what stands there keeps the old file";
+    let told = "/etc/cdi/amd.json: it has 1 more name by hard links, which will keep the old file";
     for command in ["plan", "apply"] {
         let (code, said) = laid.fails(&[command]);
         assert!(code == 0 && said.contains(told), "{command}: {said}");

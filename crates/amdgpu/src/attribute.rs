@@ -56,23 +56,22 @@ pub(crate) fn text(root: &Root, path: &Path) -> Reading<String> {
 
 /// A decimal attribute.
 pub(crate) fn number<T: FromStr>(root: &Root, path: &Path) -> Reading<T> {
-    let text = text(root, path)?;
-    text.parse().map_err(|_| not_a(root, path, "number", &text))
+    parsed(root, path, "number", |text| text.parse().ok())
 }
 
 /// A hexadecimal attribute, with or without `0x`.
 pub(crate) fn hexadecimal(root: &Root, path: &Path) -> Reading<u64> {
-    let text = text(root, path)?;
-    u64::from_str_radix(text.trim_start_matches("0x"), 16)
-        .map_err(|_| not_a(root, path, "hexadecimal number", &text))
+    parsed(root, path, "hexadecimal number", |text| {
+        u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+    })
 }
 
 /// A device number as the kernel prints it in `dev` files: `226:128`.
 pub(crate) fn device_number(root: &Root, path: &Path) -> Reading<(u64, u64)> {
-    let text = text(root, path)?;
-    let parsed =
-        text.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    parsed.ok_or_else(|| not_a(root, path, "device number", &text))
+    parsed(root, path, "device number", |text| {
+        let (major, minor) = text.split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    })
 }
 
 /// The names in a folder of sysfs.
@@ -88,7 +87,10 @@ fn unreadable(root: &Root, path: &Path, error: &root::Error) -> Unknown {
     }
 }
 
-fn not_a(root: &Root, path: &Path, what: &str, found: &str) -> Unknown {
-    let found: String = found.chars().take(40).collect();
-    Unknown::because(format!("{} holds {found:?}, not a {what}", root.shown(path).display()))
+fn parsed<T>(root: &Root, path: &Path, what: &str, parse: impl Fn(&str) -> Option<T>) -> Reading<T> {
+    let text = text(root, path)?;
+    parse(&text).ok_or_else(|| {
+        let found: String = text.chars().take(40).collect();
+        Unknown::because(format!("{} holds {found:?}, not a {what}", root.shown(path).display()))
+    })
 }

@@ -41,21 +41,14 @@ pub(crate) fn resolve(
 }
 
 fn first_of(node: &Node, firsts: &[(&Node, Address)]) -> Option<Address> {
-    let near: Vec<_> = firsts.iter().filter(|(first, _)| same_place(first, node)).collect();
+    let near = || firsts.iter().filter(|(first, _)| same_place(first, node));
     // Virtual functions of one card are at one place too. Those that share the unique id are closer, and of
     // those the last that KFD added before this one.
     let same_id = |first: &Node| node.unique_id.is_some() && first.unique_id == node.unique_id;
-    let same: Vec<_> = near.iter().filter(|(first, _)| same_id(first)).collect();
-    let last_before = |candidates: &[&&(&Node, Address)]| {
-        let before = candidates.iter().filter(|(first, _)| first.id < node.id);
-        before.max_by_key(|(first, _)| first.id).or_else(|| candidates.first()).map(|(_, address)| *address)
-    };
-    if same.is_empty() {
-        let near: Vec<_> = near.iter().collect();
-        last_before(&near)
-    } else {
-        last_before(&same)
-    }
+    let has_same = near().any(|(first, _)| same_id(first));
+    let closest: Vec<_> = near().filter(|(first, _)| !has_same || same_id(first)).collect();
+    let before = closest.iter().rfind(|(first, _)| first.id < node.id);
+    before.or(closest.first()).map(|(_, address)| *address)
 }
 
 /// A container may see a partition whose card's first node KFD hides: then a card at the node's place

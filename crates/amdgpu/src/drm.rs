@@ -69,12 +69,18 @@ fn folder_above_drm(target: &Path) -> Option<Parent> {
 fn parent_named(name: &str) -> Parent {
     match name.parse() {
         Ok(address) => Parent::Pci(address),
-        Err(_) if is_partition(name) => Parent::Partition(name.to_owned()),
+        Err(_) if is_partitions(name) => Parent::Partition(name.to_owned()),
         Err(_) => Parent::Other,
     }
 }
 
-fn is_partition(name: &str) -> bool {
+/// Whether the device that a DRM minor belongs to is a partition beyond a card's first. `device`: the minor's link to it.
+#[must_use]
+pub fn is_partition(root: &Root, device: &Path) -> bool {
+    pci::last_component(root, device).is_some_and(|name| is_partitions(&name))
+}
+
+fn is_partitions(name: &str) -> bool {
     let number = name.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -1,8 +1,9 @@
 use std::fmt;
 
 use crate::address::Address;
-use crate::attribute::Reading;
+use crate::attribute::{Reading, Unknown};
 use crate::node::DeviceNode;
+use crate::partition::Partition;
 use crate::pci::{Sriov, Vendor};
 use crate::problem::Problem;
 
@@ -39,29 +40,36 @@ pub struct Gpu {
 }
 
 impl Gpu {
+    /// One of which nothing was read, for this reason.
+    pub(crate) fn unread(vendor: Vendor, why: &str) -> Self {
+        let unknown = || Unknown::because(why);
+        Self {
+            index: None,
+            vendor,
+            vendor_id: None,
+            device_id: None,
+            pci: None,
+            sriov: None,
+            product_name: Err(unknown()),
+            driver: None,
+            gfx: Err(unknown()),
+            uuid: Err(unknown()),
+            card_uuid: None,
+            card: None,
+            render: None,
+            kfd_node: None,
+            hive_id: None,
+            numa_node: Err(unknown()),
+            vram_bytes: Err(unknown()),
+            partition: None,
+            problems: Vec::new(),
+        }
+    }
+
     /// Whether a container can use it: nothing is wrong with it. No other code decides this.
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()
-    }
-}
-
-/// How a card is partitioned, and which of its partitions this is.
-#[derive(Debug, Clone)]
-pub struct Partition {
-    /// `SPX`, `DPX`, `TPX`, `QPX`, `CPX`.
-    pub compute: Reading<String>,
-    /// `NPS1`, `NPS2`, `NPS4`, `NPS8`.
-    pub memory: Reading<String>,
-    /// The GPU's place among its card's KFD nodes, from 0.
-    pub id: u32,
-}
-
-impl Partition {
-    /// Whether it is its whole card: the only KFD node of a card that does not say otherwise. A container may
-    /// see one node of a card in CPX.
-    pub(crate) fn is_whole(&self, nodes_of_card: usize) -> bool {
-        nodes_of_card == 1 && self.compute.as_deref().map_or(true, |mode| mode == "SPX")
     }
 }
 

@@ -28,21 +28,24 @@ pub(crate) struct Node {
 }
 
 /// What KFD says of the machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Topology {
+    /// Whether the kernel has a KFD; the reason when not.
+    pub(crate) there: Reading<()>,
     /// In the order of their numbers.
     pub(crate) nodes: Vec<Node>,
-    /// Nodes whose properties may not be read here: the device cgroup hides their GPU.
-    pub(crate) hidden: Vec<u32>,
+    /// How many nodes' properties may not be read here: the device cgroup hides their GPU.
+    pub(crate) hidden: usize,
     pub(crate) problems: Vec<String>,
 }
 
-pub(crate) fn topology(root: &Root) -> Reading<Topology> {
-    let folder = Path::new(CLASS).join("topology/nodes");
-    let names = attribute::names(root, &folder)?;
-    let mut ids: Vec<u32> = names.iter().filter_map(|name| number_of(name.to_str()?)).collect();
+pub(crate) fn topology(root: &Root) -> Topology {
+    let names = attribute::names(root, &Path::new(CLASS).join("topology/nodes"));
+    let named = names.iter().flatten();
+    let mut ids: Vec<u32> = named.filter_map(|name| number_of(name.to_str()?)).collect();
     ids.sort_unstable();
-    let mut topology = Topology::default();
+    let there = names.map(drop);
+    let mut topology = Topology { there, nodes: Vec::new(), hidden: 0, problems: Vec::new() };
     for id in ids {
         match attribute::text(root, &node_folder(id).join("properties")) {
             Ok(properties) => match Node::parse(id, &properties) {
@@ -50,11 +53,11 @@ pub(crate) fn topology(root: &Root) -> Reading<Topology> {
                 Ok(None) => {}
                 Err(reason) => topology.problems.push(format!("KFD node {id}: {reason}")),
             },
-            Err(unknown) if unknown.is_denied() => topology.hidden.push(id),
+            Err(unknown) if unknown.is_denied() => topology.hidden += 1,
             Err(unknown) => topology.problems.push(format!("KFD node {id}: {unknown}")),
         }
     }
-    Ok(topology)
+    topology
 }
 
 /// The major that the kernel has registered for kfd's character device, `None` when there is none

@@ -20,10 +20,12 @@ mod problem;
 
 pub use address::{Address, AddressError};
 pub use attribute::{Reading, Unknown};
-pub use gpu::{Gfx, Gpu, Partition, Uuid};
+pub use drm::is_partition;
+pub use gpu::{Gfx, Gpu, Uuid};
 pub use kfd::registered_major;
 pub use machine::{Kfd, Machine};
 pub use module::Module;
 pub use node::{DeviceNode, NodeFault};
+pub use partition::Partition;
 pub use pci::{Sriov, Vendor};
 pub use problem::Problem;

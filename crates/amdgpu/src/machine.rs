@@ -9,12 +9,12 @@ use crate::address::Address;
 use crate::attribute::{self, Reading, Unknown};
 use crate::card;
 use crate::drm::{self, Minor, Parent};
-use crate::gpu::{Gpu, Partition, Uuid};
-use crate::kfd::{self, Node, Topology};
+use crate::gpu::{Gpu, Uuid};
+use crate::kfd::{self, Node};
 use crate::module::Module;
 use crate::node::DeviceNode;
-use crate::partition::Modes;
-use crate::pci::{self, Function, Sriov, Vendor};
+use crate::partition::Partition;
+use crate::pci::{self, Function, Vendor};
 use crate::problem::Problem;
 
 /// The GPUs of a machine and what they need.
@@ -43,18 +43,8 @@ struct Survey<'a> {
     root: &'a Root,
     minors: Vec<Minor>,
     kfd: Kfd,
-    cards: BTreeMap<Address, Card>,
-}
-
-/// What all partitions of a card have in common.
-struct Card {
-    function: Function,
-    modes: Modes,
-    product_name: Reading<String>,
-    numa_node: Reading<u32>,
-    sriov: Option<Sriov>,
-    unique_id: Reading<Uuid>,
-    vram_bytes: Reading<u64>,
+    /// What is true of an AMD card and of each of its partitions.
+    cards: BTreeMap<Address, Gpu>,
 }
 
 impl Machine {
@@ -64,10 +54,11 @@ impl Machine {
         let (functions, mut problems) = pci::functions(root);
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
-        let (kfd, topology) = examine_kfd(root, topology);
+        let node = DeviceNode::examine_kfd(root);
+        let kfd = Kfd { topology: topology.there, node, hidden_nodes: topology.hidden };
         problems.extend(topology.problems);
         let minors = drm::minors(root);
-        let cards = amd.into_iter().map(|function| (function.address, Card::read(root, function))).collect();
+        let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
         let mut nodes = Vec::new();
         for node in topology.nodes {
@@ -83,33 +74,43 @@ impl Machine {
         for (index, gpu) in (0..).zip(&mut gpus) {
             gpu.index = Some(index);
         }
-        gpus.extend(others.into_iter().map(|function| survey.other_vendor(function)));
+        for function in others {
+            let parent = Parent::Pci(function.address);
+            let gpu = of_function(root, function, "not read from another vendor's card");
+            let gpu = survey.with_nodes(gpu, survey.render_of(&parent));
+            gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
+        }
         let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
         Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems }
     }
 }
 
-fn examine_kfd(root: &Root, topology: Reading<Topology>) -> (Kfd, Topology) {
-    let node = DeviceNode::examine_kfd(root);
-    match topology {
-        Ok(topology) => (Kfd { topology: Ok(()), node, hidden_nodes: topology.hidden.len() }, topology),
-        Err(reason) => (Kfd { topology: Err(reason), node, hidden_nodes: 0 }, Topology::default()),
+/// A card of AMD's, without its nodes.
+fn card(root: &Root, function: Function) -> Gpu {
+    let address = function.address;
+    let folder = pci::folder(address);
+    let uuid = unique_id(root, &folder.join("unique_id"));
+    let why = "only KFD tells the architecture, and it does not know this GPU";
+    Gpu {
+        product_name: attribute::text(root, &folder.join("product_name")),
+        card_uuid: uuid.as_ref().ok().copied(),
+        uuid,
+        vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
+        partition: Some(Partition::first_of(root, address)),
+        ..of_function(root, function, why)
     }
 }
 
-impl Card {
-    fn read(root: &Root, function: Function) -> Self {
-        let address = function.address;
-        let folder = pci::folder(address);
-        Self {
-            modes: Modes::read(root, address),
-            product_name: attribute::text(root, &folder.join("product_name")),
-            numa_node: pci::numa_node(root, address),
-            sriov: pci::sriov(root, address),
-            unique_id: unique_id(root, &folder.join("unique_id")),
-            vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
-            function,
-        }
+/// What the PCI bus tells of a card; `why` no more is read here.
+fn of_function(root: &Root, function: Function, why: &str) -> Gpu {
+    Gpu {
+        vendor_id: Some(function.vendor_id),
+        device_id: Some(function.device_id),
+        pci: Some(function.address),
+        sriov: pci::sriov(root, function.address),
+        driver: function.driver,
+        numa_node: pci::numa_node(root, function.address),
+        ..Gpu::unread(function.vendor, why)
     }
 }
 
@@ -143,7 +144,7 @@ impl Survey<'_> {
 
     /// `siblings`: the numbers of all KFD nodes of the same card, this one among them.
     fn kfd_gpu(&self, node: &Node, address: Option<Address>, siblings: &[u32]) -> Gpu {
-        let mut gpu = self.gpu(address, self.render(node.render_minor));
+        let mut gpu = self.gpu(address, self.render(node.render_minor), siblings.len());
         gpu.device_id = gpu.device_id.or(node.device_id);
         gpu.kfd_node = Some(node.id);
         gpu.gfx = node.gfx.clone();
@@ -154,8 +155,9 @@ impl Survey<'_> {
             gpu.uuid = Ok(uuid);
         }
         let place = (0..).zip(siblings).find_map(|(place, id)| (*id == node.id).then_some(place));
-        gpu.partition =
-            address.and_then(|address| self.partition(address, place.unwrap_or(0), siblings.len()));
+        if let Some(partition) = &mut gpu.partition {
+            partition.id = place.unwrap_or(0);
+        }
         let whole = gpu.partition.as_ref().is_none_or(|partition| partition.is_whole(siblings.len()));
         if !whole || address.is_none() {
             gpu.vram_bytes = kfd::memory(self.root, node.id);
@@ -172,7 +174,7 @@ impl Survey<'_> {
         gpu
     }
 
-    /// The AMD cards of which no KFD node told, in PCI order.
+    /// The AMD cards that no KFD node names, in PCI order.
     fn unknown_to_kfd(&self, known: &[Gpu]) -> Vec<Gpu> {
         let with_own_node: BTreeSet<&Path> =
             known.iter().filter_map(|gpu| gpu.render.as_ref()).map(|node| node.path.as_path()).collect();
@@ -186,8 +188,7 @@ impl Survey<'_> {
             if is_listed {
                 continue;
             }
-            let mut gpu = self.gpu(Some(address), render);
-            gpu.partition = self.partition(address, 0, 1);
+            let mut gpu = self.gpu(Some(address), render, 1);
             if let Some(minor) = render.and_then(|minor| minor.render) {
                 gpu.problems.push(self.why_unknown_to_kfd(minor));
             }
@@ -223,45 +224,31 @@ impl Survey<'_> {
         }
     }
 
-    /// What is true of an AMD GPU whether KFD knows it or not.
-    fn gpu(&self, address: Option<Address>, render: Option<&Minor>) -> Gpu {
-        let card = address.and_then(|address| self.cards.get(&address));
-        let parent = render.map(|minor| minor.parent.clone()).or(address.map(Parent::Pci));
-        let card_minor = parent.and_then(|parent| {
-            self.minors.iter().find(|minor| minor.render.is_none() && minor.parent == parent)
-        });
-        let unknown = || Unknown::because("its card is not known");
-        let mut gpu = Gpu {
-            index: None,
-            vendor: Vendor::Amd,
-            vendor_id: Some(0x1002),
-            device_id: card.map(|card| card.function.device_id),
-            pci: address,
-            sriov: card.and_then(|card| card.sriov),
-            product_name: card.map_or_else(|| Err(unknown()), |card| card.product_name.clone()),
-            driver: card.and_then(|card| card.function.driver.clone()),
-            gfx: Err(Unknown::because("only KFD tells the architecture, and it does not know this GPU")),
-            uuid: card.map_or_else(|| Err(unknown()), |card| card.unique_id.clone()),
-            card_uuid: card.and_then(|card| card.unique_id.clone().ok()),
-            card: card_minor.map(|minor| self.node(minor)),
-            render: render.map(|minor| self.node(minor)),
-            kfd_node: None,
-            hive_id: None,
-            numa_node: card.map_or_else(|| Err(unknown()), |card| card.numa_node.clone()),
-            vram_bytes: card.map_or_else(|| Err(unknown()), |card| card.vram_bytes.clone()),
-            partition: None,
-            problems: Vec::new(),
-        };
-        gpu.problems = self.problems_of(&gpu, card);
+    /// What is true of an AMD GPU whether KFD knows it or not: one of so many partitions of its card.
+    fn gpu(&self, address: Option<Address>, render: Option<&Minor>, partitions: usize) -> Gpu {
+        let card = address.and_then(|address| self.cards.get(&address)).cloned();
+        let unknown = || Gpu { vendor_id: Some(0x1002), ..Gpu::unread(Vendor::Amd, "its card is not known") };
+        let mut gpu = self.with_nodes(card.unwrap_or_else(unknown), render);
+        gpu.partition = gpu.partition.filter(|it| partitions > 1 || it.is_known());
+        gpu.problems = self.problems_of(&gpu);
         gpu
     }
 
-    fn problems_of(&self, gpu: &Gpu, card: Option<&Card>) -> Vec<Problem> {
+    /// The same with its nodes in /dev.
+    fn with_nodes(&self, gpu: Gpu, render: Option<&Minor>) -> Gpu {
+        let parent = render.map(|minor| minor.parent.clone()).or(gpu.pci.map(Parent::Pci));
+        let mut minors = self.minors.iter().filter(|minor| minor.render.is_none());
+        let card = minors.find(|minor| Some(&minor.parent) == parent.as_ref());
+        let node = |minor: &Minor| DeviceNode::examine(self.root, node_path(&minor.name), &minor.number);
+        Gpu { card: card.map(node), render: render.map(node), ..gpu }
+    }
+
+    fn problems_of(&self, gpu: &Gpu) -> Vec<Problem> {
         let mut problems = Vec::new();
-        match card.map(|card| card.function.driver.as_deref()) {
-            Some(None) => return vec![Problem::Unbound],
-            Some(Some(other)) if other != "amdgpu" => return vec![Problem::OtherDriver(other.to_owned())],
-            Some(Some(_)) | None => {}
+        match (gpu.pci, gpu.driver.as_deref()) {
+            (Some(_), None) => return vec![Problem::Unbound],
+            (_, Some(other)) if other != "amdgpu" => return vec![Problem::OtherDriver(other.to_owned())],
+            (_, Some(_)) | (None, None) => {}
         }
         match gpu.render.as_ref().map(|node| &node.state) {
             Some(Ok(_)) => {}
@@ -276,46 +263,6 @@ impl Survey<'_> {
             (Err(_), _) => {}
         }
         problems
-    }
-
-    fn partition(&self, address: Address, id: u32, parts: usize) -> Option<Partition> {
-        let modes = &self.cards.get(&address)?.modes;
-        (parts > 1 || modes.known()).then(|| Partition {
-            compute: modes.compute.clone(),
-            memory: modes.memory.clone(),
-            id,
-        })
-    }
-
-    fn other_vendor(&self, function: Function) -> Gpu {
-        let address = function.address;
-        let parent = Parent::Pci(address);
-        let not_read = || Unknown::because("not read from another vendor's card");
-        Gpu {
-            index: None,
-            vendor: function.vendor,
-            vendor_id: Some(function.vendor_id),
-            device_id: Some(function.device_id),
-            pci: Some(address),
-            sriov: pci::sriov(self.root, address),
-            product_name: Err(not_read()),
-            driver: function.driver,
-            gfx: Err(not_read()),
-            uuid: Err(not_read()),
-            card_uuid: None,
-            card: self.minors.iter().find(|m| m.render.is_none() && m.parent == parent).map(|m| self.node(m)),
-            render: self.render_of(&parent).map(|minor| self.node(minor)),
-            kfd_node: None,
-            hive_id: None,
-            numa_node: pci::numa_node(self.root, address),
-            vram_bytes: Err(not_read()),
-            partition: None,
-            problems: vec![Problem::NotAmd],
-        }
-    }
-
-    fn node(&self, minor: &Minor) -> DeviceNode {
-        DeviceNode::examine(self.root, node_path(&minor.name), &minor.number)
     }
 
     fn render(&self, number: u32) -> Option<&Minor> {

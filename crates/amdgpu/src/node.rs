@@ -5,16 +5,16 @@ use root::{Kind, Meta, Root};
 use crate::attribute::{self, Reading, Unknown};
 use crate::kfd;
 
-/// A node in /dev that sysfs promises, and what really stands there.
+/// A node in /dev that sysfs promises, and what is really there.
 #[derive(Debug, Clone)]
 pub struct DeviceNode {
     /// `/dev/dri/renderD128`.
     pub path: PathBuf,
-    /// Type, rights and owner when the right device stands there.
+    /// Type, rights and owner when the right device is there.
     pub state: Result<Meta, NodeFault>,
 }
 
-/// Why a node in /dev cannot be given to anybody.
+/// Why no container can be given a node in /dev.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NodeFault {
     #[error("{} is not there: in a container it was not passed in, on a host udev did not make it", .0.display())]
@@ -35,7 +35,7 @@ pub enum NodeFault {
 }
 
 impl DeviceNode {
-    /// Compares what stands at `path` with the number that sysfs gives.
+    /// Compares what is at `path` with the number that sysfs gives.
     pub(crate) fn examine(root: &Root, path: PathBuf, number: &Reading<(u64, u64)>) -> Self {
         let state = real_device(root, &path).and_then(|(meta, found)| match number {
             Ok(expected) if found != *expected => {
@@ -71,7 +71,7 @@ impl DeviceNode {
     }
 }
 
-/// What stands at the path when it is a character device, with its number; 0:0 is no device's.
+/// What is at the path when it is a character device, with its number; 0:0 is no device's.
 fn real_device(root: &Root, path: &Path) -> Result<(Meta, (u64, u64)), NodeFault> {
     let shown = || root.shown(path);
     let meta = match root.stat(path) {

@@ -6,15 +6,20 @@ use crate::address::Address;
 use crate::attribute::{self, Reading, Unknown};
 use crate::pci;
 
-/// The modes that a card is in.
+/// How a card is partitioned, and which of its partitions this is.
 #[derive(Debug, Clone)]
-pub(crate) struct Modes {
-    pub(crate) compute: Reading<String>,
-    pub(crate) memory: Reading<String>,
+pub struct Partition {
+    /// `SPX`, `DPX`, `TPX`, `QPX`, `CPX`.
+    pub compute: Reading<String>,
+    /// `NPS1`, `NPS2`, `NPS4`, `NPS8`.
+    pub memory: Reading<String>,
+    /// The GPU's place among its card's KFD nodes, from 0.
+    pub id: u32,
 }
 
-impl Modes {
-    pub(crate) fn read(root: &Root, address: Address) -> Self {
+impl Partition {
+    /// The modes that a card is in, as its first partition has them.
+    pub(crate) fn first_of(root: &Root, address: Address) -> Self {
         let folder = pci::folder(address);
         // Reading a suspended card's modes wakes it on older kernels and is refused on newer ones.
         if attribute::text(root, &folder.join("power/runtime_status"))
@@ -22,14 +27,20 @@ impl Modes {
         {
             let asleep =
                 || Unknown::because(format!("card {address} is suspended, and is not woken to be asked"));
-            return Self { compute: Err(asleep()), memory: Err(asleep()) };
+            return Self { compute: Err(asleep()), memory: Err(asleep()), id: 0 };
         }
         let mode = |name| attribute::text(root, &folder.join(name));
-        Self { compute: mode("current_compute_partition"), memory: mode("current_memory_partition") }
+        Self { compute: mode("current_compute_partition"), memory: mode("current_memory_partition"), id: 0 }
     }
 
     /// Whether the card says of itself that it is partitioned or can be.
-    pub(crate) fn known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.compute.is_ok() || self.memory.is_ok()
+    }
+
+    /// Whether it is its whole card: the only KFD node of a card that does not say otherwise. A container may
+    /// see one node of a card in CPX.
+    pub(crate) fn is_whole(&self, nodes_of_card: usize) -> bool {
+        nodes_of_card == 1 && self.compute.as_deref().map_or(true, |mode| mode == "SPX")
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Function {
     pub(crate) driver: Option<String>,
 }
 
-/// Lists them in the order of their addresses, and says of which functions nothing can be told.
+/// Lists them in the order of their addresses, and names the functions that cannot be read.
 pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<String>) {
     let mut functions = Vec::new();
     let mut problems = Vec::new();
@@ -104,7 +104,9 @@ fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
     };
     let vendor_id = id(ids.map(|ids| ids.0), "vendor")?;
     let device_id = id(ids.map(|ids| ids.1), "device")?;
-    let driver = value_of(&uevent, "DRIVER").map(str::to_owned).or_else(|| driver_link(root, &folder));
+    let driver = value_of(&uevent, "DRIVER")
+        .map(str::to_owned)
+        .or_else(|| last_component(root, &folder.join("driver")));
     Ok(Some(Function { address, vendor: Vendor::of(vendor_id), vendor_id, device_id, driver }))
 }
 
@@ -137,10 +139,6 @@ pub(crate) fn value_of<'a>(uevent: &'a str, key: &str) -> Option<&'a str> {
 
 pub(crate) fn last_component(root: &Root, link: &Path) -> Option<String> {
     Some(root.read_link(link).ok()?.file_name()?.to_str()?.to_owned())
-}
-
-fn driver_link(root: &Root, folder: &Path) -> Option<String> {
-    last_component(root, &folder.join("driver"))
 }
 
 /// Base class 03 is display; 1200 is a processing accelerator, which MI300 and later are (PCI code and id

@@ -24,7 +24,7 @@ pub enum Problem {
     UnknownToKfd(u32),
     #[error("KFD hides it here: the device cgroup of this container does not let it through")]
     HiddenByKfd,
-    #[error("KFD nodes {nodes:?} all name render minor {minor}: which one it is cannot be told")]
+    #[error("KFD nodes {nodes:?} all name render minor {minor}: rocworker cannot tell which one it is")]
     SharedMinor { minor: u32, nodes: Vec<u32> },
     #[error("sysfs does not tell which card it is a partition of")]
     CardUnknown,

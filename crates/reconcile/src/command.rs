@@ -21,7 +21,7 @@ const KEPT: usize = 1 << 20;
 /// load it takes a second to read what is there.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Between two looks at whether whoever called wants it to end.
+/// Between two looks at whether the caller wants it to end, and at the lines that have come.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The folders of administration that an ordinary user's PATH leaves out.
@@ -43,9 +43,6 @@ pub enum Stream {
     Stdout,
     Stderr,
 }
-
-/// Who is told each line as it comes.
-type Hear<'a> = &'a mut dyn FnMut(Stream, &str);
 
 /// What a command that ended with 0 wrote: of each stream the first mebibyte, or as much as [`Programs::keeping`] says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,10 +128,10 @@ impl Programs {
     /// # Errors
     /// When it is not there, cannot be started, ends with anything but 0, does not end, or is interrupted.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
-        self.started(argv, limit, None)
+        self.follow(argv, limit, &mut |_, _| {})
     }
 
-    /// As [`Programs::run`], and `hear` is told each line of both streams as it comes: ended by a line feed or by a
+    /// As [`Programs::run`], and `hear` gets each line of both streams as it comes: ended by a line feed or by a
     /// carriage return, without it.
     ///
     /// # Errors
@@ -145,15 +142,10 @@ impl Programs {
         limit: Duration,
         hear: &mut dyn FnMut(Stream, &str),
     ) -> Result<Output, Error> {
-        self.started(argv, limit, Some(hear))
-    }
-
-    fn started(&self, argv: &[&str], limit: Duration, hear: Option<Hear<'_>>) -> Result<Output, Error> {
         let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
         let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
         let argv = argv.join(" ");
         let start = |cause| Error::Start { argv: argv.clone(), cause };
-        let interrupt = self.interrupt.as_deref();
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
         let mut command = duct::cmd(program, arguments);
@@ -181,21 +173,25 @@ impl Programs {
             }
         };
         let (send, heard) = channel();
-        let is_heard = hear.is_some();
-        let lines = |stream| is_heard.then(|| Lines { stream, to: send.clone() });
-        let stdout = kept(stdout, self.kept, lines(Stream::Stdout));
-        let stderr = kept(stderr, self.kept, lines(Stream::Stderr));
-        let mut nobody = |_: Stream, _: &str| {};
-        let hear = hear.unwrap_or(&mut nobody);
+        let stdout = kept(stdout, self.kept, Lines { stream: Stream::Stdout, to: send.clone() });
+        let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send });
         let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
-        let telling: Option<&mut dyn FnMut()> = if is_heard { Some(&mut tell) } else { None };
-        let Some(ended) = wait(&handle, limit, interrupt, telling).map_err(start)? else {
-            kill();
-            handle.wait().map_err(start)?;
-            if self.is_interrupted() {
-                return Err(Error::Interrupted { argv });
+        let until = Instant::now() + limit;
+        let ended = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let ended = handle.wait_timeout(left.min(GLANCE)).map_err(start)?;
+            tell();
+            if let Some(ended) = ended {
+                break ended;
             }
-            return Err(Error::TimedOut { argv, limit });
+            if left.is_zero() || self.is_interrupted() {
+                kill();
+                handle.wait().map_err(start)?;
+                if self.is_interrupted() {
+                    return Err(Error::Interrupted { argv });
+                }
+                return Err(Error::TimedOut { argv, limit });
+            }
         };
         let output =
             stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
@@ -211,32 +207,8 @@ impl Programs {
     }
 }
 
-/// What ended, or `None` where it is to be killed.
-fn wait<'a>(
-    handle: &'a duct::Handle,
-    limit: Duration,
-    interrupt: Option<&AtomicBool>,
-    mut tell: Option<&mut dyn FnMut()>,
-) -> std::io::Result<Option<&'a std::process::Output>> {
-    if interrupt.is_none() && tell.is_none() {
-        return handle.wait_timeout(limit);
-    }
-    let until = Instant::now() + limit;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let ended = handle.wait_timeout(left.min(GLANCE))?;
-        if let Some(tell) = &mut tell {
-            tell();
-        }
-        let is_interrupted = interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed));
-        if ended.is_some() || left.is_zero() || is_interrupted {
-            return Ok(ended);
-        }
-    }
-}
-
 /// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
-fn kept(mut stream: PipeReader, most: usize, mut lines: Option<Lines>) -> Receiver<Vec<u8>> {
+fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> Receiver<Vec<u8>> {
     let (send, receive) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -245,14 +217,10 @@ fn kept(mut stream: PipeReader, most: usize, mut lines: Option<Lines>) -> Receiv
         while let Ok(count @ 1..) = stream.read(&mut chunk) {
             let room = most - bytes.len();
             bytes.extend(chunk.iter().take(count.min(room)));
-            if let Some(lines) = &mut lines {
-                lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
-            }
+            lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
         }
-        if let Some(lines) = &mut lines {
-            lines.send(&begun);
-        }
-        // Nobody listens any more after a kill.
+        lines.send(&begun);
+        // After a kill no thread listens.
         send.send(bytes).ok();
     });
     receive
@@ -265,8 +233,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// `begun`: the line that has not ended yet. Of one without an end, a part is told.
-    fn take(&mut self, begun: &mut Vec<u8>, chunk: &[u8]) {
+    /// `begun`: the line that has not ended yet. Of one without an end, a part is sent.
+    fn take(&self, begun: &mut Vec<u8>, chunk: &[u8]) {
         for byte in chunk {
             if matches!(byte, b'\n' | b'\r') || begun.len() >= KEPT {
                 self.send(begun);
@@ -279,7 +247,7 @@ impl Lines {
 
     fn send(&self, line: &[u8]) {
         if !line.is_empty() {
-            // Nobody listens any more after a kill.
+            // After a kill no thread listens.
             self.to.send((self.stream, String::from_utf8_lossy(line).into_owned())).ok();
         }
     }

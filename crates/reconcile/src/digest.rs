@@ -20,11 +20,26 @@ impl Digest {
     }
 
     pub(crate) fn from_hash(hash: &[u8]) -> Self {
-        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hexadecimal(hash))
+    }
+
+    /// Whether these are the bytes that are configured.
+    ///
+    /// # Errors
+    /// In a sentence: which ones they are.
+    pub(crate) fn check(&self, found: &Self) -> Result<(), String> {
+        if self == found {
+            return Ok(());
+        }
+        Err(format!("its SHA-256 is {}, and {} is configured", found.0, self.0))
     }
 
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

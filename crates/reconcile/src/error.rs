@@ -1,20 +1,22 @@
 use std::path::PathBuf;
 
-/// Why nothing could be planned, done or taken back.
+pub(crate) use root::if_there;
+
+/// Why nothing could be planned, applied or reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Root(#[from] root::Error),
-    #[error("{0}: only root reads it, and nobody else can tell what is rocworker's here: run it as root")]
+    #[error("{0}: only root may read it, and it says what rocworker manages here: run this as root")]
     Denied(root::Error),
     #[error(
-        "{} cannot be read: {problem}; it tells what rocworker changed, so nothing is changed now: restore it from a \
-         backup, or move it away and take back by hand what `rocworker history` lists",
+        "{} cannot be read: {problem}; it records what rocworker changed, so rocworker changes nothing now: restore it \
+         from a backup, or move it away and revert by hand what `rocworker history` lists",
         path.display()
     )]
     Damaged { path: PathBuf, problem: String },
     #[error(
-        "{} cannot be read: {problem}; it holds what stood there before rocworker came, so the path stays as it is: \
+        "{} cannot be read: {problem}; it holds what was there before the first apply, so the path stays as it is: \
          restore it from a backup, or put the path right by hand, then rocworker undo --force",
         path.display()
     )]
@@ -25,16 +27,8 @@ pub enum Error {
         path.display()
     )]
     Newer { path: PathBuf, found: u64, known: u32 },
-    #[error("{} cannot be read: {problem}; move it away: it only tells what happened", path.display())]
+    #[error("{} cannot be read: {problem}; move it away: it only records what happened", path.display())]
     History { path: PathBuf, problem: String },
     #[error("the receipt cannot be written as JSON: {0}")]
     Json(serde_json::Error),
-}
-
-/// What was read; `None` where there is nothing to read.
-pub(crate) fn if_there<T>(read: Result<T, root::Error>) -> Result<Option<T>, root::Error> {
-    match read {
-        Err(error) if error.is_not_found() => Ok(None),
-        read => read.map(Some),
-    }
 }

@@ -1,10 +1,9 @@
-//! Brings files, nodes and packages beneath a Root to what they should be, remembers what was there before, and gives
-//! it back.
+//! Applies what files, nodes and packages beneath a Root should be, remembers what was there before, and restores it.
 //!
 //! Knows no GPU and no engine: what should be comes in as [`Desired`], a list of [`Action`]s, which are data. Only
 //! what is here writes; the same functions serve a person, a hook and a daemon.
 //!
-//! Imports point one way: `model` ← `receipt` ← `kinds` ← `plan` ← `transaction`. `apt` stands below all of them.
+//! Imports point one way: `model` ← `receipt` ← `kinds` ← `plan` ← `transaction`. `apt` is below all of them.
 
 mod apt;
 pub mod command;
@@ -18,7 +17,7 @@ mod receipt;
 mod transaction;
 
 pub use apt::dpkg::{self, Status};
-pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp};
+pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp, sources};
 pub use digest::Digest;
 pub use effects::{DRAIN, Services};
 pub use error::Error;

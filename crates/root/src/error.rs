@@ -85,3 +85,14 @@ impl Error {
         matches!(self, Self::Io { errno: Errno::EACCES | Errno::EPERM, .. })
     }
 }
+
+/// What was read; `None` where nothing is at the path.
+///
+/// # Errors
+/// Every other error of the read.
+pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => read.map(Some),
+    }
+}

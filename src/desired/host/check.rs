@@ -1,11 +1,9 @@
-//! What templates give is read again, as far as its readers' grammars go, before it may be written: they pass over a
-//! line that they do not understand, with a word in a log that nobody reads.
-
-use super::Error;
+//! What templates give is read again, as far as its readers' grammars go, before it may be written: they skip a
+//! line that they do not understand, with a word in a log.
 
 /// udev's rules: `KEY{attribute}OPERATOR"value"`, comma-separated (udev(7)).
-pub(super) fn rules(template: &'static str, text: &str) -> Result<(), Error> {
-    each_line(template, text, |line| {
+pub(super) fn rules(text: &str) -> Result<(), String> {
+    each_line(text, |line| {
         let mut rest = line;
         loop {
             rest = pair(rest)?.trim_start();
@@ -39,17 +37,17 @@ fn pair(text: &str) -> Result<&str, &'static str> {
 }
 
 /// modules-load.d(5): a module's name a line.
-pub(super) fn modules_load(template: &'static str, text: &str) -> Result<(), Error> {
-    each_line(template, text, |line| {
+pub(super) fn modules_load(text: &str) -> Result<(), String> {
+    each_line(text, |line| {
         let is_name = line.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
         if is_name { Ok(()) } else { Err("a line is the name of one module") }
     })
 }
 
 /// modprobe.d(5): a command and what it is about.
-pub(super) fn modprobe(template: &'static str, text: &str) -> Result<(), Error> {
+pub(super) fn modprobe(text: &str) -> Result<(), String> {
     const COMMANDS: [&str; 7] = ["alias", "blacklist", "install", "options", "remove", "softdep", "weakdep"];
-    each_line(template, text, |line| {
+    each_line(text, |line| {
         let mut words = line.split_whitespace();
         match (words.next(), words.next()) {
             (Some(command), Some(_)) if COMMANDS.contains(&command) => Ok(()),
@@ -61,8 +59,8 @@ pub(super) fn modprobe(template: &'static str, text: &str) -> Result<(), Error> 
 }
 
 /// tmpfiles.d(5): type, path, mode, user, group, age.
-pub(super) fn tmpfiles(template: &'static str, text: &str) -> Result<(), Error> {
-    each_line(template, text, |line| {
+pub(super) fn tmpfiles(text: &str) -> Result<(), String> {
+    each_line(text, |line| {
         let mut words = line.split_whitespace();
         let kind = words.next().is_some_and(|kind| kind.starts_with(|c: char| c.is_ascii_alphabetic()));
         let path = words.next().is_some_and(|path| path.starts_with('/'));
@@ -76,17 +74,11 @@ pub(super) fn tmpfiles(template: &'static str, text: &str) -> Result<(), Error> 
 }
 
 /// Blank lines and comments say nothing in any of these grammars.
-fn each_line(
-    template: &'static str,
-    text: &str,
-    fits: impl Fn(&str) -> Result<(), &'static str>,
-) -> Result<(), Error> {
-    for (line, said) in (1..).zip(text.lines()) {
-        let said = said.trim();
-        if said.is_empty() || said.starts_with('#') {
-            continue;
+fn each_line(text: &str, fits: impl Fn(&str) -> Result<(), &'static str>) -> Result<(), String> {
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if !line.is_empty() && !line.starts_with('#') {
+            fits(line).map_err(|problem| format!("in line {number} {line:?}: {problem}"))?;
         }
-        fits(said).map_err(|problem| Error::Unfit { template, line, text: said.to_owned(), problem })?;
     }
     Ok(())
 }
@@ -96,13 +88,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn holds(check: fn(&'static str, &str) -> Result<(), Error>, good: &[&str], bad: &[&str]) {
+    fn holds(check: fn(&str) -> Result<(), String>, good: &[&str], bad: &[&str]) {
         for line in good {
-            check("t", &format!("# a comment\n\n{line}\n")).unwrap();
+            check(&format!("# a comment\n\n{line}\n")).unwrap();
         }
         for line in bad {
-            let error = check("t", &format!("# a comment\n\n{line}\n")).unwrap_err().to_string();
-            assert!(error.starts_with("template t, line 3 of what it gives, "), "{line}: {error}");
+            let error = check(&format!("# a comment\n\n{line}\n")).unwrap_err();
+            assert!(error.starts_with("in line 3 "), "{line}: {error}");
         }
     }
 

@@ -5,31 +5,31 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 use reconcile::{Action, Desired, Effect, Stage};
 
-use super::{ABOUT, Error, GROUP, Rights, check};
+use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::module_load::{self, ModuleLoad};
-use crate::render::{self, Templates};
+use crate::render::{self, Error, Templates};
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 const RIVALS: &str = "ClusterBloom, or AMD's package amdgpu-insecure-instinct-udev-rules";
 
-/// Where somebody else's file stands at the path that documents use.
+/// Where an unmanaged file is at the path that documents use.
 const LOAD_BESIDE: &str = "/etc/modules-load.d/rocworker-amdgpu.conf";
 
-/// modprobe.d(5). A name of our own: /etc/modprobe.d/amdgpu.conf is where people write options themselves, which count
-/// beside ours; of a parameter that both name the later file's value, so ours, is taken.
+/// modprobe.d(5). People write options themselves in /etc/modprobe.d/amdgpu.conf. Both files count; of a parameter
+/// that both name, modprobe takes the value of the later file, which is this one.
 const OPTIONS: &str = "/etc/modprobe.d/rocworker-amdgpu.conf";
 
 pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    rights: Rights,
+    render_gid: Option<u32>,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    if rights.lacks_group() {
+    if lacks_group(config, render_gid) {
         desired.problem(
             ABOUT,
             format!(
@@ -38,10 +38,10 @@ pub(super) fn actions(
             ),
         );
     }
-    desired.push(rules(facts, templates, rights)?);
+    desired.push(rules(config, facts, templates, render_gid)?);
     if let Some(path) = place(facts.module_load) {
-        let text = module_load::headed(&templates.render(render::MODULE_LOAD, context! {})?);
-        check::modules_load(render::MODULE_LOAD, &text)?;
+        let text = rendered(templates, render::MODULE_LOAD, context! {}, check::modules_load)?;
+        let text = module_load::headed(&text);
         desired.push(Action::file(Stage::Shape, path, text, "the driver of AMD's GPUs is loaded at boot"));
     }
     if !config.module_options.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn actions(
     Ok(desired)
 }
 
-/// Where the driver's name goes, if it has to: a file of somebody else's may load more than amdgpu, and stays.
+/// Where the driver's name goes, if it has to: an unmanaged file may load more than amdgpu, and stays.
 fn place(load: ModuleLoad) -> Option<&'static str> {
     match load {
         ModuleLoad::Free => Some(module_load::PATH),
@@ -59,16 +59,20 @@ fn place(load: ModuleLoad) -> Option<&'static str> {
     }
 }
 
-fn rules(facts: &Facts, templates: &Templates, rights: Rights) -> Result<Action, Error> {
-    let mode = rights.mode();
+fn rules(
+    config: &Config,
+    facts: &Facts,
+    templates: &Templates,
+    render_gid: Option<u32>,
+) -> Result<Action, Error> {
+    let (permissions, mode) = (config.permissions.name(), config.permissions.mode());
     // Where there is no such group the name would be an error; once there is, the rules change and are triggered.
-    let assigned = match rights.render_gid {
+    let assigned = match render_gid {
         Some(_) => format!("GROUP=\"{GROUP}\", MODE=\"{mode:04o}\""),
         None => format!("MODE=\"{mode:04o}\""),
     };
-    let text =
-        templates.render(render::UDEV, context! { permissions => rights.name(), rights => assigned })?;
-    check::rules(render::UDEV, &text)?;
+    let context = context! { permissions, rights => assigned };
+    let text = rendered(templates, render::UDEV, context, check::rules)?;
     Ok(Action::file(Stage::Shape, RULES, text, "who may open AMD's compute nodes")
         .with(Effect::Udev { devices: devices(facts) })
         .contested_by(RIVALS))
@@ -84,8 +88,7 @@ fn devices(facts: &Facts) -> Vec<PathBuf> {
 fn options(config: &Config, templates: &Templates) -> Result<Action, Error> {
     let options: Vec<String> =
         config.module_options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let text = templates.render(render::MODULE_OPTIONS, context! { options })?;
-    check::modprobe(render::MODULE_OPTIONS, &text)?;
+    let text = rendered(templates, render::MODULE_OPTIONS, context! { options }, check::modprobe)?;
     let reason = "parameters of amdgpu, which it reads when it is loaded: after a reboot, and before that \
                   `update-initramfs -u` where the initramfs has the driver in it";
     Ok(Action::file(Stage::Shape, OPTIONS, text, reason))

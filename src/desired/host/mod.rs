@@ -8,13 +8,14 @@ mod check;
 mod machine;
 mod nodes;
 
+use minijinja::Value;
 use reconcile::Desired;
 
 use crate::component::Component;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::host::Around;
-use crate::render::{self, Templates};
+use crate::render::{Error, Templates};
 use crate::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
@@ -23,19 +24,9 @@ pub const GROUP: &str = "render";
 /// What notes are about.
 const ABOUT: &str = "host";
 
-/// Why a file for the machine cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Template(#[from] render::Error),
-    /// What came out of a template is not what its reader takes.
-    #[error("template {template}, line {line} of what it gives, {text:?}: {problem}; mend the template")]
-    Unfit { template: &'static str, line: usize, text: String, problem: &'static str },
-}
-
 /// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
 /// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
-/// `has_boot_unit`: whether a unit of ours sets a container's nodes at each start.
+/// `has_boot_unit`: whether rocworker's boot unit sets a container's nodes at each start.
 ///
 /// # Errors
 /// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.
@@ -49,42 +40,28 @@ pub fn actions(
     if is_off(config) || facts.amd().next().is_none() {
         return Ok(Desired::default());
     }
-    let rights = Rights { permissions: config.permissions, render_gid };
     let part = match &facts.virtualization {
         Some(Around::Container(name)) => {
-            nodes::actions(config, facts, templates, rights, name, has_boot_unit)?
+            nodes::actions(config, facts, templates, render_gid, name, has_boot_unit)?
         }
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, rights)?,
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, render_gid)?,
     };
     Ok(part.of(Component::Host))
 }
 
-/// Group and mode that the nodes should have.
-#[derive(Debug, Clone, Copy)]
-struct Rights {
-    permissions: Permissions,
-    /// `None` where the machine has no such group: a name that nobody knows is an error to whoever reads it.
-    render_gid: Option<u32>,
+/// What a template gives, where its reader's grammar takes it.
+fn rendered(
+    templates: &Templates,
+    name: &'static str,
+    context: Value,
+    check: fn(&str) -> Result<(), String>,
+) -> Result<String, Error> {
+    let text = templates.render(name, context)?;
+    check(&text).map_err(|problem| templates.unfit(name, problem))?;
+    Ok(text)
 }
 
-impl Rights {
-    fn mode(self) -> u32 {
-        match self.permissions {
-            Permissions::Render => 0o660,
-            Permissions::Open => 0o666,
-        }
-    }
-
-    /// As the configuration spells it.
-    fn name(self) -> &'static str {
-        match self.permissions {
-            Permissions::Render => "render",
-            Permissions::Open => "open",
-        }
-    }
-
-    /// Whether the group that may open the nodes is not there to be given them.
-    fn lacks_group(self) -> bool {
-        self.permissions == Permissions::Render && self.render_gid.is_none()
-    }
+/// Whether the group that is to open the nodes is not there: a name that nothing resolves is an error to its reader.
+fn lacks_group(config: &Config, render_gid: Option<u32>) -> bool {
+    config.permissions == Permissions::Render && render_gid.is_none()
 }

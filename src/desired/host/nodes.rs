@@ -7,13 +7,13 @@ use minijinja::context;
 use reconcile::{Action, Desired, Kind, Stage};
 use root::Meta;
 
-use super::{ABOUT, Error, GROUP, Rights, check};
+use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::host::UNMAPPED_ID;
-use crate::render::{self, Templates};
+use crate::render::{self, Error, Templates};
 
-/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what stands there of /dev at every start, from systemd 241
+/// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what it says of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).
 const TMPFILES: &str = "/etc/tmpfiles.d/rocworker.conf";
 
@@ -21,7 +21,7 @@ pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    rights: Rights,
+    render_gid: Option<u32>,
     around: &str,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
@@ -38,7 +38,7 @@ pub(super) fn actions(
     if nodes.is_empty() {
         return Ok(desired);
     }
-    if rights.lacks_group() {
+    if lacks_group(config, render_gid) {
         desired.problem(
             ABOUT,
             format!(
@@ -50,7 +50,7 @@ pub(super) fn actions(
     }
     if facts.systemd {
         if !has_boot_unit {
-            desired.push(at_boot(templates, rights, &nodes)?);
+            desired.push(at_boot(config, templates, render_gid, &nodes)?);
         }
     } else {
         desired.note(
@@ -62,8 +62,8 @@ pub(super) fn actions(
         );
     }
     for (path, meta) in nodes {
-        // Also where a node is right already: what is no longer wanted would be taken back.
-        let kind = Kind::Node { mode: rights.mode(), gid: rights.render_gid.unwrap_or(meta.gid) };
+        // Also where a node is right already: apply reverts what is no longer wanted.
+        let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(meta.gid) };
         let reason = "who may open it: it was passed in with the group and mode of the container's manager";
         desired.push(Action::new(Stage::Shape, path, kind, reason));
     }
@@ -81,8 +81,8 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
             Ok(meta) if is_foreign(meta) => desired.problem(
                 ABOUT,
                 format!(
-                    "{} has an owner or group that this container does not map, so that nobody in it can change the \
-                     node: pass it in with a uid, gid and mode (lxc config device set)",
+                    "{} has an owner or group that this container does not map, so that no user of the container can \
+                     change the node: pass it in with a uid, gid and mode (lxc config device set)",
                     path.display()
                 ),
             ),
@@ -100,14 +100,18 @@ fn is_foreign(meta: &Meta) -> bool {
     meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID
 }
 
-fn at_boot(templates: &Templates, rights: Rights, nodes: &[(&Path, Meta)]) -> Result<Action, Error> {
+fn at_boot(
+    config: &Config,
+    templates: &Templates,
+    render_gid: Option<u32>,
+    nodes: &[(&Path, Meta)],
+) -> Result<Action, Error> {
     let nodes: Vec<String> = nodes.iter().map(|(path, _)| path.display().to_string()).collect();
     // A dash leaves the group as it is.
-    let group = rights.render_gid.map_or("-", |_| GROUP);
-    let mode = format!("{:04o}", rights.mode());
-    let text =
-        templates.render(render::TMPFILES, context! { permissions => rights.name(), nodes, mode, group })?;
-    check::tmpfiles(render::TMPFILES, &text)?;
+    let group = render_gid.map_or("-", |_| GROUP);
+    let mode = format!("{:04o}", config.permissions.mode());
+    let context = context! { permissions => config.permissions.name(), nodes, mode, group };
+    let text = rendered(templates, render::TMPFILES, context, check::tmpfiles)?;
     Ok(Action::file(
         Stage::Shape,
         TMPFILES,

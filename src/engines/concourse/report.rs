@@ -5,7 +5,7 @@ use crate::engines::{Command, Format, Reported};
 
 pub(super) const REPORTED: &[Reported] = &[
     Reported::file(super::DEFAULTS, Format::Env),
-    Reported::file("/var/lib/concourse/containerd-gpu.toml", Format::Toml(&CONFIG_KEYS)),
+    Reported::file("/var/lib/concourse/containerd-gpu.toml", Format::Toml(CONFIG_KEYS)),
     Reported::file("/var/lib/concourse-worker/worker-config.env", Format::Env),
 ];
 

@@ -2,11 +2,11 @@
 
 use crate::config::CONTAINERD_CONFIG;
 use crate::engines::reported::RUNTIME_OPTIONS;
-use crate::engines::{Command, Format, Keys, Reported, keys};
+use crate::engines::{Command, Format, Keys, Reported};
 
 pub(super) const REPORTED: &[Reported] = &[
-    Reported::file(CONTAINERD_CONFIG, Format::Toml(&KEYS)),
-    Reported::folder("/etc/containerd/conf.d", "toml", Format::Toml(&KEYS)),
+    Reported::file(CONTAINERD_CONFIG, Format::Toml(KEYS)),
+    Reported::folder("/etc/containerd/conf.d", "toml", Format::Toml(KEYS)),
 ];
 
 pub(super) const COMMAND: Command = ("containerd", OPTIONS, &[]);
@@ -24,7 +24,7 @@ const RUNTIME: &[&str] = &[
     "pod_annotations",
     "container_annotations",
 ];
-pub(crate) const KEYS: Keys = keys(&[
+pub(crate) const KEYS: Keys<'_> = &[
     ("", &["version", "root", "state", "imports", "disabled_plugins", "required_plugins", "oom_score"]),
     ("grpc", &["address", "uid", "gid"]),
     ("ttrpc", &["address", "uid", "gid"]),
@@ -45,4 +45,4 @@ pub(crate) const KEYS: Keys = keys(&[
     ("plugins.*.containerd.default_runtime.options", RUNTIME_OPTIONS),
     ("plugins.*.containerd.runtimes.*", RUNTIME),
     ("plugins.*.containerd.runtimes.*.options", RUNTIME_OPTIONS),
-]);
+];

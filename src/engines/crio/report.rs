@@ -1,18 +1,18 @@
 //! What a report takes of CRI-O's configuration.
 
 use crate::config::CRIO_CONFIG;
-use crate::engines::{Command, Format, Keys, Reported, keys};
+use crate::engines::{Command, Format, Keys, Reported};
 
 pub(super) const REPORTED: &[Reported] = &[
-    Reported::file(CRIO_CONFIG, Format::Toml(&KEYS)),
-    Reported::folder(super::FOLDER, "conf", Format::Toml(&KEYS)),
-    Reported::folder(super::FOLDER, "toml", Format::Toml(&KEYS)),
+    Reported::file(CRIO_CONFIG, Format::Toml(KEYS)),
+    Reported::folder(super::FOLDER, "conf", Format::Toml(KEYS)),
+    Reported::folder(super::FOLDER, "toml", Format::Toml(KEYS)),
 ];
 
 pub(super) const COMMAND: Command = ("crio", OPTIONS, &[]);
 const OPTIONS: &[&str] = &["config", "c", "config-dir", "d", "log-level", "l"];
 
-const KEYS: Keys = keys(&[
+const KEYS: Keys<'_> = &[
     ("crio", &["root", "runroot", "storage_driver", "log_dir"]),
     ("crio.api", &["listen"]),
     ("crio.image", &["pause_image", "signature_policy"]),
@@ -41,4 +41,4 @@ const KEYS: Keys = keys(&[
             "allowed_annotations",
         ],
     ),
-]);
+];

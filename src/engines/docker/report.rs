@@ -2,13 +2,13 @@
 
 use crate::config::DOCKER_CONFIG;
 use crate::engines::reported::RUNTIME_OPTIONS;
-use crate::engines::{Command, Format, Keys, Reported, keys};
+use crate::engines::{Command, Format, Keys, Reported};
 
-pub(super) const REPORTED: &[Reported] = &[Reported::file(DOCKER_CONFIG, Format::Json(&KEYS))];
+pub(super) const REPORTED: &[Reported] = &[Reported::file(DOCKER_CONFIG, Format::Json(KEYS))];
 
 pub(super) const COMMAND: Command = ("dockerd", OPTIONS, &[]);
 
-const KEYS: Keys = keys(&[
+const KEYS: Keys<'_> = &[
     (
         "",
         &[
@@ -32,10 +32,11 @@ const KEYS: Keys = keys(&[
             "containerd",
         ],
     ),
+    ("features", &[]),
     ("proxies", &["http-proxy", "https-proxy", "no-proxy"]),
     ("runtimes.*", &["path", "runtimeType"]),
     ("runtimes.*.options", RUNTIME_OPTIONS),
-]);
+];
 
 const OPTIONS: &[&str] = &[
     "config-file",

@@ -1,16 +1,18 @@
-//! The words of configurations that are known: for each program's files a table of its own. What a word means in one
+//! The keys of configurations that are known: for each program's files a table of its own. What a word means in one
 //! program's file, it does not mean in another's.
 
-use crate::engines::{Command, Keys, keys};
+use crate::engines::Keys;
 
 const NODE: &[&str] =
     &["path", "hostPath", "type", "major", "minor", "fileMode", "permissions", "uid", "gid"];
 const MOUNT: &[&str] = &["hostPath", "containerPath", "options", "type"];
 const HOOK: &[&str] = &["hookName", "path", "timeout"];
 
-pub(crate) const CDI: Keys = keys(&[
+pub(crate) const CDI: Keys<'_> = &[
     ("", &["cdiVersion", "kind"]),
+    ("annotations", &[]),
     ("devices", &["name"]),
+    ("devices.annotations", &[]),
     ("containerEdits", &["additionalGids"]),
     ("containerEdits.deviceNodes", NODE),
     ("containerEdits.mounts", MOUNT),
@@ -19,190 +21,36 @@ pub(crate) const CDI: Keys = keys(&[
     ("devices.containerEdits.deviceNodes", NODE),
     ("devices.containerEdits.mounts", MOUNT),
     ("devices.containerEdits.hooks", HOOK),
-]);
-
-/// rocworker's configuration, and the wrapper's policy: only of files in /etc/rocworker.
-pub(crate) const ROCWORKER: Keys = Keys {
-    tables: &[(
-        "**",
-        &[
-            "schema_version",
-            "compute-runtime",
-            "gpu-device-ids",
-            "tag",
-            "names",
-            "requests",
-            "default",
-            "sharing",
-            "gpus",
-            "index",
-            "pci",
-            "render",
-            "uuid",
-            "card",
-            "hive",
-            "wait_limit_s",
-            "idle_grace_s",
-            "wait-limit-s",
-            "idle-grace-s",
-            "folders",
-            "shm_bytes",
-            "memlock_bytes",
-            "gfx_override",
-            "shm-size",
-            "memlock",
-            "configure",
-            "config",
-            "existing",
-            "install",
-            "restart",
-            "wait-s",
-            "interval-s",
-            "settle-s",
-            "container-toolkit",
-            "rocm-smi",
-            "packages",
-            "usecases",
-            "fingerprints",
-            "origin",
-            "url",
-            "key",
-            "proxy",
-            "suite",
-            "component",
-            "family",
-            "release",
-            "ROCM_BASE_URL",
-            "ROCM_DEB_PACKAGE",
-            "version",
-            "runtime",
-            "path",
-            "name",
-            "kind",
-            "type",
-            "group",
-            "uid",
-            "gid",
-            "permissions",
-            "options",
-            "root",
-            "major",
-            "minor",
-            "hostPath",
-            "containerPath",
-            "fileMode",
-            "folder",
-            "package",
-            "interval",
-            "settle",
-        ],
-    )],
-    may_sound_secret: true,
-};
-
-pub(super) const UNIT: Keys = keys(&[(
-    "",
-    &[
-        "After",
-        "Before",
-        "Wants",
-        "Requires",
-        "Requisite",
-        "BindsTo",
-        "PartOf",
-        "Conflicts",
-        "WantedBy",
-        "RequiredBy",
-        "Type",
-        "NotifyAccess",
-        "Restart",
-        "RestartSec",
-        "KillMode",
-        "KillSignal",
-        "Slice",
-        "EnvironmentFile",
-        "WorkingDirectory",
-        "RuntimeDirectory",
-        "StateDirectory",
-        "LimitNOFILE",
-        "LimitNPROC",
-        "LimitCORE",
-        "LimitMEMLOCK",
-        "TasksMax",
-        "TimeoutStartSec",
-        "TimeoutStopSec",
-        "WatchdogSec",
-        "OOMScoreAdjust",
-        "DevicePolicy",
-        "DeviceAllow",
-        "ProtectSystem",
-        "ReadWritePaths",
-        "ReadOnlyPaths",
-        "CapabilityBoundingSet",
-        "SystemCallFilter",
-        "UMask",
-        "ConditionPathExists",
-        "ConditionFileIsExecutable",
-        "SupplementaryGroups",
-    ],
-)]);
-
-/// Variables, wherever one is set. Of those in small letters programs read the proxies.
-pub(super) const ENVIRONMENT: Keys = keys(&[(
-    "",
-    &[
-        "CONCOURSE_TAG",
-        "CONCOURSE_RUNTIME",
-        "CONCOURSE_WORK_DIR",
-        "CONCOURSE_NAME",
-        "CONCOURSE_CONTAINERD_BIN",
-        "CONCOURSE_CONTAINERD_CONFIG",
-        "CONCOURSE_CONTAINERD_INIT_BIN",
-        "CONCOURSE_CONTAINERD_CNI_PLUGINS_DIR",
-        "CONCOURSE_CONTAINERD_SECCOMP_PROFILE",
-        "CONCOURSE_CONTAINERD_OCI_HOOKS_DIR",
-        "CONCOURSE_CONTAINERD_REQUEST_TIMEOUT",
-        "CONCOURSE_CONTAINERD_MAX_CONTAINERS",
-        "CONCOURSE_CONTAINERD_PRIVILEGED_MODE",
-        "CONCOURSE_CONTAINERD_ALLOWED_DEVICE",
-        "CONCOURSE_BAGGAGECLAIM_DRIVER",
-        "PATH",
-        "AMD_VISIBLE_DEVICES",
-        "AMD_GPU_COUNT",
-        "AMD_GPU_WAIT",
-        "NVIDIA_VISIBLE_DEVICES",
-        "HSA_OVERRIDE_GFX_VERSION",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-    ],
-)]);
-
-/// Programs beside engines'.
-pub(super) const PROGRAMS: &[Command] = &[
-    ("rocworker", &["config"], &["serve", "boot", "apply"]),
-    ("modprobe", &[], &["overlay"]),
-    ("kill", &["s"], &[]),
 ];
 
-/// Folders of AMD's repositories; a mirror has the same.
-pub(super) const FOLDERS: &[&str] = &[
-    "rocm",
-    "apt",
-    "amdgpu",
-    "amdgpu-install",
-    "amd-container-toolkit",
-    "ubuntu",
-    "debian",
-    "graphics",
-    "repo",
-    "VERSION",
-    "latest",
-    "rocm.gpg.key",
-    "tarball",
-    "dists",
-    "main",
+/// The wrapper's policy.
+pub(crate) const POLICY: Keys<'_> = &[
+    ("", &["schema_version", "runtime", "requests", "default", "sharing", "folders"]),
+    ("", &["wait_limit_s", "idle_grace_s"]),
+    ("gpus", &["index", "pci", "render", "uuid", "card", "hive"]),
+    ("edits", &["shm_bytes", "memlock_bytes"]),
+];
+
+/// The keys of rocworker's configuration, which refuses every key that its sample does not list.
+pub(super) fn documented() -> Vec<&'static str> {
+    let sample = include_str!("../../../templates/config.yaml");
+    let key = |line: &'static str| Some(line.trim_start_matches(['#', ' ']).split_once(':')?.0);
+    sample.lines().filter_map(key).collect()
+}
+
+/// Settings of systemd that decide whether and with which devices a unit runs.
+pub(super) const UNIT: Keys<'_> = &[
+    ("", &["After", "Before", "Wants", "Requires", "BindsTo", "WantedBy", "ConditionPathExists"]),
+    ("", &["Type", "Restart", "KillMode", "LimitMEMLOCK", "SupplementaryGroups"]),
+    ("", &["EnvironmentFile", "WorkingDirectory", "RuntimeDirectory", "ReadWritePaths"]),
+    ("", &["DevicePolicy", "DeviceAllow", "ProtectSystem"]),
+];
+
+/// Variables, wherever one is set. Of those in small letters programs read the proxies.
+pub(super) const ENVIRONMENT: Keys<'_> = &[
+    ("", &["CONCOURSE_TAG", "CONCOURSE_RUNTIME", "CONCOURSE_WORK_DIR", "CONCOURSE_NAME"]),
+    ("", &["CONCOURSE_CONTAINERD_BIN", "CONCOURSE_CONTAINERD_CONFIG", "CONCOURSE_BAGGAGECLAIM_DRIVER"]),
+    ("", &["PATH", "AMD_VISIBLE_DEVICES", "AMD_GPU_COUNT", "AMD_GPU_WAIT", "NVIDIA_VISIBLE_DEVICES"]),
+    ("", &["HSA_OVERRIDE_GFX_VERSION", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]),
+    ("", &["http_proxy", "https_proxy", "no_proxy"]),
 ];

@@ -1,150 +1,147 @@
-//! Takes secrets and identities out of texts that somebody will read: configurations, log lines.
-//!
-//! Errs on the side of removing. A value is taken out whole to the end of its line when its key sounds secret,
-//! so that neither quoting nor nesting decides whether half of it stays.
+//! Takes secrets and identities out of texts that strangers will read. Of a configuration only the plain values of known
+//! keys stay; of a log or an error what comes before the first word that sounds secret.
 
-mod allow;
 mod configuration;
 mod keys;
-mod line;
-mod long;
-mod message;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use root::Root;
+use serde_json::Value;
 
-use crate::engines::Format;
-pub(super) use keys::{CDI, ROCWORKER};
+use crate::host::hostname;
+pub(super) use keys::{CDI, POLICY};
+use value::{SECRET_WORDS, is_name, is_path, is_secret, removed};
 
-/// What stands in the place of what was removed.
-pub(crate) const MARK: &str = "[removed]";
+/// Replaces a login or a hardware address.
+const MARK: &str = "[removed]";
+
+/// What every sentence of the wrapper begins with.
+const WRAPPER: &str = "runc-amd-wrapper: ";
 
 /// Removes secrets, and names of this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    /// Word and what to put in its place.
-    names: Vec<(String, &'static str)>,
-    /// How paths begin that are said beneath another Root than `/`.
+    /// The hostname and its first label.
+    names: Vec<String>,
+    /// How paths begin beneath another Root than `/`.
     root: Option<String>,
 }
 
-/// A text without its secrets, and in how many places something was taken out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Redacted {
-    pub(crate) text: String,
-    pub(crate) places: usize,
-}
-
 impl Redactor {
-    /// `hostname`: also removed, wherever it or its first label stands as a word. One shorter than four letters
-    /// tells nobody anything, and would be found in words of ours.
-    pub(crate) fn new(hostname: Option<&str>) -> Self {
-        let whole = hostname.into_iter();
-        let names = whole.chain(hostname.and_then(|name| name.split('.').next()));
+    pub(crate) fn new(root: &Root) -> Self {
+        let beneath = (!root.is_host()).then(|| root.shown("/").display().to_string());
+        Self { root: beneath, ..Self::of_host(hostname(root).as_deref()) }
+    }
+
+    /// A name shorter than four letters identifies no machine, and would be found in other words.
+    fn of_host(hostname: Option<&str>) -> Self {
+        let label = hostname.and_then(|name| name.split('.').next());
+        let names = hostname.into_iter().chain(label);
         let telling = names.filter(|name| name.len() >= 4 && *name != "localhost" && *name != "amdgpu");
-        Self { names: telling.map(|name| (name.to_ascii_lowercase(), "HOST")).collect(), root: None }
+        Self { names: telling.map(str::to_owned).collect(), root: None }
     }
 
-    /// Also takes away where beneath this machine a captured one lies.
-    pub(crate) fn beneath(mut self, root: &Root) -> Self {
-        let shown = root.shown("/").display().to_string();
-        self.root = (!root.is_host() && shown.len() > 2).then_some(shown);
-        self
+    /// A program's message or a line of a log, up to the first word that sounds secret.
+    pub(crate) fn text(&self, text: &str) -> String {
+        let lower = text.to_ascii_lowercase();
+        let secret = SECRET_WORDS.iter().filter_map(|word| lower.find(word)).min();
+        let (kept, secret) = text.split_at_checked(secret.unwrap_or(text.len())).unwrap_or(("", text));
+        let mark = if secret.is_empty() { String::new() } else { removed("text", secret) };
+        self.identities(kept) + &mark
     }
 
-    /// Any text of lines: TOML, YAML, an env file, a unit, a log. The lines keep their numbers.
-    pub(crate) fn text(&self, text: &str) -> Redacted {
-        let mut places = 0;
-        let mut redacted = String::with_capacity(text.len());
-        let mut going_on: Option<long::Value> = None;
-        for line in text.split_inclusive('\n') {
-            let (content, end) = match line.strip_suffix('\n') {
-                Some(content) => (content, "\n"),
-                None => (line, ""),
-            };
-            if let Some(value) = going_on.take() {
-                match value.after(content) {
-                    long::Next::Inside(value) => {
-                        going_on = Some(value);
-                        redacted.push_str(end);
-                        continue;
-                    }
-                    long::Next::Last => {
-                        redacted.push_str(end);
-                        continue;
-                    }
-                    long::Next::Beyond => {}
-                }
-            }
-            let found = line::redact(content, &self.names);
-            places += found.places;
-            redacted.push_str(&found.text);
-            redacted.push_str(end);
-            going_on = found.goes_on;
-        }
-        Redacted { text: redacted, places }
+    /// A line with a sentence of the wrapper, in which values of a container's environment may be: the line's time, and
+    /// the sentence's plain words, numbers and names of devices. The word after one that sounds secret goes too.
+    pub(crate) fn wrapper_line(&self, line: &str) -> Option<String> {
+        let (before, sentence) = line.split_once(WRAPPER)?;
+        let time = before.split(' ').next().unwrap_or_default();
+        let mut after_secret = false;
+        let words = sentence.split(' ').map(|word| {
+            let core = word.trim_matches(|c: char| "\"'`(),.;:[]\\".contains(c));
+            let is_kept = core.is_empty() || !after_secret && is_of_a_sentence(core);
+            after_secret = is_kept && is_secret(core);
+            if is_kept { word.to_owned() } else { removed("text", word) }
+        });
+        let words: Vec<String> = words.collect();
+        Some(self.identities(&format!("{time} {WRAPPER}{}", words.join(" "))))
     }
 
-    /// Lines that the wrapper has logged.
-    pub(crate) fn messages(&self, text: &str) -> Redacted {
-        let mut places = 0;
-        let lines: String = text.lines().map(|line| message::redacted(line, &mut places) + "\n").collect();
-        let Redacted { text, places: others } = self.text(&lines);
-        Redacted { text, places: places + others }
-    }
-
-    /// What is wrong with a configuration: a key by its name, and no value that it quotes.
+    /// What is wrong with rocworker's configuration: the line and an unknown key, but no value.
     pub(crate) fn error(&self, text: &str) -> String {
-        let (said, expected) = text.find(", expected").map_or((text, ""), |at| text.split_at(at));
-        let (first, last) = (said.find(['"', '`']), said.rfind(['"', '`']));
-        let quoted =
-            first.zip(last).and_then(|(first, last)| Some((first, last, said.get(first + 1..last)?)));
-        let told = match quoted {
-            Some((first, _, key))
-                if said.get(..first).is_some_and(|it| it.ends_with("field ")) && allow::is_name(key) =>
+        match text.split_once(['"', '`']) {
+            Some((before, quoted))
+                if !(before.ends_with("unknown field ") && quoted.split('`').next().is_some_and(is_name)) =>
             {
-                said.to_owned()
+                self.text(before) + &removed("text", quoted)
             }
-            Some((first, last, value)) => {
-                let around = |range| said.get(range).unwrap_or_default();
-                format!(
-                    "{}{}{}",
-                    around(0..first),
-                    allow::removed("text", value),
-                    around(last + 1..said.len())
-                )
-            }
-            None => said.to_owned(),
-        };
-        self.text(&format!("{told}{expected}")).text
+            _ => self.text(text),
+        }
     }
 
-    /// A configuration, with what may be told of it and nothing else.
-    pub(crate) fn configuration(&self, format: Format, text: &str) -> Redacted {
-        let Redacted { text, mut places } = configuration::redacted(format, text);
-        Redacted { text: line::identities(&text, &self.names, &mut places), places }
+    /// Takes names out of rocworker's own answer.
+    pub(crate) fn names_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                let inside = self.root.as_ref().map_or_else(|| text.clone(), |root| text.replace(root, "/"));
+                *text = self.identities(&inside);
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.names_in(item)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.names_in(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// A text without the identities in it: logins, hardware addresses, the machine's name.
+    fn identities(&self, text: &str) -> String {
+        let in_login = |c: char| !" \t\"'=,<>()".contains(c);
+        let text = replaced(text, in_login, |run| {
+            let (login, host) = run.rsplit_once('@')?;
+            match login.split_once("://") {
+                Some((scheme, _)) => Some(format!("{scheme}://{MARK}@{host}")),
+                None => login.contains(':').then(|| format!("{MARK}@{host}")),
+            }
+        });
+        let in_address = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '-');
+        // Six pairs of digits, which no PCI address has.
+        let text = replaced(&text, in_address, |run| {
+            let pairs: Vec<&str> = run.trim_end_matches([':', '-']).split([':', '-']).collect();
+            (pairs.len() == 6 && pairs.iter().all(|pair| pair.len() == 2)).then(|| MARK.to_owned())
+        });
+        self.names.iter().fold(text, |text, name| {
+            let in_name = |c: char| c.is_alphanumeric() || c == '-' || c == '.' && name.contains('.');
+            replaced(&text, in_name, |run| {
+                run.trim_end_matches('.').eq_ignore_ascii_case(name).then(|| "HOST".to_owned())
+            })
+        })
     }
 }
 
-/// Whether a key's value is nobody's business.
-fn is_secret(key: &str) -> bool {
-    const PARTS: [&str; 12] = [
-        "secret",
-        "token",
-        "passw",
-        "passphrase",
-        "pwd",
-        "key",
-        "credential",
-        "auth",
-        "private",
-        "cookie",
-        "serial",
-        "bearer",
-    ];
-    const ENDS: [&str; 4] = ["user", "users", "username", "userinfo"];
-    let key = key.to_ascii_lowercase();
-    PARTS.iter().any(|part| key.contains(part)) || ENDS.iter().any(|end| key.ends_with(end))
+/// A text in which each longest run of characters that belong together is what `instead` makes of it.
+fn replaced(text: &str, belongs: impl Fn(char) -> bool, instead: impl Fn(&str) -> Option<String>) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find(&belongs) {
+        let (before, run) = rest.split_at_checked(begin).unwrap_or((rest, ""));
+        let (run, after) =
+            run.find(|c| !belongs(c)).and_then(|end| run.split_at_checked(end)).unwrap_or((run, ""));
+        replaced += before;
+        replaced += instead(run).as_deref().unwrap_or(run);
+        rest = after;
+    }
+    replaced + rest
+}
+
+fn is_of_a_sentence(word: &str) -> bool {
+    const FOLDERS: [&str; 5] = ["/dev/", "/sys/", "/proc/", "/run/rocworker", "/etc/"];
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_node =
+        || ["renderD", "card", "gfx"].iter().any(|name| word.strip_prefix(name).is_some_and(is_number));
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-'_".contains(&byte));
+    is_plain && !word.starts_with('-')
+        || word.len() < 8 && word.bytes().all(|byte| byte.is_ascii_digit())
+        || is_node()
+        || word.len() == 12 && word.split([':', '.']).all(is_number)
+        || is_path(word) && FOLDERS.iter().any(|folder| word.starts_with(folder))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use reconcile::{Effect, Resource, Transaction};
+use reconcile::{Effect, Plan, Resource, Transaction};
 use root::Root;
 
 use crate::concourse::worker::{ENVIRONMENT_FILE, Machine, WRITTEN_CONFIG};
@@ -22,7 +22,7 @@ const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocwork
 pub(crate) fn execute(machine: &Machine, config: &str) -> Vec<Resource> {
     let root = Root::open(machine.root()).unwrap();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-    let plan = work.plan(&machine.desired(config), None, false, NOW).unwrap();
+    let plan = Plan::make(&root, &machine.desired(config), work.receipt(), None, false, NOW);
     assert!(plan.blocked.is_empty() && plan.left.is_empty(), "{plan:?}");
     let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     assert!(carried.failed.is_empty(), "{carried:?}");

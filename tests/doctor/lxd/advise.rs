@@ -105,7 +105,7 @@ fn what_cannot_be_advised_ends_with_one_line_and_what_cannot_be_asked_with_two()
         (&["--json", "-"], json!({"cpu": {}}), 1, "cannot use stdin: it has no `gpu` with `cards`"),
         (&["--json", "/nonexistent/f"], json!({}), 1, "/nonexistent/f"),
         (&[], json!({}), 1, "neither lxc nor incus is in a folder of PATH"),
-        (&["--root", beneath], json!({}), 2, "beneath another root than / nobody is asked"),
+        (&["--root", beneath], json!({}), 2, "with --root rocworker asks no daemon: give --json FILE"),
         (&["--json", "-", "--container", "c1; reboot"], json!({}), 2, "letters, digits and dashes"),
         (&["--json", "-", "--gid", "0"], json!({}), 2, "0 is not in 1.."),
         (&["--json", "-", "--client", "docker"], json!({}), 2, "invalid value 'docker'"),
@@ -169,7 +169,7 @@ fn a_daemon_is_asked_for_cards_for_the_group_and_for_what_it_can() {
     }
     let taken = client(&answer().to_string(), r#"{"api_extensions":["gpu_cdi_amd"]}"#);
     let text = String::from_utf8(asked(&taken, &["lxd", "advise"]).stdout).unwrap();
-    let form = "\n# in the place of all of these, by CDI:\n#   lxc config device add CONTAINER amd gpu gputype=physical";
+    let form = "\n# or, in place of all these commands, by CDI:\n#   lxc config device add CONTAINER amd gpu gputype=physical";
     assert!(text.contains(form), "{text}");
 }
 
@@ -209,7 +209,7 @@ fn a_client_that_fails_or_answers_without_end_is_an_error_that_says_what_to_do()
     // What a container has is not worth failing for.
     let output = asked(&client(&answer().to_string(), "{}"), &["lxd", "advise", "--container", "c2"]);
     let stdout = String::from_utf8(output.stdout).unwrap();
-    let note = "it is not known here (lxc file pull c2/etc/group - ended with exit status: 1: Error: what is file pull";
+    let note = "rocworker cannot read it (lxc file pull c2/etc/group - ended with exit status: 1: Error: what is file pull";
     assert!(output.status.success() && stdout.contains(note), "{stdout}");
 }
 

@@ -66,7 +66,7 @@ fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
     assert!(text(&entries, "etc/containerd/config.toml").contains("level = \"info\""));
     assert!(
         text(&entries, "etc/docker/daemon.json")
-            .contains("http://[removed: login, 25 characters]@proxy:3128")
+            .contains("\"http-proxy\": \"[removed: text, 43 characters]\"")
     );
     assert!(text(&entries, "etc/default/concourse").contains("CONCOURSE_RUNTIME=containerd"));
     let worker = text(&entries, "var/lib/concourse-worker/worker-config.env");

@@ -234,11 +234,11 @@ fn of_ten_thousand_secrets_in_configurations_none_is_in_the_archive() {
     }
 }
 
-/// What rocworker reads of it, and what tells how an engine behaves.
+/// What rocworker reads of it, and what tells how an engine behaves; rocworker lays it out anew.
 #[test]
 fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
     let containerd = "disabled_plugins = []\nimports = [\"/etc/containerd/conf.d/*.toml\"]\nversion = 2\n\n\
-        [plugins.\"io.containerd.grpc.v1.cri\"]\ncdi_spec_dirs = [\"/etc/cdi\", \"/run/cdi\"]\nenable_cdi = true\n\n\
+        [plugins.\"io.containerd.grpc.v1.cri\"]\ncdi_spec_dirs = [\"/etc/cdi\",\"/run/cdi\"]\nenable_cdi = true\n\n\
         [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.amd]\nruntime_type = \"io.containerd.runc.v2\"\n\n\
         [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.amd.options]\n\
         BinaryName = \"/usr/bin/runc-amd-wrapper\"\nNoNewKeyring = true\nSystemdCgroup = true\n";
@@ -248,7 +248,8 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
         ("/etc/containerd/config.toml", containerd),
         (
             "/etc/docker/daemon.json",
-            "{ \"default-runtime\": \"amd\",\n \"runtimes\": { \"amd\": { \"path\": \"/usr/bin/runc-amd-wrapper\", \"runtimeArgs\": [] } },\n \"features\": { \"cdi\": true }, \"registry-mirrors\": [\"https://mirror.example\"] }",
+            "{\n  \"default-runtime\": \"amd\",\n  \"features\": {\n    \"cdi\": true\n  },\n  \"registry-mirrors\": [\n    \"https://mirror.example\"\n  ],\n  \
+             \"runtimes\": {\n    \"amd\": {\n      \"path\": \"/usr/bin/runc-amd-wrapper\",\n      \"runtimeArgs\": []\n    }\n  }\n}\n",
         ),
         (
             "/etc/crio/crio.conf.d/10-crio.conf",
@@ -260,7 +261,7 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
         ),
         (
             "/etc/rocworker/config.yaml",
-            "compute-runtime: rocm\ngpu-device-ids: [\"0000:03:00.0\", renderD128]\ncontainerd:\n  runtime: amd\n",
+            "compute-runtime: rocm\ncontainerd:\n  runtime: amd\ngpu-device-ids:\n- 0000:03:00.0\n- renderD128\n",
         ),
         ("/etc/systemd/system/docker.service.d/a.conf", drop_in),
     ];
@@ -284,6 +285,12 @@ const TABLES: [(&str, &str); 5] = [
     ("CRIO_", include_str!("../../../src/engines/crio/report.rs")),
 ];
 
+/// rocworker's own configuration has the keys of its sample.
+fn sample() -> impl Iterator<Item = &'static str> {
+    let lines = include_str!("../../../templates/config.yaml").lines();
+    lines.filter_map(|line| Some(line.trim_start_matches(['#', ' ']).split_once(':')?.0))
+}
+
 /// The words of the tables whose name begins so.
 fn words(table: &str) -> BTreeSet<&'static str> {
     let of_file = |(begin, text): &(&str, &'static str)| {
@@ -299,8 +306,12 @@ fn words(table: &str) -> BTreeSet<&'static str> {
 /// A word that one program's file is known by guards nothing in another's, nor in a table whose keys anybody chooses.
 #[test]
 fn a_known_word_in_the_file_of_another_program_or_in_a_table_of_the_users_keeps_no_value() {
-    let all: BTreeSet<&str> =
-        words("").into_iter().chain(KEYS).filter(|word| !word.is_empty() && *word != "*").collect();
+    let all: BTreeSet<&str> = words("")
+        .into_iter()
+        .chain(KEYS)
+        .chain(sample())
+        .filter(|word| !word.is_empty() && *word != "*" && !word.contains(['"', ' ']))
+        .collect();
     assert!(all.len() > 200 && ["key", "name", "CONCOURSE_TAG", "H"].iter().all(|it| all.contains(it)));
     let strangers = |table: &str| {
         let own = words(table);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use reconcile::{Desired, Resource};
 use rocworker::config::Config;
-use rocworker::desired::driver::{Ground, part};
+use rocworker::desired::driver::part;
 use rocworker::desired::packages::actions;
-use rocworker::driver::{Driver, Offered};
+use rocworker::driver::{Driver, Ground, offered};
 use rocworker::facts::Facts;
 use rocworker::packages::Packages;
 use rocworker::render::Templates;
@@ -20,11 +20,11 @@ fn wanted(offered: &str) -> Desired {
     let (_folder, root) = beneath(&ubuntu());
     let text = "driver: {install: amdgpu-dkms, version: 30.30.3}\n";
     let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), text).unwrap();
-    let ground = Ground { driver: Driver::read(&root), offered: Ok(Some(Offered::parse(offered))) };
+    let ground = Ground { driver: Driver::read(&root), offered: Ok(Some(offered::parse(offered))) };
     let found = Packages::read(&root);
-    let part = part(&config, &Facts::read(&root), Some(&ground), &found);
-    let mut desired = actions(&config, &found, &Templates::read(&root), &part.bring, false).unwrap();
-    desired.extend(part.said);
+    let (bring, said) = part(&config, &Facts::read(&root), Some(&ground), &found);
+    let mut desired = actions(&config, &found, &Templates::read(&root), &bring, false).unwrap();
+    desired.extend(said);
     desired
 }
 

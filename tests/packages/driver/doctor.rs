@@ -53,7 +53,13 @@ fn a_build_is_told_from_an_installation() {
     assert_said(&built(), "amdgpu", "failed", "and not installed", install);
     assert_said(&loaded(built()), "amdgpu", "warning", "and not installed", install);
     let added = dkms(ubuntu(), SOURCE, KERNEL, Come::Added);
-    assert_said(&added, "amdgpu", "failed", "nothing is built of 6.16.13-2327507.24.04", install);
+    assert_said(
+        &added,
+        "amdgpu",
+        "failed",
+        "dkms has amdgpu 6.16.13-2327507.24.04, and has not built it",
+        install,
+    );
     assert_said(
         &added,
         "headers",

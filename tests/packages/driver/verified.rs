@@ -2,7 +2,7 @@
 
 use rocworker::driver::dkms::{Build, Dkms, Version};
 use rocworker::driver::module::{Modprobe, ModuleFile};
-use rocworker::driver::{Attempt, Reason, Seen, Verdict, verify};
+use rocworker::driver::{Attempt, Seen, Verdict, verify};
 
 const KERNEL: &str = "6.8.0-45-generic";
 const VERSION: &str = "6.16.13-2327507.24.04";
@@ -22,7 +22,7 @@ fn dkms(kernel: &str, is_installed: bool) -> Dkms {
 
 fn file(path: &str, srcversion: Option<&str>) -> ModuleFile {
     let srcversion = srcversion.map(str::to_owned);
-    ModuleFile { path: path.into(), srcversion, version: None, signer: None }
+    ModuleFile { path: path.into(), srcversion }
 }
 
 fn attempt(version: &str, kernel: &str, boot_id: &str) -> Attempt {
@@ -64,7 +64,7 @@ impl Installed {
 #[track_caller]
 fn wrong(verdict: Verdict) -> (String, String) {
     match verdict {
-        Verdict::Wrong(stop) if stop.reason == Reason::NotLoaded => (stop.why, stop.remedy),
+        Verdict::Wrong(stop) => (stop.why, stop.remedy),
         other => panic!("{other:?}"),
     }
 }
@@ -118,10 +118,10 @@ fn what_neither_loading_nor_a_reboot_puts_right_is_said() {
     let unloaded = Seen { is_loaded: false, srcversion: None, ..seen };
     for (seen, why, remedy) in [
         (Seen { dkms: &none, ..seen }, "dkms has no amdgpu", "install amdgpu-dkms"),
-        (Seen { dkms: &source_alone, ..seen }, "nothing is built of it for the running kernel", "make.log"),
+        (Seen { dkms: &source_alone, ..seen }, "and has not built it for the running kernel", "make.log"),
         (
             Seen { dkms: &of_older, ..seen },
-            "nothing is built of it for the running kernel",
+            "and has not built it for the running kernel",
             "-k 6.8.0-45-generic",
         ),
         (Seen { dkms: &built, ..seen }, "6.8.0-45-generic, and not installed", "dkms install amdgpu/6.16.13"),

@@ -19,7 +19,7 @@ use qemu_machine::boot::boot;
 use qemu_machine::kernel::Kernel;
 use qemu_machine::libraries::copy_program;
 use reconcile::command::Programs;
-use reconcile::{Action, Desired, Finding, PackageManager, Transaction};
+use reconcile::{Action, Desired, Finding, PackageManager, Plan, Transaction};
 use root::Root;
 use serde_json::{Value, json};
 use support::real;
@@ -45,10 +45,12 @@ fn child() {
         "unheard-of" => desired.push(Action::module("no-such-module", "for the test")),
         _ => {}
     }
-    let mut work = Transaction::begin(&root, &mut |_| {})
-        .unwrap()
-        .by(Some(PackageManager::of(&programs, Duration::ZERO)));
-    let plan = work.plan(&desired, None, false, NOW).unwrap();
+    let mut work = Transaction::begin(&root, &mut |_| {}).unwrap().by(Some(PackageManager::new(
+        &programs,
+        Duration::ZERO,
+        None,
+    )));
+    let plan = Plan::make(&root, &desired, work.receipt(), None, false, NOW);
     let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let texts = |findings: &[Finding]| findings.iter().map(|it| it.text.clone()).collect::<Vec<_>>();
     let came = json!({

@@ -50,6 +50,9 @@ pub struct Kind {
     pub limit: u64,
 }
 
+/// The text of a file, or why it cannot be believed.
+pub type Text = Result<String, open::Error>;
+
 impl RunFolder {
     /// The lock checked the folder above, and the one of records.
     pub fn of(paths: &Paths, kind: Kind, lock: Option<&Lock>) -> Self {
@@ -92,7 +95,7 @@ impl RunFolder {
         Ok(())
     }
 
-    fn text(&self, name: &str) -> Result<String, open::Error> {
+    fn text(&self, name: &str) -> Text {
         open::trusted_text(&self.path_of(name), self.kind.limit, self.owner)
     }
 
@@ -143,7 +146,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// As [`RunFolder::names`].
-    pub fn entries(&self) -> Result<Vec<(String, Result<String, open::Error>)>, String> {
+    pub fn entries(&self) -> Result<Vec<(String, Text)>, String> {
         let mut names = self.names()?;
         names.sort_unstable();
         let mut entries = Vec::with_capacity(names.len());

@@ -26,14 +26,16 @@ impl<'a> Spec<'a> {
     where
         'a: 's,
     {
-        let mut given: Vec<(Option<&str>, &Edits<'_>)> = Vec::new();
+        let devices = devices.into_iter();
+        let mut given: Vec<(Option<&str>, &Edits<'_>)> = Vec::with_capacity(1 + devices.size_hint().0);
+        given.push((None, &self.edits));
         for place in devices {
             let device = self.devices.get(place);
             let device = device.ok_or_else(|| Error::new(format!("the spec has no devices[{place}]")))?;
             given.push((Some(&device.name), &device.edits));
         }
-        if !given.is_empty() {
-            given.insert(0, (None, &self.edits));
+        if given.len() == 1 {
+            return Ok(Grant::default());
         }
         let mut grant = Grant::default();
         // By their paths in the container. A card node and a render node each, and /dev/kfd.

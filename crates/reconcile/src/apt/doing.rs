@@ -1,92 +1,56 @@
-//! Packages that come and go, each first in apt's own simulation.
+//! What apt is asked for, each first in its own simulation (`apt-get -s`, apt-get(8)), and a program that runs apt by
+//! itself.
 
-use super::Step;
-use super::{AS_IT_STANDS, PackageManager, SIMULATED, Simulated};
+use std::collections::BTreeSet;
 
-impl PackageManager {
-    /// What apt would do. Takes no lock and changes nothing.
-    pub(super) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
-        let said = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
-        Ok(Simulated::parse(&said))
-    }
+use root::{Root, if_there};
 
-    /// What would come with a package. `anew`: as in [`PackageManager::install`].
-    pub(crate) fn simulate_install(
-        &self,
-        name: &str,
-        version: Option<&str>,
-        anew: bool,
-    ) -> Result<Simulated, String> {
-        self.simulate(&[install(anew), &[&wanted(name, version)]].concat())
-    }
+use super::{AS_IT_IS, PackageManager, Step, dpkg};
 
-    /// What would go with packages.
-    pub(crate) fn simulate_remove(&self, names: &[String]) -> Result<Simulated, String> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.simulate(&[&["remove"], names.as_slice()].concat())
-    }
+/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
-    /// Installs a package and what it needs. What was simulated is held to: apt ends with an error before it removes
-    /// anything. `anew`: one that dpkg calls half installed, which apt takes for the newest already and leaves as it is
-    /// unless it is told to put it there once more.
-    pub(crate) fn install(
-        &self,
-        name: &str,
-        version: Option<&str>,
-        anew: bool,
-        hear: &mut dyn FnMut(Step),
-    ) -> Result<(), String> {
-        let wanted = wanted(name, version);
-        self.apt_get(&[&["--no-remove"], install(anew), &[&wanted]].concat(), hear).map(drop)
-    }
-
-    /// Removes packages; `purge`: with their configuration.
-    pub(crate) fn remove(
-        &self,
-        names: &[String],
-        purge: bool,
-        hear: &mut dyn FnMut(Step),
-    ) -> Result<(), String> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let command = if purge { "purge" } else { "remove" };
-        self.apt_get(&[&[command], names.as_slice()].concat(), hear).map(drop)
-    }
-
-    /// The same by dpkg alone, which takes no more than it is told: for a machine on which apt does nothing before
-    /// something else is put right.
-    pub(crate) fn remove_by_dpkg(
-        &self,
-        names: &[String],
-        purge: bool,
-        hear: &mut dyn FnMut(Step),
-    ) -> Result<(), String> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let command = if purge { "--purge" } else { "--remove" };
-        // A package of which a run was killed while it was unpacked; it is to go, and need not come first.
-        let argv = [&["dpkg", "--force-remove-reinstreq", command], names.as_slice()].concat();
-        self.run(&argv, hear).map(drop)
-    }
-
-    /// Tells dpkg that packages are to be there (`dpkg --set-selections`, which apt-mark calls): no installation of one
-    /// that is there does.
-    pub(crate) fn select(&self, names: &[&str]) -> Result<(), String> {
-        self.apt_mark("install", names)
-    }
-
-    /// Notes that packages came for the sake of others, as apt notes it of those that it installs by itself.
-    pub(crate) fn mark_automatic(&self, names: &[&str]) -> Result<(), String> {
-        self.apt_mark("auto", names)
-    }
-
-    fn apt_mark(&self, mark: &str, names: &[&str]) -> Result<(), String> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        self.run(&[&["apt-mark"], &AS_IT_STANDS[..], &[mark], names].concat(), &mut |_| {}).map(drop)
-    }
+/// What a run would change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Simulated {
+    /// Names and versions that would be there and are not.
+    pub(crate) comes: Vec<(String, String)>,
+    /// Names, the version that is there, and the one that would be.
+    pub(crate) replaced: Vec<(String, String, String)>,
+    /// Names that would be there no longer.
+    pub(crate) goes: Vec<String>,
 }
 
 impl Simulated {
+    /// `Inst NAME (NEW …)`, `Inst NAME [OLD] (NEW …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`; every other line tells
+    /// nothing of which packages are there afterwards.
+    pub(crate) fn parse(stdout: &str) -> Self {
+        let mut simulated = Self::default();
+        for line in stdout.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(verb), Some(name)) = (words.next(), words.next()) else { continue };
+            let mut next = words.next().unwrap_or_default();
+            let name = name.to_owned();
+            match verb {
+                "Inst" => {
+                    let old = next.strip_prefix('[').map(|old| old.trim_end_matches(']').to_owned());
+                    if old.is_some() {
+                        next = words.next().unwrap_or_default();
+                    }
+                    let new = next.trim_start_matches('(').trim_end_matches(')').to_owned();
+                    match old {
+                        Some(old) => simulated.replaced.push((name, old, new)),
+                        None => simulated.comes.push((name, new)),
+                    }
+                }
+                // Some versions of apt print what is purged twice: as removed, and as purged.
+                "Remv" | "Purg" if !simulated.goes.contains(&name) => simulated.goes.push(name),
+                _ => {}
+            }
+        }
+        simulated
+    }
+
     /// What changes beside these, without what is new.
     pub(crate) fn others(&self, asked: &[&str]) -> Vec<&str> {
         let replaced = self.replaced.iter().map(|(name, ..)| name.as_str());
@@ -95,10 +59,118 @@ impl Simulated {
     }
 }
 
-fn install(anew: bool) -> &'static [&'static str] {
-    if anew { &["--reinstall", "install"] } else { &["install"] }
+/// The command that installs a package. `anew`: one that dpkg calls half installed, which apt takes for the newest
+/// already and leaves as it is without `--reinstall`.
+pub(crate) fn install(wanted: &str, anew: bool) -> Vec<&str> {
+    if anew { vec!["--reinstall", "install", wanted] } else { vec!["install", wanted] }
 }
 
+/// As apt names a package to install.
 pub(crate) fn wanted(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
+}
+
+impl PackageManager {
+    /// What apt would do. Takes no lock and changes nothing.
+    pub(crate) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
+        let said = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
+        Ok(Simulated::parse(&said))
+    }
+
+    /// Does what was simulated: apt ends with an error before it removes anything.
+    pub(crate) fn carry_out(&self, command: &[&str], hear: &mut dyn FnMut(Step)) -> Result<(), String> {
+        self.apt_get(&[&["--no-remove"], command].concat(), hear).map(drop)
+    }
+
+    /// Marks packages. `install`: dpkg keeps those that are there (`dpkg --set-selections`, which apt-mark calls), which
+    /// no installation of one that is there says. `auto`: they came for the sake of others, as apt notes it of those
+    /// that it installs by itself.
+    pub(crate) fn mark(&self, mark: &str, names: &[&str]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.run(&[&["apt-mark", "-o", AS_IT_IS, mark], names].concat(), &mut |_| {}).map(drop)
+    }
+
+    /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
+    pub(crate) fn configuration(&self, simulated: bool) -> String {
+        let mut options = self.options();
+        options.push("APT::Get::Remove=0".to_owned());
+        if simulated {
+            options.extend(["APT::Get::Simulate=1", "Dir::Log::Planner=/dev/null"].map(str::to_owned));
+        }
+        let options = options.iter().filter_map(|option| option.split_once('='));
+        options.map(|(key, value)| format!("{key} \"{value}\";\n")).collect()
+    }
+
+    /// Runs a program that runs apt; with a configuration that simulates, it changes nothing.
+    pub(crate) fn program(
+        &self,
+        argv: &[String],
+        configuration: &str,
+        hear: &mut dyn FnMut(Step),
+    ) -> Result<String, String> {
+        let programs = self.programs.with_environment(&[("APT_CONFIG", configuration)]);
+        let manager = Self { programs, ..self.clone() };
+        // It ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
+        let start = ["setpriv", "--pdeathsig", "KILL"];
+        let argv: Vec<&str> = start.into_iter().chain(argv.iter().map(String::as_str)).collect();
+        manager.run(&argv, hear)
+    }
+}
+
+/// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
+const STATES: &str = "/var/lib/apt/extended_states";
+const LIMIT: usize = 64 << 20;
+
+/// The names of packages that came for the sake of others, as apt prints them; nothing where apt has noted none.
+/// `apt-mark manual` takes a package out of these, and so does `apt-get install` of it by name.
+pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
+    let Some(text) = if_there(root.read_text(STATES, LIMIT))? else { return Ok(BTreeSet::new()) };
+    let native = dpkg::native(root)?;
+    let is_automatic = |stanza: &dpkg::Stanza<'_>| stanza.field("Auto-Installed") == Some("1");
+    let stanzas = dpkg::stanzas(&text).filter(is_automatic);
+    Ok(stanzas.filter_map(|stanza| stanza.name(native.as_deref())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn installs_upgrades_and_removals_are_told_apart() {
+        let stdout = "NOTE: This is only a simulation!\nReading package lists...\nRemv old [1.0] [needs:amd64 ]\n\
+                      Inst libdrm2 [2.4.114-1+b1] (2.4.120-1 rocm:6.3/noble [amd64]) []\n\
+                      Inst rocm-smi-lib:i386 (7.3.0 rocm:6.3/noble [i386])\nConf libdrm2 (2.4.120-1 rocm:6.3/noble [amd64])\n\
+                      Purg old [1.0]\nInst same [1] (1 rocm [all])\n";
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let triple = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+        assert_eq!(
+            Simulated::parse(stdout),
+            Simulated {
+                comes: vec![pair("rocm-smi-lib:i386", "7.3.0")],
+                replaced: vec![triple("libdrm2", "2.4.114-1+b1", "2.4.120-1"), triple("same", "1", "1")],
+                goes: vec!["old".to_owned()],
+            }
+        );
+    }
+
+    #[test]
+    fn one_of_another_architecture_is_told_from_the_machines_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let how = root::Attributes { mode: 0o644, owner: None };
+        let put = |path: &str, text: &str| root.write(Path::new(path), text.as_bytes(), how).unwrap();
+        assert!(automatic(&root).unwrap().is_empty());
+        put(
+            STATES,
+            "Package: lib\nArchitecture: i386\nAuto-Installed: 1\n\nPackage: lib\nArchitecture: amd64\nAuto-Installed: \
+             0\n\nPackage: data\nArchitecture: amd64\nAuto-Installed: 1\n",
+        );
+        put("/var/lib/dpkg/arch", "amd64\ni386\n");
+        let names: Vec<String> = automatic(&root).unwrap().into_iter().collect();
+        assert_eq!(names, ["data", "lib:i386"]);
+    }
 }

@@ -1,21 +1,19 @@
 //! A package that comes as a file and brings a program, which installs the rest: AMD's `amdgpu-install`.
 
-use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
 
-use super::fetch::FOLDER;
-use super::{PackageManager, Step, dpkg};
+use super::fetch::{ARCHIVE, FOLDER};
+use super::sources::{Known, PARTS, in_file};
+use super::{PackageManager, Step};
 use crate::digest::Digest;
 
 /// An installer has some kibibytes, and what it installs comes from repositories.
-const LIMIT: u64 = 64 << 20;
+const LIMIT: usize = 64 << 20;
 
-/// Where dpkg lists what a package brought (dpkg-query(1), `--listfiles`).
+/// Where dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
 const INFO: &str = "/var/lib/dpkg/info";
-const SOURCES: &str = "/etc/apt/sources.list.d";
 
 /// Where a package comes from that no repository has, and what is run once it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +22,7 @@ pub struct Installer {
     pub url: String,
     /// `None`: the file is trusted for its server alone.
     pub sha256: Option<Digest>,
-    /// The program that it brings, and its arguments. It runs apt, which is told how by `APT_CONFIG`.
+    /// The program that it brings, and its arguments. It runs apt, which reads `APT_CONFIG`.
     pub argv: Vec<String>,
 }
 
@@ -38,18 +36,11 @@ impl Installer {
         hear: &mut dyn FnMut(Step),
     ) -> Result<PathBuf, String> {
         let url = &self.url;
-        let file = manager.fetch_archive(root, url, hear)?;
-        let mut bytes = Vec::new();
-        let read = file.take(LIMIT + 1).read_to_end(&mut bytes);
-        read.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
+        manager.fetch_archive(root, url, hear)?;
         let refused = |problem: String| format!("what came from {url} is not used: {problem}");
-        if bytes.len() as u64 > LIMIT {
-            return Err(refused(format!("it has more than {} MiB", LIMIT >> 20)));
-        }
-        let found = Digest::of(&bytes);
-        if let Some(wanted) = self.sha256.as_ref().filter(|wanted| **wanted != found) {
-            let (found, wanted) = (found.as_str(), wanted.as_str());
-            return Err(refused(format!("its SHA-256 is {found}, and {wanted} is configured")));
+        let bytes = root.read(ARCHIVE, LIMIT).map_err(|error| refused(error.to_string()))?;
+        if let Some(wanted) = &self.sha256 {
+            wanted.check(&Digest::of(&bytes)).map_err(refused)?;
         }
         // apt tells a file from a package's name by the end of it, and reads it as a user of its own.
         let path = Path::new(FOLDER).join("package.deb");
@@ -64,71 +55,18 @@ impl Installer {
         Ok(path)
     }
 
-    /// The folder's file in which apt is told how the program may use it.
+    /// Writes the configuration by which apt runs for the program into the folder; its path.
     pub(crate) fn configure(&self, root: &Root, text: &str, name: &str) -> Result<String, String> {
         let path = Path::new(FOLDER).join(name);
         let how = Attributes { mode: 0o644, owner: None };
-        let made = match root.exists(FOLDER) {
-            true => Ok(()),
-            false => root.make_folder(FOLDER, Attributes { mode: 0o755, owner: None }),
-        };
-        made.and_then(|()| root.write(&path, text.as_bytes(), how)).map_err(|error| error.to_string())?;
+        root.write(&path, text.as_bytes(), how).map_err(|error| error.to_string())?;
         Ok(root.shown(path).display().to_string())
     }
 }
 
-/// The repositories that a package brought: the file that names each, its URI and its suite.
-pub(crate) fn repositories(root: &Root, package: &str) -> BTreeSet<(PathBuf, String, String)> {
+/// The repositories that a package has installed.
+pub(crate) fn repositories(root: &Root, package: &str) -> Vec<Known> {
     let list = root.read_text(format!("{INFO}/{package}.list"), 1 << 20).unwrap_or_default();
-    let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(SOURCES)));
-    let mut found = BTreeSet::new();
-    for path in files {
-        let text = root.read_text(path, 1 << 20).unwrap_or_default();
-        found.extend(named(&text).into_iter().map(|(uri, suite)| (path.to_owned(), uri, suite)));
-    }
-    found
-}
-
-/// The URIs and suites of a file of apt's, in either of its formats (sources.list(5)).
-fn named(text: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for line in text.lines().filter_map(|line| line.trim().strip_prefix("deb ")) {
-        let rest = line.trim_start();
-        let rest = rest.strip_prefix('[').and_then(|it| it.split_once(']')).map_or(rest, |(_, rest)| rest);
-        let mut words = rest.split_whitespace();
-        if let (Some(uri), Some(suite)) = (words.next(), words.next()) {
-            found.push((uri.to_owned(), suite.to_owned()));
-        }
-    }
-    for stanza in dpkg::stanzas(text) {
-        let (Some(uris), Some(suites)) = (stanza.field("URIs"), stanza.field("Suites")) else { continue };
-        for uri in uris.split_whitespace() {
-            found.extend(suites.split_whitespace().map(|suite| (uri.to_owned(), suite.to_owned())));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repositories_are_found_in_both_formats() {
-        let pair = |uri: &str, suite: &str| (uri.to_owned(), suite.to_owned());
-        for (text, expected) in [
-            ("# deb http://no x y\ndeb http://a jammy main\n", vec![pair("http://a", "jammy")]),
-            (
-                "deb [arch=amd64 signed-by=/k] https://b/apt/6.3.2 noble main\n",
-                vec![pair("https://b/apt/6.3.2", "noble")],
-            ),
-            (
-                "Types: deb\nURIs: http://c\nSuites: jammy noble\nComponents: main\n",
-                vec![pair("http://c", "jammy"), pair("http://c", "noble")],
-            ),
-            ("", Vec::new()),
-        ] {
-            assert_eq!(named(text), expected, "{text}");
-        }
-    }
+    let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(PARTS)));
+    files.flat_map(|path| in_file(root, path)).collect()
 }

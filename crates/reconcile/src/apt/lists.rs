@@ -1,9 +1,14 @@
-//! Where apt keeps what a repository offers.
+//! What apt has read of a repository: fetched when its source is new or has changed, and gone when the source is gone.
 
-use root::Root;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::error::if_there;
+use root::{Root, if_there};
 
+use super::PackageManager;
+use super::sources::{Known, in_file, known};
+
+/// Where apt keeps what repositories offer.
 pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 
 /// What apt escapes in the name of a list, besides what cannot be printed (apt's apt-pkg/contrib/strutl.cc,
@@ -11,7 +16,7 @@ pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 const ESCAPED: &[u8] = b"\\|{}[]<>\"^~_=!@#$%^&*";
 
 /// What the names of a repository's lists begin with: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`.
-pub(crate) fn file_name_prefix(uri: &str, suite: &str) -> String {
+fn file_name_prefix(uri: &str, suite: &str) -> String {
     let uri = uri.trim_end_matches('/');
     let whole = match suite.strip_suffix('/') {
         // A repository without suites: "an exact path, which has to end with a slash" (sources.list(5)).
@@ -35,21 +40,66 @@ pub(crate) fn file_name_prefix(uri: &str, suite: &str) -> String {
     name
 }
 
-/// Takes away what was fetched of a repository, also in part; how many files.
-pub(super) fn remove(root: &Root, prefix: &str) -> Result<usize, root::Error> {
-    // Of an address that names nothing, which would be every list.
-    if prefix.is_empty() {
-        return Ok(0);
+/// Between two tries while another reads its lists.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Fetches the lists of one source and of no other; where the source does not name the repository any more, its lists
+/// go. What was done, or why not, in a sentence.
+pub(crate) fn update(
+    root: &Root,
+    manager: &PackageManager,
+    source: &Path,
+    uri: &str,
+    suite: &str,
+) -> Result<String, String> {
+    let shown = root.shown(source);
+    let shown = shown.display();
+    let names = |known: &Known| known.url == uri.trim_end_matches('/') && known.suite == suite;
+    if !in_file(root, source).iter().any(names) {
+        return match remove(root, uri, suite) {
+            Ok(()) => Ok(format!("what apt had fetched of {uri} went")),
+            Err(error) => Err(format!("what apt had fetched of {uri} stays: {error}")),
+        };
     }
-    let mut gone = 0;
+    fetch(manager, source).map_err(|error| {
+        let remedy = if error.contains("EXPKEYSIG") {
+            // Its owner publishes the same key with a later date: by its fingerprint the one that is here is right.
+            "the key that is here has expired: remove the file that Signed-By names in that source".to_owned()
+        } else {
+            format!("see that {uri} can be reached and that its key is the right one")
+        };
+        format!("what {shown} offers could not be read: {error}; {remedy}, then apply again")
+    })?;
+    Ok(format!("apt has read what {shown} offers"))
+}
+
+fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
+    let until = Instant::now() + manager.lock;
+    loop {
+        let Err(error) = manager.update(source, &[]) else { return Ok(()) };
+        // apt itself waits for dpkg's lock only.
+        if !error.contains("/lists/lock") || Instant::now() >= until {
+            return Err(error);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Removes what was fetched of a repository, also in part, unless another source names the same.
+fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
+    let uri = uri.trim_end_matches('/');
+    let prefix = file_name_prefix(uri, suite);
+    // An address that names nothing would be every list.
+    if prefix.is_empty() || known(root).iter().any(|known| known.url == uri) {
+        return Ok(());
+    }
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
         let names = if_there(root.list(&folder))?.unwrap_or_default();
-        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(prefix)) {
+        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(&prefix)) {
             root.remove(format!("{folder}/{name}"))?;
-            gone += 1;
         }
     }
-    Ok(gone)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -61,9 +111,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let how = root::Attributes { mode: 0o644, owner: None };
-        root.write(format!("{FOLDER}/a_dists_b_InRelease"), b"", how).unwrap();
-        assert_eq!(remove(&root, "").unwrap(), 0);
-        assert_eq!(remove(&root, "a_dists_b_").unwrap(), 1);
+        let list = format!("{FOLDER}/a_dists_b_InRelease");
+        root.write(&list, b"", how).unwrap();
+        remove(&root, "http://", "/").unwrap();
+        assert!(root.exists(&list));
+        remove(&root, "http://a", "b").unwrap();
+        assert!(!root.exists(&list));
     }
 
     #[test]

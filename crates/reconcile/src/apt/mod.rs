@@ -6,11 +6,7 @@ pub mod dpkg;
 pub(crate) mod fetch;
 mod installer;
 pub(crate) mod lists;
-mod marks;
-mod program;
-mod said;
-mod simulated;
-mod update;
+pub mod sources;
 mod whole;
 
 use std::path::Path;
@@ -18,16 +14,11 @@ use std::time::Duration;
 
 use crate::command::{Error, Programs, Stream};
 
-pub(crate) use doing::wanted;
+pub(crate) use doing::{SIMULATED, Simulated, automatic, install, wanted};
 pub use fetch::{Check, openpgp};
 pub use installer::Installer;
 pub(crate) use installer::repositories;
-pub(crate) use marks::automatic;
-pub(crate) use simulated::Simulated;
-pub(crate) use update::update;
-
-use fetch::HELPER;
-use said::Said;
+pub(crate) use lists::update;
 
 /// How long another who holds dpkg's lock is waited for: `unattended-upgrades` is done in minutes.
 pub const DPKG_LOCK: Duration = Duration::from_secs(300);
@@ -35,7 +26,7 @@ pub const DPKG_LOCK: Duration = Duration::from_secs(300);
 /// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Nobody is there to be asked, and nothing is restarted behind the back of who runs this (needrestart(1)). What apt and
+/// apt asks nothing, and needrestart(1) restarts nothing. What apt and
 /// dpkg say is read: LANGUAGE, which Ubuntu sets for everybody, would win over LC_ALL (gettext's manual, "The LANGUAGE
 /// variable").
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -45,22 +36,31 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("APT_LISTCHANGES_FRONTEND", "none"),
 ];
 
-/// dpkg's answer where it would ask what becomes of a conffile that somebody has changed: theirs stays, and where the
-/// package says what to do by itself, that is done (dpkg(1)).
-const KEEP_THEIRS: [&str; 4] =
-    ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"];
+/// For every run of apt, also by a program that runs apt.
+const ALWAYS: [&str; 6] = [
+    "Dpkg::Use-Pty=0",
+    // Packages stay that no other package needs any more.
+    "APT::Get::AutomaticRemove=0",
+    // ROCm's archives would fill the disk once more.
+    "APT::Keep-Downloaded-Packages=0",
+    AS_IT_IS,
+    // dpkg's answer where it would ask what becomes of a changed conffile: it stays, unless the package itself says what
+    // to do (dpkg(1)).
+    "Dpkg::Options::=--force-confdef",
+    "Dpkg::Options::=--force-confold",
+];
 
-/// apt is to read dpkg's status as it stands. What it keeps of it from one run to the next it tells from another by its
-/// size and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of
-/// one size: apt has then given dpkg back a selection that was another by now.
-const AS_IT_STANDS: [&str; 2] = ["-o", "Dir::Cache::pkgcache="];
+/// apt is to read dpkg's status as it is. What it keeps of it from one run to the next it tells from another by its size
+/// and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of one
+/// size: apt would give dpkg back an older selection.
+const AS_IT_IS: &str = "Dir::Cache::pkgcache=";
 
 /// A step of something that takes long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// "Unpacking rocm-core (amd64)".
     pub text: String,
-    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: nobody knows.
+    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: apt does not say.
     pub percent: Option<f32>,
 }
 
@@ -70,30 +70,22 @@ pub struct PackageManager {
     programs: Programs,
     /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
     lock: Duration,
-    /// Options for who fetches: a proxy comes before that of apt's configuration as one of these only
+    /// Options for who fetches: a proxy comes before that of apt's configuration as an option of the command line only
     /// (apt-transport-http(1)).
     proxy: Vec<String>,
 }
 
-/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
-pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
-
 impl PackageManager {
-    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for.
+    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for. `proxy`: through which everything
+    /// is fetched, whatever apt and the environment say.
     #[must_use]
-    pub fn of(programs: &Programs, lock: Duration) -> Self {
-        Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy: Vec::new() }
+    pub fn new(programs: &Programs, lock: Duration, proxy: Option<&str>) -> Self {
+        let option = |proxy| ["http", "https"].map(|scheme| format!("Acquire::{scheme}::Proxy={proxy}"));
+        let proxy = proxy.into_iter().flat_map(option).collect();
+        Self { programs: programs.with_environment(&ENVIRONMENT), lock, proxy }
     }
 
-    /// The same, and what is fetched comes through this proxy, whatever apt and the environment say.
-    #[must_use]
-    pub fn through(self, proxy: Option<&str>) -> Self {
-        let option = |scheme, proxy| ["-o".to_owned(), format!("Acquire::{scheme}::Proxy={proxy}")];
-        let proxy = proxy.iter().flat_map(|proxy| [option("http", proxy), option("https", proxy)]);
-        Self { proxy: proxy.flatten().collect(), ..self }
-    }
-
-    /// Runs a command of apt's or dpkg's. `hear` is told its steps as they come.
+    /// Runs a command of apt's or dpkg's. `hear` gets its steps as they come.
     pub(crate) fn run(&self, argv: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
         self.run_for(argv, PATIENCE, hear)
     }
@@ -105,26 +97,17 @@ impl PackageManager {
         patience: Duration,
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
-        let program = argv.first().unwrap_or(&"");
-        let fetches = *program == "apt-get" || argv.contains(&HELPER);
-        let proxy: Vec<&str> = self.proxy.iter().filter(|_| fetches).map(String::as_str).collect();
-        // Behind the program that fetches, which another may start.
-        let behind = argv.iter().position(|it| *it == HELPER).unwrap_or(0).min(argv.len());
-        let (start, rest) = argv.split_at((behind + 1).min(argv.len()));
-        let argv: Vec<&str> = [start, &proxy, rest].concat();
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let ran = self.programs.follow(&argv, patience, &mut |stream, line| match (stream, step(line)) {
+        let ran = self.programs.follow(argv, patience, &mut |stream, line| match (stream, step(line)) {
             (Stream::Stdout, Some(step)) => hear(step),
-            (Stream::Stdout, None) => push(&mut stdout, line),
-            (Stream::Stderr, _) => push(&mut stderr, line),
+            (Stream::Stdout, None) => stdout.extend([line, "\n"]),
+            (Stream::Stderr, _) => stderr.extend([line, "\n"]),
         });
         match ran {
             Ok(_) => Ok(stdout),
             Err(Error::Failed { argv, status, .. }) => {
-                let said = Said::of(&stderr);
-                Err(said
-                    .telling()
-                    .map_or_else(|| format!("{argv} ended with {status}"), |it| format!("apt: {it}")))
+                let why = telling(&stderr).map(|it| format!("apt: {it}"));
+                Err(why.unwrap_or_else(|| format!("{argv} ended with {status}")))
             }
             Err(error) => Err(error.to_string()),
         }
@@ -136,16 +119,19 @@ impl PackageManager {
 
     /// Runs `apt-get` with what every run of it is given.
     pub(crate) fn apt_get(&self, rest: &[&str], hear: &mut dyn FnMut(Step)) -> Result<String, String> {
-        let lock = format!("DPkg::Lock::Timeout={}", self.lock.as_secs());
-        let begin = ["apt-get", "-q", "-y", "-o", &lock, "-o", "APT::Status-Fd=1", "-o", "Dpkg::Use-Pty=0"];
+        let options = self.options();
         // Recommended packages are not what was asked for; where ROCm or the driver wants one, the configuration names
-        // it. And nobody's packages go because nothing needs them any more.
-        let never = ["-o", "APT::Install-Recommends=0", "-o", "APT::Get::AutomaticRemove=0"];
-        // ROCm's archives would fill the disk once more.
-        let archives = ["-o", "APT::Keep-Downloaded-Packages=0"];
-        let argv =
-            [&begin[..], &never[..], &archives[..], &AS_IT_STANDS[..], &KEEP_THEIRS[..], rest].concat();
-        self.run(&argv, hear)
+        // it.
+        let own = ["-o", "APT::Status-Fd=1", "-o", "APT::Install-Recommends=0"];
+        self.run(&[&["apt-get", "-q", "-y"], &argv(&options)[..], &own, rest].concat(), hear)
+    }
+
+    /// The options of every run of apt.
+    fn options(&self) -> Vec<String> {
+        let mut options: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
+        options.push(format!("DPkg::Lock::Timeout={}", self.lock.as_secs()));
+        options.extend_from_slice(&self.proxy);
+        options
     }
 
     /// Has apt read what the repositories of one list of sources offer, and of no other. `options`: where it keeps that.
@@ -158,9 +144,9 @@ impl PackageManager {
     }
 }
 
-fn push(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
+/// Options as a command line has them.
+fn argv(options: &[String]) -> Vec<&str> {
+    options.iter().flat_map(|option| ["-o", option]).collect()
 }
 
 /// A line of apt's status: `pmstatus:PACKAGE:PERCENT:TEXT`, and `dlstatus` while it fetches. It may come behind the
@@ -170,6 +156,35 @@ fn step(line: &str) -> Option<Step> {
     let mut parts = line[at..].splitn(4, ':').skip(2);
     let percent = parts.next()?.parse().ok();
     Some(Step { text: parts.next()?.to_owned(), percent })
+}
+
+/// The telling lines of stderr, in a sentence: what dpkg says of each package it could not process, else apt's errors,
+/// else the last line.
+fn telling(stderr: &str) -> Option<String> {
+    let lines: Vec<&str> = stderr.lines().collect();
+    let behind = |prefix: &'static str| lines.iter().filter_map(move |line| line.strip_prefix(prefix));
+    let mut telling: Vec<String> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(what) = line.strip_prefix("dpkg: error processing ") {
+            let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
+            let problem: Vec<&str> = further.map(|line| line.trim()).collect();
+            let sentence = format!("{}: {}", what.trim_end_matches(':'), problem.join(" "));
+            telling.push(sentence.trim_end_matches(": ").to_owned());
+        } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
+            telling.push(rest.trim().to_owned());
+        }
+    }
+    if telling.is_empty() {
+        // Of that dpkg failed, dpkg itself says why.
+        let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
+        // That a list is not signed is the error, and why gpgv thinks so only a warning.
+        telling.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));
+    }
+    if telling.is_empty() {
+        telling.extend(lines.iter().rfind(|line| !line.trim().is_empty()).map(|line| (*line).to_owned()));
+    }
+    telling.dedup();
+    (!telling.is_empty()).then(|| telling.join("; "))
 }
 
 #[cfg(test)]
@@ -185,5 +200,36 @@ mod tests {
         assert_eq!((unpacking.text.as_str(), unpacking.percent), ("Unpacking rocm-core: now", Some(40.0)));
         assert_eq!(step("Setting up rocm-core (6.3.2) ..."), None);
         assert_eq!(step("pmstatus:cut"), None);
+    }
+
+    #[test]
+    fn of_many_lines_the_telling_ones_are_kept() {
+        for (stderr, expected) in [
+            (
+                "E: Unable to locate package rocm\nE: Couldn't find any package by glob 'rocm'\n",
+                Some("Unable to locate package rocm; Couldn't find any package by glob 'rocm'"),
+            ),
+            (
+                "debconf: delaying package configuration\ndpkg: error processing package broken (--configure):\n \
+                 installed broken package post-installation script subprocess returned error exit status 3\nErrors were \
+                 encountered while processing:\n broken\nE: Sub-process /usr/bin/dpkg returned an error code (1)\n",
+                Some(
+                    "package broken (--configure): installed broken package post-installation script subprocess \
+                     returned error exit status 3",
+                ),
+            ),
+            (
+                "W: GPG error: http://a jammy InRelease: The following signatures were invalid: EXPKEYSIG 1A AMD\nE: The \
+                 repository 'http://a jammy InRelease' is not signed.\n",
+                Some(
+                    "The repository 'http://a jammy InRelease' is not signed.; http://a jammy InRelease: The following \
+                     signatures were invalid: EXPKEYSIG 1A AMD",
+                ),
+            ),
+            ("something odd\n\n", Some("something odd")),
+            ("", None),
+        ] {
+            assert_eq!(telling(stderr).as_deref(), expected);
+        }
     }
 }

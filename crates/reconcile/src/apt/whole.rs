@@ -9,7 +9,7 @@ use super::{PackageManager, Step};
 
 impl PackageManager {
     /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
-    /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run of ours left may not have come to
+    /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run left may not have come to
     /// dpkg yet.
     ///
     /// `ours`: what may come with it.
@@ -63,14 +63,14 @@ impl PackageManager {
         others.dedup();
         if !others.is_empty() {
             return Err(format!(
-                "{} is half installed, and to put that right apt would change or install {}, which nobody asked for: apt-get {}, if \
-                 that may be",
+                "{} is half installed, and to put that right apt would change or install {}, which is not configured: run \
+                 apt-get {} if you agree",
                 half.join(", "),
                 others.join(", "),
                 command.join(" ")
             ));
         }
-        self.apt_get(&[&["--no-remove"], command.as_slice()].concat(), hear)?;
+        self.carry_out(&command, hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

@@ -19,7 +19,7 @@ use ran::{PATIENCE, Ran, done, pending, skipped};
 pub(crate) use reboot::untell;
 use systemd::Systemd;
 
-/// How long a unit is waited for that was told to end once its work is done. It may take hours: what has not ended
+/// How long a run waits for a unit that got its signal to end once its work is done. It may take hours: what has not ended
 /// by then is left to a unit of its own that waits.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
@@ -29,12 +29,12 @@ pub struct Services<'a> {
     /// `None` beneath another Root than `/`, where nothing is started.
     pub programs: Option<&'a Programs>,
     pub restarts: Restarts,
-    /// How long a unit is waited for that was told to end once its work is done: [`DRAIN`].
+    /// How long a run waits for a unit that got its signal to end once its work is done: [`DRAIN`].
     pub drain: Duration,
     /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
     /// that its last argument names. That argument is not in it.
     pub waiter: Option<&'a [String]>,
-    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::through`].
+    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::new`].
     pub proxy: Option<&'a str>,
 }
 
@@ -47,7 +47,7 @@ impl Services<'_> {
         let booted = is_booted(root);
         match &owed.effect {
             Effect::AptUpdate { source, uri, suite } => {
-                let manager = PackageManager::of(programs, apt::DPKG_LOCK).through(self.proxy);
+                let manager = PackageManager::new(programs, apt::DPKG_LOCK, self.proxy);
                 done(apt::update(root, &manager, source, uri, suite)?)
             }
             Effect::Reboot { reason, .. } => reboot::reboot(root, reason, owed),
@@ -78,8 +78,8 @@ impl Services<'_> {
         }
     }
 
-    /// Why an effect would still be pending after it was run, as far as that can be told before: nobody may restart the
-    /// unit.
+    /// Why an effect would still be pending after it was run, as far as that can be seen before: `restart` does not allow to
+    /// restart the unit.
     #[must_use]
     pub fn would_wait(&self, root: &Root, effect: &Effect) -> Option<String> {
         let programs = self.programs.filter(|_| is_booted(root))?;
@@ -111,14 +111,13 @@ impl Services<'_> {
             return skipped(format!("{name} does not run"));
         }
         if unit.began_after(owed, systemd.now.as_ref()) {
-            return done(format!("{name} was restarted by somebody since"));
+            return done(format!("{name} was restarted since"));
         }
         if self.may_restart(systemd.programs, ask) && !unit.is_on_its_way() {
             return systemd.restart(name);
         }
         pending(format!(
-            "{name} takes it in at its next start, which would end what runs there: systemctl restart {name} when \
-                 it may"
+            "takes effect when {name} restarts, which would end what runs there: systemctl restart {name} when it may"
         ))
     }
 
@@ -126,11 +125,11 @@ impl Services<'_> {
         let unit = systemd.unit(name)?;
         let told = owed.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
         match (told, drain) {
-            // Whatever may be restarted now: it ended because it was told to.
+            // Whatever may be restarted now: it ended because of the signal.
             (Some(_), _) if unit.has_ended() => systemd.start(name),
             (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
             (None, _) if unit.began_after(owed, systemd.now.as_ref()) => {
-                done(format!("{name} was restarted by somebody since"))
+                done(format!("{name} was restarted since"))
             }
             (None, _) if unit.is_on_its_way() => pending(format!(
                 "{name} is just being started or stopped: the next apply sees by which configuration it runs"
@@ -148,7 +147,7 @@ impl Services<'_> {
         }
     }
 
-    /// What is waited for with a unit that was told to end; `None` where nothing is.
+    /// What a run waits for with a unit that got its signal to end; `None` where it does not wait.
     pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
         let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
         let limit = self.drain.as_secs();
@@ -159,7 +158,7 @@ impl Services<'_> {
         })
     }
 
-    /// Goes on with a unit of which it is kept that it was, or is to be, told to end once its work is done.
+    /// Goes on with a unit that, by the receipt, got or is to get its signal to end once its work is done.
     pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Result<Came, String> {
         let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
             return skipped(format!("{effect}: nothing to wait for"));
@@ -172,11 +171,11 @@ impl Services<'_> {
         Ok(Came::Tell(Told { sent: true, ..told }))
     }
 
-    /// Waits, for hours if need be, until a unit that was told to end once its work is done has ended. The effect that
-    /// can be settled then; `None` when it was told nothing, or nothing can be asked here.
+    /// Waits, for hours if need be, until a unit that got its signal to end has ended. The effect that can be settled then;
+    /// `None` when it got none, or nothing can be asked here.
     ///
     /// # Errors
-    /// In a sentence, when systemd does not tell of it.
+    /// In a sentence, when systemd does not answer.
     pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Result<Option<Effect>, String> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
@@ -201,7 +200,7 @@ impl Services<'_> {
                 format!("systemctl restart {unit}, whatever it is doing (restart: now)")
             }
             (Effect::NextStart { unit, .. }, Restarts::Never) => {
-                format!("{unit} takes it in at its next start (restart: never)")
+                format!("takes effect when {unit} restarts (restart: never)")
             }
             (Effect::NextStart { unit, .. }, Restarts::Now) => {
                 format!("systemctl restart {unit} (restart: now)")
@@ -216,7 +215,7 @@ fn is_booted(root: &Root) -> bool {
     root.exists("/run/systemd/system")
 }
 
-/// Who does not answer does not say yes.
+/// A program that does not answer does not say yes.
 fn says_yes(programs: &Programs, ask: &Ask) -> bool {
     let argv: Vec<&str> = ask.argv.iter().map(String::as_str).collect();
     let answer = programs.run(&argv, PATIENCE);

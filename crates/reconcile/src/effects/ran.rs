@@ -10,7 +10,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) enum Came {
     Ended(Outcome, String),
-    /// The unit is to be told to end, or was told: this is to be kept before it goes on.
+    /// The unit is to get a signal to end, or got it: this is to be saved before the run goes on.
     Tell(Told),
 }
 

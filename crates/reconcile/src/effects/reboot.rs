@@ -1,4 +1,4 @@
-//! That the machine has to be started anew, told until it was.
+//! Says that the machine has to be restarted, until it was.
 
 use root::{Attributes, Root};
 
@@ -20,7 +20,7 @@ const OURS: &str = "rocworker";
 /// Done once the boot is another than that in which it arose.
 pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
     let (Some(since), Some(now)) = (&owed.uptime, Uptime::now(root)) else {
-        return skipped(format!("{reason}: nobody tells here when the machine was started"));
+        return skipped(format!("{reason}: rocworker cannot tell here when the machine was started"));
     };
     if since.boot != now.boot {
         return done(format!("the machine was restarted since ({reason})"));
@@ -29,7 +29,7 @@ pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
     pending(format!("{reason}: restart the machine when it may{told}"))
 }
 
-/// Takes back what was told; what others have told stays.
+/// Removes what rocworker said; what others said stays.
 pub(crate) fn untell(root: &Root) -> Result<(), root::Error> {
     let Some(packages) = if_there(root.read_text(PACKAGES, LIMIT))? else { return Ok(()) };
     let theirs: String = packages.split_inclusive('\n').filter(|line| line.trim() != OURS).collect();

@@ -22,7 +22,7 @@ const PROPERTIES: &str = "--property=ActiveState,ActiveEnterTimestampMonotonic,I
 
 pub(crate) struct Systemd<'a> {
     pub(crate) programs: &'a Programs,
-    /// By which a unit that runs is told from one that was started since.
+    /// Tells a unit that runs from one that was started since.
     pub(crate) now: Option<Uptime>,
 }
 
@@ -68,12 +68,12 @@ impl Unit {
         matches!(self.state.as_str(), "inactive" | "failed")
     }
 
-    /// Whether nobody can say yet by which configuration it will run.
+    /// Whether it is not known yet by which configuration it will run.
     pub(crate) fn is_on_its_way(&self) -> bool {
         matches!(self.state.as_str(), "activating" | "deactivating")
     }
 
-    /// Whether it runs by what was written before `pending` arose: somebody has started it since.
+    /// Whether it runs by what was written before `pending` arose: it was started since.
     pub(crate) fn began_after(&self, pending: &Pending, now: Option<&Uptime>) -> bool {
         if !self.runs() {
             return false;
@@ -81,7 +81,7 @@ impl Unit {
         match (&pending.uptime, now, self.since_us) {
             (Some(then), Some(now), _) if then.boot != now.boot => true,
             (Some(then), Some(_), Some(since)) => since > then.us,
-            // Nobody knows: a restart too many is better than one too few.
+            // Not known: a restart too many is better than one too few.
             _ => false,
         }
     }
@@ -128,7 +128,7 @@ impl Systemd<'_> {
     pub(crate) fn run_anew(&self, name: &str, owed: &Pending) -> Ran {
         let unit = self.unit(name)?;
         if unit.began_after(owed, self.now.as_ref()) {
-            return done(format!("{name} was started by somebody since"));
+            return done(format!("{name} was started since"));
         }
         let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
         self.call("restart", rest)?;
@@ -150,7 +150,7 @@ impl Systemd<'_> {
         done(format!("{unit} ended once its work was done and was started again"))
     }
 
-    /// Waits for a unit that was told to end, and starts it again when it has. One that takes longer, or whose waiting
+    /// Waits for a unit that got its signal to end, and starts it again when it has. One that takes longer, or whose waiting
     /// is killed, is left to `waiter`, a command that does what is owed to the unit whose name is its last argument.
     pub(crate) fn wait(
         &self,
@@ -169,7 +169,7 @@ impl Systemd<'_> {
                 return self.start(unit);
             }
             if now.runs() && now.invocation != told.invocation {
-                return done(format!("{unit} ended once its work was done, and somebody started it again"));
+                return done(format!("{unit} ended once its work was done, and was started again since"));
             }
             if Instant::now() >= until {
                 break;
@@ -185,7 +185,7 @@ impl Systemd<'_> {
         pending(format!("{unit} was told to end once its work is done ({signal}) and is still at it: {who}"))
     }
 
-    /// Has systemd run `waiter` for a unit, as a unit of its own that is told by name. What it cannot do at once it
+    /// Has systemd run `waiter` for a unit, as a unit of its own with a name. What it cannot do at once it
     /// tries again.
     fn leave_to(&self, waiter: &[String], unit: &str) -> Result<String, String> {
         let own = format!("rocworker-restart-{unit}");
@@ -202,7 +202,7 @@ impl Systemd<'_> {
         self.programs.run(&argv, PATIENCE).map(|_| own).map_err(|error| error.to_string())
     }
 
-    /// Waits, for hours if need be, until the run of a unit that was told to end has ended, or another one is there.
+    /// Waits, for hours if need be, until the run of a unit that got its signal to end has ended, or another one is there.
     ///
     /// # Errors
     /// As [`Systemd::unit`].
@@ -219,7 +219,7 @@ impl Systemd<'_> {
     }
 }
 
-/// Waits until a process has ended; false where that cannot be told.
+/// Waits until a process has ended; false where that cannot be seen.
 fn waited_for(pid: i32) -> bool {
     let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
     match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {

@@ -8,8 +8,8 @@ use super::ran::{PATIENCE, Ran, done};
 use crate::command::Programs;
 
 /// The devices are added, not changed: the system's own rules set a node's rights at no other event
-/// (50-udev-default.rules), and what a rule that is gone had set would stay. They are named, so that nobody else's
-/// node gets back what its owner changed by hand.
+/// (50-udev-default.rules), and what a rule that is gone had set would stay. They are named, so that no other node
+/// loses what its owner changed by hand.
 pub(super) fn udev(root: &Root, programs: &Programs, devices: &[PathBuf]) -> Ran {
     let there: Vec<&str> =
         devices.iter().filter(|device| root.exists(device)).filter_map(|device| device.to_str()).collect();

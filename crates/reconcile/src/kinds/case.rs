@@ -35,15 +35,15 @@ pub(crate) type Planned = Result<Change, Unchanged>;
 #[derive(Debug)]
 pub(crate) enum Unchanged {
     InSync,
-    /// It cannot be brought about as things stand.
+    /// It cannot be applied as the machine is.
     Blocked(String),
-    /// Somebody else keeps writing it.
+    /// Another program keeps writing it.
     Contested(String),
-    /// It is ours no longer and stays, because somebody has changed it.
+    /// It stays, because it has changed since the apply.
     Left(String),
     /// Nothing of it is there any more.
     Gone,
-    /// The same, and something of it is somebody else's by now.
+    /// The same, and rocworker no longer manages what is there now.
     GoneBut(String),
 }
 
@@ -78,8 +78,8 @@ fn once<T, E>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, E>) -> Result
 }
 
 impl Case<'_> {
-    /// The repairs of it with this one. What was done by our hand was undone by somebody, unless a run was killed before
-    /// it was done; who keeps undoing it contests it.
+    /// The repairs of it with this one. Another program reverted what rocworker applied, unless a run was killed before
+    /// it had applied it. A program that keeps reverting it is a conflict.
     pub(crate) fn repairs(&self) -> Result<Repairs, Unchanged> {
         let Some(entry) = self.held else { return Ok(Repairs::default()) };
         if entry.ours.is_begun() {

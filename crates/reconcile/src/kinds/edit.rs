@@ -1,4 +1,4 @@
-//! Our keys in somebody else's file. It is written as a file is: see [`file::apply`].
+//! Managed keys in a file of another program. The file is written as any other: see [`file::apply`].
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use root::Attributes;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
-use crate::model::{Change, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
+use crate::model::{Change, Content, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
 
-/// Mode of a file that was not there: engines' own packages ship theirs so.
+/// Mode of a file that was not there: engines' packages ship their files so.
 const NEW: u32 = 0o644;
 
 pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
@@ -35,11 +35,11 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let is_newest = held.is_some_and(|(_, _, states)| states.first() == Some(&from));
     if let Some(name) = edit.somebody_elses(current, held.map(|(_, old, _)| old)).map_err(fault)? {
         return Err(Unchanged::Blocked(format!(
-            "{name} is there already, is not ours and names no program: it is left alone; name ours otherwise in the \
-             configuration, or take that one away, then apply again"
+            "{name} is there already, rocworker did not write it, and it names no program: rocworker leaves it alone; \
+             set another name in the configuration, or remove that one, then apply again"
         )));
     }
-    // Keys that were ours and are to be so no longer go first.
+    // Keys that rocworker is to manage no longer go first.
     let mut given_up = Reverted::default();
     let base = match held {
         // Of a run that was killed before it wrote: the receipt tells the new keys, and the file has those before them.
@@ -63,7 +63,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
         Some((entry, old, _)) => {
             let (repairs, verb) =
                 if old == edit { (case.repairs()?, Verb::Repair) } else { (entry.repairs, Verb::Edit) };
-            // Somebody has changed the file since. What undo gives back is their file without our keys.
+            // The file has changed since. Undo restores this file without the managed keys.
             match old.revert(current, before_text).map_err(fault)?.text.filter(|_| !found.is_absent()) {
                 Some(text) => (State::of_file(text.as_bytes(), attributes), Some(text), repairs, verb),
                 None => (State::Absent, None, repairs, verb),
@@ -71,13 +71,13 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
         }
     };
     let to = State::of_file(wanted.as_bytes(), attributes);
-    // For a run that is killed between the receipt and the file: what stands there then is ours too, and what was
-    // before belongs to it, also where somebody has changed it since.
+    // For a run that is killed between the receipt and the file: the file that is there then is managed too, with what
+    // was before it, also where that has changed since.
     let was_ours = is_ours || held.is_some_and(|(_, old, _)| old != edit);
     let states = [to.clone()].into_iter().chain(was_ours.then(|| from.clone())).collect();
     let entry = Entry::of(case.action, before, Ours::Edited { edit: edit.clone(), states }, repairs);
     let diff = diff(current.as_bytes(), wanted.as_bytes());
-    let target = Target::File { bytes: wanted.into_bytes(), attributes };
+    let target = Target::Put(Content::File { bytes: wanted.into_bytes(), attributes });
     let mut change = Change::forward(case.action, verb, (from, to), target, entry);
     change.reason.extend(given_up.told().map(|told| format!("; {told}")));
     Ok(Change { diff, keep: keep.filter(|_| !found.is_absent()).map(String::into_bytes), ..change })
@@ -96,7 +96,7 @@ fn text(found: &Found) -> Result<&str, String> {
             "it is a symbolic link to {}, and only a plain file is edited: name the file itself in the configuration",
             target.display()
         )),
-        Found::Else(other) => Err(format!("{other} stands there, not a file: move it out of the way")),
+        Found::Else(other) => Err(format!("{other} is there, not a file: move it out of the way")),
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, edit: &Edit, found: &Fo
     }
     if entry.ours.states().contains(&from) {
         let mut change = file::restore(seen, entry, found, force)?;
-        // What was before may lack what somebody has put into an entry of ours.
+        // What was before may lack what was added to a managed key since.
         let before = seen.store.text_before(&entry.before).unwrap_or_default();
         let reverted = text(found).ok().and_then(|text| edit.revert(text, before.as_deref()).ok());
         say(&mut change, reverted.as_ref());
@@ -129,12 +129,12 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, edit: &Edit, found: &Fo
     take_out(entry, edit, found, before.as_deref(), force)
 }
 
-/// Our keys leave a file that somebody has changed since; everything of theirs stays.
+/// Removes the managed keys from a file that has changed since; everything else stays.
 fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, force: bool) -> Planned {
     let from = found.state();
     if let State::Link { target } = &from {
         let target = target.display();
-        let text = format!("it is a symbolic link to {target} by now, and our keys may stand there");
+        let text = format!("it is a symbolic link to {target} by now, and rocworker's keys may be there");
         return Err(if force {
             Unchanged::GoneBut(text)
         } else {
@@ -143,20 +143,20 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     }
     let current = text(found).map_err(Unchanged::Left)?;
     let mut reverted = edit.revert(current, before).map_err(|fault| {
-        Unchanged::Left(format!("{fault}; our keys stay in it: correct it, then undo again"))
+        Unchanged::Left(format!("{fault}; rocworker's keys stay in it: correct it, then undo again"))
     })?;
     let mut change = match reverted.text.take() {
         Some(text) if text == current && reverted.left.is_empty() => return Err(Unchanged::Gone),
         Some(text) if text == current => {
             let keys = reverted.left.join(", ");
             return Err(Unchanged::GoneBut(format!(
-                "{keys}: somebody has changed what was ours, which is theirs now"
+                "{keys}: changed since the apply; rocworker no longer manages it"
             )));
         }
         Some(text) => {
             let (attributes, diff) = (attributes(found), diff(current.as_bytes(), text.as_bytes()));
             let to = State::of_file(text.as_bytes(), attributes);
-            let target = Target::File { bytes: text.into_bytes(), attributes };
+            let target = Target::Put(Content::File { bytes: text.into_bytes(), attributes });
             Change { diff, ..Change::back(entry, Verb::Edit, (from, to), target) }
         }
         None => Change::back(entry, Verb::Remove, (from, State::Absent), Target::Absent),
@@ -165,7 +165,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     Ok(change)
 }
 
-/// What of ours stays, and what somebody loses with it.
+/// Which managed keys stay, and which unmanaged ones go with the others.
 fn say(change: &mut Change, reverted: Option<&Reverted>) {
     change.reason.extend(reverted.and_then(Reverted::told).map(|told| format!("; {told}")));
 }

@@ -1,5 +1,6 @@
-//! A file or link that is ours.
+//! A managed file or link.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Kind, Meta, New, Root};
@@ -9,7 +10,7 @@ use crate::error::if_there;
 use crate::model::{Change, Content, Entry, Found, LIMIT, Ours, Repairs, State, Target, Verb, diff, owner};
 use crate::receipt::{Failure, Journal, Replacing};
 
-/// What stands at a path, a link at its end not followed.
+/// What is at a path, a link at its end not followed.
 pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     // Before the path itself: nothing is compared with what a planted link leads to.
     root.check_way(path)?;
@@ -18,7 +19,7 @@ pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     Ok(match meta.kind {
         Kind::Regular => match if_there(root.read(path, LIMIT))? {
             Some(bytes) => Found::File { bytes, mode, uid, gid },
-            // Somebody has taken it away in between.
+            // It went in between.
             None => Found::Else(State::Absent),
         },
         Kind::Link => Found::Else(State::Link { target: root.read_link(path)? }),
@@ -38,7 +39,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     let refused = match &from {
         State::Other { what } => Some(what.as_str()),
         State::Node { .. } => Some("a device node"),
-        // Writing a file there would take away somebody's link, or write through it.
+        // Writing a file there would remove an unmanaged link, or write through it.
         State::Link { target } if !matches!(content, Content::Link { .. }) && !is_ours => {
             return Err(Unchanged::Blocked(format!(
                 "it is a symbolic link to {}, which is not replaced: remove the link, or name another path in the \
@@ -49,7 +50,9 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
         _ => None,
     };
     if let Some(what) = refused {
-        return Err(format!("{what} stands there, which is not replaced: move it out of the way").into());
+        return Err(
+            format!("{what} is there, which rocworker does not replace: move it out of the way").into()
+        );
     }
     let (before, repairs, verb) = match held {
         None if found.is_absent() => (from.clone(), Repairs::default(), Verb::Create),
@@ -57,24 +60,16 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
         Some(entry) if is_ours => (entry.before.clone(), entry.repairs, Verb::Replace),
         Some(entry) => (entry.before.clone(), case.repairs()?, Verb::Repair),
     };
-    let owned = |attributes: &Attributes| Attributes { owner: Some(owner(*attributes)), ..*attributes };
-    let (target, to, diff) = match content {
-        Content::File { bytes, attributes } => (
-            Target::File { bytes: bytes.clone(), attributes: owned(attributes) },
-            State::of_file(bytes, *attributes),
-            diff(found.bytes(), bytes),
-        ),
-        Content::Link { target } => {
-            (Target::Link(target.clone()), State::Link { target: target.clone() }, None)
+    let (to, diff) = match content {
+        Content::File { bytes, attributes } => {
+            (State::of_file(bytes, *attributes), diff(found.bytes(), bytes))
         }
+        Content::Link { target } => (State::Link { target: target.clone() }, None),
         // Its bytes are known once they are there.
-        Content::Fetched { url, check, attributes } => (
-            Target::Fetched { url: url.clone(), check: check.clone(), attributes: owned(attributes) },
-            State::Other { what: format!("what {url} gives") },
-            None,
-        ),
+        Content::Fetched { url, .. } => (State::Other { what: format!("what {url} gives") }, None),
     };
-    // For a run that is killed between the receipt and the file: what stands there then is ours too.
+    let target = Target::Put(content.clone());
+    // For a run that is killed between the receipt and the file: the file that is there then is managed too.
     let states = [to.clone()].into_iter().chain(is_ours.then(|| from.clone())).collect();
     let entry = Entry::of(action, before, Ours::Owned { states }, repairs);
     let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
@@ -100,31 +95,29 @@ fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
 }
 
 pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Result<(), Failure> {
-    let fetched = match &change.target {
-        Target::Fetched { .. } => Some(fetch(journal, change)?),
-        _ => None,
-    };
-    let change = fetched.as_ref().unwrap_or(change);
+    let change = &fetched(journal, change)?;
     write(journal, change, now, |root, path| {
         let new = match &change.target {
-            Target::File { bytes, attributes } => New::File { bytes, how: *attributes },
-            Target::Link(target) => New::Link(target),
+            Target::Put(Content::File { bytes, attributes }) => {
+                New::File { bytes, how: Attributes { owner: Some(owner(*attributes)), ..*attributes } }
+            }
+            Target::Put(Content::Link { target }) => New::Link(target),
             _ => New::Nothing,
         };
-        // Nothing else is replaced that somebody has put there since.
-        Ok(root.replace(path, new, &|path| is_state(root, path, &change.from))?)
+        // Nothing is replaced that came there since.
+        root.replace(path, new, &|path| is_state(root, path, &change.from))
     })
 }
 
-/// The change with its bytes.
-fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
+/// The change, with the bytes of a file that is fetched.
+fn fetched(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
+    let mut change = change.clone();
+    let Target::Put(Content::Fetched { url, check, attributes }) = &change.target else { return Ok(change) };
     let manager = journal.manager("files are fetched")?;
-    let (mut change, path) = (change.clone(), path_of(change)?);
-    let Target::Fetched { url, check, attributes } = &change.target else { return Ok(change) };
-    let (bytes, attributes) = (manager.fetch(url, check, path)?, *attributes);
+    let (bytes, attributes) = (manager.fetch(url, check, path_of(&change)?)?, *attributes);
     change.to = State::of_file(&bytes, attributes);
-    change.target = Target::File { bytes, attributes };
-    // In the place of what nobody knew yet.
+    change.target = Target::Put(Content::File { bytes, attributes });
+    // In place of what was not known yet.
     if let Some(Ours::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.ours)
         && let Some(newest) = states.first_mut()
     {
@@ -133,38 +126,12 @@ fn fetch(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
     Ok(change)
 }
 
-/// Why a path could not be written.
-pub(super) struct Unwritten {
-    text: String,
-    /// Somebody has written it in the same moment, and nothing of it is ours.
-    is_theirs: bool,
-}
-
-impl Unwritten {
-    /// Nothing of it stands at the path, or somebody else's does.
-    pub(super) fn of_nothing_ours(text: String) -> Self {
-        Self { text, is_theirs: true }
-    }
-}
-
-impl From<root::Error> for Unwritten {
-    fn from(error: root::Error) -> Self {
-        Self { text: error.to_string(), is_theirs: matches!(error, root::Error::Changed { .. }) }
-    }
-}
-
-impl From<String> for Unwritten {
-    fn from(text: String) -> Self {
-        Self { text, is_theirs: false }
-    }
-}
-
 /// Writes one path, if it still holds what the plan saw there: into the receipt first, then there.
-pub(super) fn write(
+pub(super) fn write<E: Display>(
     journal: &mut Journal<'_>,
     change: &Change,
     now: u64,
-    write: impl FnOnce(&Root, &Path) -> Result<(), Unwritten>,
+    write: impl FnOnce(&Root, &Path) -> Result<(), E>,
 ) -> Result<(), Failure> {
     let (root, path) = (journal.root, path_of(change)?);
     let state = observe(root, path)?.state();
@@ -179,12 +146,15 @@ pub(super) fn write(
         journal.receipt_mut().add_folders(root.missing_folders(path));
     }
     journal.begin(change, now)?;
-    if let Err(unwritten) = write(root, path) {
-        if unwritten.is_theirs || is_state(root, path, &change.from) {
-            // Nothing of it is ours, and nothing has to be restarted for it.
+    if let Err(error) = write(root, path) {
+        // A file or folder comes whole: anything else that is there is another program's. A node takes two calls.
+        let is_whole = !matches!(change.target, Target::Node { .. });
+        let is_nothing_done = |state| state == change.from || (is_whole && state != change.to);
+        if observe(root, path).is_ok_and(|found| is_nothing_done(found.state())) {
+            // Nothing of it is managed, and nothing has to be restarted for it.
             journal.roll_back(until_now, change);
         }
-        return Err(unwritten.text.into());
+        return Err(error.to_string().into());
     }
     journal.end(change, now);
     Ok(())
@@ -216,7 +186,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: b
 pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: bool) -> Planned {
     let from = found.state();
     if let State::Other { what } = &from {
-        return Err(Unchanged::Left(format!("{what} stands there now: move it out of the way")));
+        return Err(Unchanged::Left(format!("{what} is there now: move it out of the way")));
     }
     let (verb, target, lines) = match &entry.before {
         State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),
@@ -224,9 +194,11 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
             let bytes = seen.store.kept(sha256).map_err(|error| lost(error.to_string(), force))?;
             let lines = diff(found.bytes(), &bytes);
             let attributes = Attributes { mode: *mode, owner: Some((*uid, *gid)) };
-            (Verb::Restore, Target::File { bytes, attributes }, lines)
+            (Verb::Restore, Target::Put(Content::File { bytes, attributes }), lines)
         }
-        State::Link { target } => (Verb::Restore, Target::Link(target.clone()), None),
+        State::Link { target } => {
+            (Verb::Restore, Target::Put(Content::Link { target: target.clone() }), None)
+        }
         // Neither is ever replaced, so that neither was ever there.
         State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
             return Err(Unchanged::Gone);
@@ -235,13 +207,13 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
     Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
 }
 
-/// What was there before cannot be given back: the path stays as it is, and with force it is ours no longer.
+/// What was there before cannot be restored: the path stays as it is, and with force it is managed no longer.
 pub(super) fn lost(error: String, force: bool) -> Unchanged {
     if force { Unchanged::GoneBut(error) } else { Unchanged::Left(error) }
 }
 
 /// Ends a replacement in which a run was killed. The new file and the old one are exchanged, compared, and exchanged back
-/// where somebody had changed the old one; a run that is killed between the two leaves that edit under a temporary name.
+/// where the old one had changed; a run that is killed between the two leaves that edit under a temporary name.
 /// It is put back, and what else was left goes. Where the file was changed again since, the edit stays beside it: the
 /// answer names what stays.
 ///
@@ -254,8 +226,8 @@ pub(super) fn recover(
 ) -> Result<Vec<PathBuf>, root::Error> {
     if let Some(Replacing { from, to }) = replacing {
         let is_known = |left: &Path| is_state(root, left, from) || is_state(root, left, to);
-        let is_theirs = |left: &PathBuf| !is_known(left) && !root.is_half_written(left);
-        for left in root.left_beside(path).into_iter().filter(is_theirs) {
+        let is_edit = |left: &PathBuf| !is_known(left) && !root.is_half_written(left);
+        for left in root.left_beside(path).into_iter().filter(is_edit) {
             if is_state(root, path, to) {
                 root.put_back(&left, path)?;
             } else {

@@ -38,7 +38,8 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     let found = observe(seen, &action.path).map_err(|error| error.to_string())?;
     if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
         return Err(Unchanged::Blocked(format!(
-            "it is ours as {} by an earlier configuration, and would be {} now: rocworker undo, then apply again",
+            "rocworker manages it as {} by an earlier configuration, and would as {} now: rocworker undo, then \
+             apply again",
             entry.ours.kind(),
             action.kind.name()
         )));
@@ -54,8 +55,8 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     }
 }
 
-/// What has to change for what was there before an entry. `going`: packages that entries before this one take away
-/// already. `force`: what somebody has changed goes too.
+/// What has to change for what was there before an entry. `going`: packages that entries before this one
+/// remove already. `force`: what has changed since goes too.
 pub(crate) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,
@@ -81,9 +82,7 @@ pub(crate) fn apply(
     hear: &mut dyn FnMut(Step),
 ) -> Result<(), Failure> {
     match &change.target {
-        Target::File { .. } | Target::Link(_) | Target::Absent | Target::Fetched { .. } => {
-            file::apply(journal, change, now)
-        }
+        Target::Put(_) | Target::Absent => file::apply(journal, change, now),
         Target::Node { mode, uid, gid } => node::apply(journal, change, (*mode, *uid, *gid), now),
         Target::Package(doing) => package::apply(journal, change, doing, now, hear),
         Target::Unpacked(archive) => archive::apply(journal, change, archive, now, hear),
@@ -115,7 +114,7 @@ pub(crate) fn recover(root: &Root, receipt: &mut Receipt, resource: &Resource) -
     Ok(())
 }
 
-/// Takes away what is kept of archives that no entry names any more.
+/// Removes what is kept of archives that no entry names any more.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
     archive::sweep_manifests(root, receipt);
 }

@@ -52,7 +52,7 @@ fn in_use(root: &Root, name: &str) -> Option<String> {
     let holders = root.list(folder(name).join("holders")).unwrap_or_default();
     if !holders.is_empty() {
         let holders: Vec<String> = holders.iter().map(|it| it.to_string_lossy().into_owned()).collect();
-        return Some(format!("{} stands on it", holders.join(", ")));
+        return Some(format!("{} needs it", holders.join(", ")));
     }
     match root.read_text(folder(name).join("refcnt"), LIMIT) {
         Ok(count) if count.trim() == "0" => None,
@@ -89,7 +89,7 @@ pub(super) fn plan(case: &Case<'_>) -> Planned {
         Some(Ours::Module { boot: then, came, .. }) if *then == boot => {
             (Verb::Repair, case.repairs()?, came.clone())
         }
-        // It went with the boot: that is nobody's doing.
+        // It went with the boot, so that this is no repair.
         _ => (Verb::Create, Repairs::default(), Vec::new()),
     };
     let ours = Ours::Module { boot, came, begun: true };
@@ -117,7 +117,7 @@ pub(super) fn load(journal: &mut Journal<'_>, change: &Change, now: u64) -> Resu
         journal.end(&change, now);
         return Ok(());
     }
-    // What it needs was loaded before it failed, and stands there for nobody.
+    // What it needs was loaded before it failed, and nothing uses that.
     for name in came.iter().rev().filter(|it| is_loaded(root, it) && in_use(root, it).is_none()) {
         programs.run(&["rmmod", "--", name], PATIENCE).ok();
     }

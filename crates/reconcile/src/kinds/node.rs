@@ -7,7 +7,7 @@ use crate::receipt::{Failure, Journal};
 
 pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     let action = case.action;
-    // An archive's record of a node is nobody's to change.
+    // An archive's record of a node does not change.
     if action.path.path().is_some_and(|path| case.seen.root.is_recorded(path)) {
         return Err(Unchanged::InSync);
     }
@@ -15,16 +15,16 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     let State::Node { mode: now, uid, gid: group } = from else {
         return Err(match from {
             State::Absent => Unchanged::InSync,
-            other => Unchanged::Blocked(format!("{other} stands there, not a device node")),
+            other => Unchanged::Blocked(format!("{other} is there, not a device node")),
         });
     };
     if (now, group) == (mode, gid) {
         return Err(Unchanged::InSync);
     }
-    // A node is made anew at each boot: giving it its group again is no repair of anybody's doing.
-    // What undo gives back is what the one that is there now had, unless a run was killed between group and mode.
+    // A node is made anew at each boot: giving it its group again is no repair.
+    // Undo restores what the node that is there now had, unless a run was killed between group and mode.
     let half_done = case.held.filter(|entry| is_ours(entry, (now, group)));
-    // What stands there by our hand until this is done.
+    // What rocworker applied before, until this is done.
     let older = half_done.and_then(|entry| match entry.ours {
         Ours::Node { mode, gid, .. } => Some((mode, gid)),
         _ => None,
@@ -35,8 +35,8 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     Ok(Change::forward(action, Verb::Permissions, states, Target::Node { mode, uid: None, gid }, entry))
 }
 
-/// Whether mode and group are each one that the node had by our hand or before: they are two calls, and a run may be
-/// killed between them.
+/// Whether mode and group are each one that rocworker gave the node, or one from before: they are two calls, and a
+/// run may be killed between them.
 fn is_ours(entry: &Entry, (now, group): (u32, u32)) -> bool {
     let (State::Node { mode: before, gid: group_before, .. }, Ours::Node { mode, gid, older }) =
         (&entry.before, &entry.ours)
@@ -54,7 +54,7 @@ pub(super) fn apply(
     (mode, uid, gid): (u32, Option<u32>, u32),
     now: u64,
 ) -> Result<(), Failure> {
-    file::write(journal, change, now, |root, path| Ok(root.set_node(path, mode, uid, gid)?))
+    file::write(journal, change, now, |root, path| root.set_node(path, mode, uid, gid))
 }
 
 pub(super) fn revert(entry: &Entry, found: &Found) -> Planned {
@@ -66,7 +66,7 @@ pub(super) fn revert(entry: &Entry, found: &Found) -> Planned {
             let target = Target::Node { mode: *mode, uid: Some(*uid), gid: *gid };
             Ok(Change::back(entry, Verb::Permissions, (from, entry.before.clone()), target))
         }
-        // Made anew since, or given to somebody else: nothing of ours is on it.
+        // The kernel made it anew since, or another program changed it: nothing on it is managed.
         _ => Err(Unchanged::Gone),
     }
 }

@@ -19,13 +19,13 @@ pub struct Action {
     pub reason: String,
     /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
     pub effects: Vec<Effect>,
-    /// What taking it back makes necessary, where that is more than what this change does.
+    /// What reverting it makes necessary, where that is more than what this change does.
     pub back: Option<Vec<Effect>>,
     /// Whose part of Desired it is: see [`crate::Desired::of`].
     pub component: String,
-    /// What must be there before it can be brought about: a repository's key before apt is told of the repository.
+    /// What must be there before it can be applied: a repository's key before the repository.
     pub needs: Vec<Resource>,
-    /// Settings that would name nothing without it: while one of them stands, it is not taken away.
+    /// Settings that would name nothing without it: while one of them is set, it is not removed.
     pub uses: Vec<Use>,
     /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
     pub rival: Option<String>,
@@ -34,9 +34,9 @@ pub struct Action {
 /// What kind of thing it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A file or link that is ours.
+    /// A managed file or link.
     Owned(Content),
-    /// Somebody else's file, in which some keys are ours. A file that is not there counts as an empty one.
+    /// A file of another program with managed keys. A file that is not there counts as an empty one.
     Edited(Edit),
     /// A device node that is there: group and permission bits. Nothing is done where there is no node.
     Node { mode: u32, gid: u32 },
@@ -132,23 +132,16 @@ impl Kind {
     }
 }
 
-impl KindName {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Owned => "owned",
             Self::Edited => "edited",
             Self::Node => "node",
             Self::Package => "package",
             Self::Unpacked => "unpacked",
             Self::Module => "module",
-        }
-    }
-}
-
-impl fmt::Display for KindName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        })
     }
 }
 
@@ -184,7 +177,7 @@ impl Package {
 }
 
 impl Action {
-    /// A text file of root's that is ours, readable by all.
+    /// A managed text file of root's, readable by all.
     #[must_use]
     pub fn file(stage: Stage, path: impl Into<Resource>, text: impl Into<String>, reason: &str) -> Self {
         let attributes = Attributes { mode: 0o644, owner: None };
@@ -192,7 +185,7 @@ impl Action {
         Self::new(stage, path, Kind::Owned(content), reason)
     }
 
-    /// An edit of somebody else's file.
+    /// An edit of another program's file.
     #[must_use]
     pub fn edit(stage: Stage, path: impl Into<Resource>, edit: Edit, reason: &str) -> Self {
         Self::new(stage, path, Kind::Edited(edit), reason)
@@ -239,7 +232,7 @@ impl Action {
         self
     }
 
-    /// The same, and not brought about before this is there: a file, or another action's package or module, which must
+    /// The same, and not applied before this is there: a file, or another action's package or module, which must
     /// have come in this run or be right.
     #[must_use]
     pub fn after(mut self, path: impl Into<Resource>) -> Self {
@@ -247,27 +240,27 @@ impl Action {
         self
     }
 
-    /// The same, and taking it back needs these and no others.
+    /// The same, and reverting it needs these and no others.
     #[must_use]
     pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
         self.back = Some(effects);
         self
     }
 
-    /// What taking it back makes necessary.
+    /// What reverting it makes necessary.
     #[must_use]
     pub fn effects_back(&self) -> &[Effect] {
         self.back.as_ref().unwrap_or(&self.effects)
     }
 
-    /// The same, and not taken away while these settings name it.
+    /// The same, and not removed while these settings name it.
     #[must_use]
     pub fn used_by(mut self, uses: &[Use]) -> Self {
         self.uses.extend_from_slice(uses);
         self
     }
 
-    /// The same, and somebody else is known to write this path.
+    /// The same, and this program is known to write the path too.
     #[must_use]
     pub fn contested_by(mut self, rival: &str) -> Self {
         self.rival = Some(rival.to_owned());

@@ -1,13 +1,10 @@
-use std::path::PathBuf;
-
-use root::Attributes;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::{Action, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
-use crate::apt::{Check, Installer};
+use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
+use crate::apt::Installer;
 
-/// Longer texts are compared by nobody, and comparing them takes time.
+/// Comparing longer texts takes time, and people do not read the result.
 const DIFF_LIMIT: usize = 256 << 10;
 
 /// Something about a resource that a person should know.
@@ -27,7 +24,7 @@ pub struct Change {
     pub stage: Stage,
     /// What it makes necessary.
     pub effects: Vec<Effect>,
-    /// What stands there now, and what will.
+    /// What is there now, and what will be.
     pub from: State,
     pub to: State,
     /// The lines that change, where both are text.
@@ -48,13 +45,13 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Nothing stands there.
+    /// Nothing is there.
     Create,
-    /// Something else stands there: an earlier one of ours, or somebody's that is kept for undo.
+    /// Something else is there: an earlier managed one, or an unmanaged one that is kept for undo.
     Replace,
-    /// Our keys go into somebody's file.
+    /// Managed keys go into a file of another program.
     Edit,
-    /// Ours was changed by somebody else.
+    /// A managed one has changed since.
     Repair,
     /// A node's group and mode.
     Permissions,
@@ -67,11 +64,7 @@ pub enum Verb {
 /// How the path gets there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    File {
-        bytes: Vec<u8>,
-        attributes: Attributes,
-    },
-    Link(PathBuf),
+    Put(Content),
     Node {
         mode: u32,
         uid: Option<u32>,
@@ -79,12 +72,6 @@ pub(crate) enum Target {
     },
     Absent,
     Package(Doing),
-    /// A file whose bytes are known once they were fetched.
-    Fetched {
-        url: String,
-        check: Check,
-        attributes: Attributes,
-    },
     Unpacked(Unpacked),
     /// A folder that was unpacked goes, with everything in it.
     UnpackedGone,
@@ -95,19 +82,25 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Whether nothing stands there afterwards.
+    /// Whether nothing is there afterwards.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Absent | Self::UnpackedGone)
     }
 
     /// Whether the path is renamed over, or removed.
     pub(crate) fn is_replacement(&self) -> bool {
-        self.is_gone() || matches!(self, Self::File { .. } | Self::Link(_))
+        self.is_gone() || matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }))
     }
 
     /// Whether it is done on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
-        !matches!(self, Self::File { .. } | Self::Link(_) | Self::Node { .. } | Self::Absent)
+        let is_here = matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }));
+        !is_here && !matches!(self, Self::Node { .. } | Self::Absent)
+    }
+
+    /// The bytes of the file that will be there, where they are known.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        if let Self::Put(Content::File { bytes, .. }) = self { Some(bytes) } else { None }
     }
 }
 
@@ -119,40 +112,33 @@ pub(crate) enum Doing {
     /// To install the package from a file, and to run the program that it brings.
     InstallBy(Installer),
     /// To remove these and nothing else; of them `purge` with their configuration.
-    /// `force`: what somebody has changed of them goes too.
+    /// `force`: what has changed of them since goes too.
     Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 
 impl Change {
-    /// A change that brings an action about.
+    /// A change that applies an action.
     pub(crate) fn forward(
         action: &Action,
         change: Verb,
-        (from, to): (State, State),
+        states: (State, State),
         target: Target,
         entry: Entry,
     ) -> Self {
+        let change = Self::back(&entry, change, states, target);
         Self {
-            kind: entry.ours.kind(),
-            path: action.path.clone(),
-            change,
             reason: action.reason.clone(),
-            stage: action.stage,
             effects: action.effects.clone(),
-            from,
-            to,
-            diff: None,
             needs: action.needs.clone(),
-            target,
             entry: Some(Box::new(entry)),
-            keep: None,
+            ..change
         }
     }
 
-    /// A change that takes an entry back.
+    /// A change that reverts an entry.
     pub(crate) fn back(entry: &Entry, change: Verb, (from, to): (State, State), target: Target) -> Self {
         let reason = match change {
-            Verb::Edit => "our keys leave it",
+            Verb::Edit => "rocworker's keys leave it",
             Verb::Remove => "it was not there before",
             _ => "back to what it was before",
         };

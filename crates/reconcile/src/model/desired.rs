@@ -2,16 +2,16 @@ use serde::Serialize;
 
 use super::{Action, UndoConstraints, Use};
 
-/// What should be, in the order in which it is brought about: what is named before what names it.
+/// What should be, in the order in which it is applied: what is named before what names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
-    /// Concerns of which it cannot be told what should be: what is there of them by our hand stays.
+    /// Components whose desired state is not known: what rocworker manages of them stays.
     pub undecided: Vec<String>,
     /// The same of everything: what the machine has could not be looked at.
     pub is_undecided: bool,
-    /// What taking things back has to heed.
+    /// What an undo has to heed.
     pub undo_constraints: UndoConstraints,
 }
 
@@ -22,7 +22,7 @@ pub struct Note {
     pub about: String,
     /// A sentence, with what to do where there is something.
     pub text: String,
-    /// Whether something that was configured is not brought about.
+    /// Whether something that was configured is not applied.
     pub problem: bool,
 }
 
@@ -36,7 +36,7 @@ impl Desired {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: false });
     }
 
-    /// Says that something is not brought about, and why.
+    /// Says that something is not applied, and why.
     pub fn problem(&mut self, about: &str, text: impl Into<String>) {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
     }
@@ -50,7 +50,7 @@ impl Desired {
         self
     }
 
-    /// The same, and nothing of it is taken away while these settings name it.
+    /// The same, and nothing of it is removed while these settings name it.
     #[must_use]
     pub fn used_by(mut self, uses: &[Use]) -> Self {
         self.actions = self.actions.into_iter().map(|action| action.used_by(uses)).collect();
@@ -58,7 +58,7 @@ impl Desired {
     }
 
     /// The same, as the part of a component that could not be looked at where it wants nothing and says a problem: that
-    /// a program does not tell its version once is no reason to take everything back.
+    /// a program does not say its version once is no reason to revert everything.
     #[must_use]
     pub fn of_or_undecided(self, component: impl AsRef<str>) -> Self {
         let mut part = self.of(&component);

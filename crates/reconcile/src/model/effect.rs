@@ -34,15 +34,15 @@ pub enum Effect {
         /// time.
         drain: Option<String>,
     },
-    /// A unit takes something in only when it starts, which would end what runs there: that is somebody's decision,
-    /// and told until it has been made.
+    /// A change takes effect only when the unit restarts, which would end what runs there. A person decides that;
+    /// `status` shows it until then.
     NextStart {
         unit: String,
         /// Who tells whether what runs there outlives it after all: then it may begin anew at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Ask>,
     },
-    /// The machine has to be started anew, which is somebody's decision: told until it has been made.
+    /// The machine has to be restarted, which a person decides; `status` shows it until then.
     Reboot {
         /// "the driver that is built is not the one that is loaded".
         reason: String,
@@ -115,7 +115,7 @@ impl fmt::Display for Effect {
             Self::Start { unit } => write!(f, "systemctl restart {unit}, which is rocworker's own"),
             Self::Stop { unit } => write!(f, "systemctl stop {unit}"),
             Self::Reload { unit } => write!(f, "systemctl reload {unit}"),
-            Self::NextStart { unit, ask: None } => write!(f, "{unit} takes it in at its next start"),
+            Self::NextStart { unit, ask: None } => write!(f, "takes effect when {unit} restarts"),
             Self::NextStart { unit, ask: Some(ask) } => {
                 write!(
                     f,

@@ -1,4 +1,4 @@
-//! What the receipt holds of a resource: what was there before, and what is ours.
+//! What the receipt holds of a resource: what was there before, and what rocworker manages.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Action, Effect, Kind, KindName, Resource, Stage, State, Use};
 use crate::digest::Digest;
 
-/// After so many repairs of one path within [`FORGIVEN_S`], somebody else is taken to keep writing it.
+/// After so many repairs of one path within [`FORGIVEN_S`], another program is taken to keep writing it.
 const REPAIRS: u32 = 3;
 
 /// Repairs longer ago than this, in seconds, say nothing any more: a day.
@@ -20,11 +20,11 @@ pub struct Entry {
     pub path: Resource,
     pub stage: Stage,
     pub reason: String,
-    /// What stood there before the first of our changes; for an edited file, what it would be now without our keys.
+    /// What was there before the first change; for an edited file, what it would be now without the managed keys.
     pub before: State,
     #[serde(flatten)]
     pub ours: Ours,
-    /// What taking it back makes necessary.
+    /// What reverting it makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
     #[serde(rename = "concern")]
@@ -40,12 +40,12 @@ pub struct Entry {
     pub mount: Option<PathBuf>,
 }
 
-/// What of it is ours.
+/// What of it rocworker manages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Ours {
-    /// What stands there by our hand: the newest first, behind it the one before, for a run that was killed between
-    /// the two.
+    /// What rocworker wrote there: the newest first, behind it the one before, for a run that was killed between the
+    /// two.
     Owned {
         states: Vec<State>,
     },
@@ -56,20 +56,20 @@ pub enum Ours {
     Node {
         mode: u32,
         gid: u32,
-        /// Mode and group that we gave it before these, for a run that was killed between the two.
+        /// Mode and group that rocworker gave it before these, for a run that was killed between the two.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         older: Option<(u32, u32)>,
     },
     Package {
-        /// What was not there before and came with it, the package itself among them. Empty where it was taken away.
+        /// What was not there before and came with it, the package itself among them. Empty where it was removed.
         came: Vec<Came>,
-        /// A run has begun with it, and has not told yet that it came to its end.
+        /// A run has begun with it, and has not recorded that it ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
     },
     /// A folder that an archive has become.
     Unpacked {
-        /// The archive's; what came of it stands in the manifest of this name.
+        /// The archive's; what came of it is in the manifest of this name.
         sha256: Digest,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
@@ -86,7 +86,7 @@ pub enum Ours {
     },
 }
 
-/// How often ours was found changed and was put right.
+/// How often it was found changed and was repaired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repairs {
     pub count: u32,
@@ -107,35 +107,27 @@ pub struct Came {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
     /// It was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
-    /// otherwise later, that is somebody's doing.
+    /// otherwise later, a person has marked it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,
 }
 
 impl Entry {
-    /// The same as its action has it by now, beside what stands there: what its way back needs changes with the
+    /// The same as its action has it by now, beside what is there: what reverting it needs changes with the
     /// machine. `None` where it says so already.
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
-        let entry = Self {
-            reason: action.reason.clone(),
-            effects: self.effects_by(action),
-            component: action.component.clone(),
-            uses: action.uses.clone(),
-            rival: action.rival.clone(),
-            ..self.clone()
+        let mut entry = Self {
+            mount: self.mount.clone(),
+            ..Self::of(action, self.before.clone(), self.ours.clone(), self.repairs)
         };
+        // With what an installer brought, which only the machine tells.
+        if matches!(&action.kind, Kind::Package(package) if package.installer.is_some()) {
+            entry.effects.clone_from(&self.effects);
+        }
         (entry != *self).then_some(entry)
     }
 
-    /// With what an installer brought, which only the machine tells.
-    fn effects_by(&self, action: &Action) -> Vec<Effect> {
-        match &action.kind {
-            Kind::Package(package) if package.installer.is_some() => self.effects.clone(),
-            _ => action.effects_back().to_vec(),
-        }
-    }
-
-    /// What is ours of an action.
+    /// The entry of an action.
     pub(crate) fn of(action: &Action, before: State, ours: Ours, repairs: Repairs) -> Self {
         Self {
             path: action.path.clone(),
@@ -154,7 +146,7 @@ impl Entry {
 }
 
 impl Ours {
-    /// Whether a run has begun with it, and has not told yet that it came to its end.
+    /// Whether a run has begun with it, and has not recorded that it ended.
     pub(crate) fn is_begun(&self) -> bool {
         match self {
             Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => *begun,
@@ -162,8 +154,8 @@ impl Ours {
         }
     }
 
-    /// What stands there is the newest state of ours: the one before it is ours no longer, and counts as somebody's
-    /// doing when it comes back.
+    /// What is there is the newest managed state: the one before it counts as a change of another program's if it comes
+    /// back.
     pub(crate) fn forget_older(&mut self) {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states.truncate(1),
@@ -174,7 +166,7 @@ impl Ours {
         }
     }
 
-    /// What came with a package, as far as it is ours.
+    /// What came with a managed package.
     pub(crate) fn came(&self) -> &[Came] {
         if let Self::Package { came, .. } = self { came } else { &[] }
     }
@@ -190,7 +182,7 @@ impl Ours {
         }
     }
 
-    /// What stands at the path by our hand, as far as it is a file or link.
+    /// What rocworker wrote at the path, as far as it is a file or link.
     pub(crate) fn states(&self) -> &[State] {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states,
@@ -212,7 +204,7 @@ impl Ours {
 }
 
 impl Repairs {
-    /// One more, unless it is known by now that repairing does not help: then until somebody undoes it, or the path is
+    /// One more, unless it is known by now that repairing does not help: then until an undo, or until the path is
     /// as it should be and stays so.
     pub(crate) fn one_more(self, now: u64) -> Option<Self> {
         if self.count >= REPAIRS {

@@ -1,7 +1,7 @@
 use super::{Change, Effect};
 use crate::apt::Step;
 
-/// What whoever carries a plan out is told meanwhile: a run that hangs shows where.
+/// What a run reports while it executes a plan: a run that hangs shows where.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress<'a> {
     /// Before a change is made.

@@ -25,13 +25,8 @@ impl Resource {
     }
 
     #[must_use]
-    pub fn package(&self) -> Option<&str> {
-        if let Self::Package(name) = self { Some(name) } else { None }
-    }
-
-    #[must_use]
     pub fn is_package(&self) -> bool {
-        self.package().is_some()
+        matches!(self, Self::Package(_))
     }
 
     /// As [`Path::display`].

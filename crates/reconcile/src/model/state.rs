@@ -1,4 +1,4 @@
-//! What stands at a path.
+//! What is at a path.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::digest::Digest;
 /// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
 pub(crate) const LIMIT: usize = 64 << 20;
 
-/// What stands at a path, in so many words that a receipt can hold it; the bytes of a file stand elsewhere.
+/// What is at a path, short enough for a receipt; the bytes of a file are elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum State {
@@ -74,7 +74,7 @@ impl Found {
 }
 
 impl State {
-    /// What a file of ours will be once it is written: `owner` is what the action says, or who runs this.
+    /// What a managed file will be once it is written: `owner` is what the action says, or who runs this.
     pub(crate) fn of_file(bytes: &[u8], attributes: Attributes) -> Self {
         let (uid, gid) = owner(attributes);
         Self::File { sha256: Digest::of(bytes), mode: attributes.mode, uid, gid }
@@ -97,7 +97,7 @@ impl fmt::Display for State {
             }
             Self::Loaded => f.write_str("loaded"),
             Self::Package { version, status: Status::Installed } => f.write_str(version),
-            Self::Package { version, status } => write!(f, "{version}, {}", status.word()),
+            Self::Package { version, status } => write!(f, "{version}, {status}"),
             Self::Other { what } => f.write_str(what),
         }
     }

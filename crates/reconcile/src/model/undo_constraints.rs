@@ -1,4 +1,4 @@
-//! What taking things back has to heed on the machine as it is now: a receipt tells what was so when they came.
+//! What an undo has to heed on the machine as it is now: a receipt says what was so at the apply.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Effect, Finding};
 
-/// A key of a file that would name nothing if it held this value and ours were gone.
+/// A key of a file that would name nothing if it held this value and what it names were gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
     pub file: PathBuf,
@@ -20,16 +20,15 @@ pub struct Use {
 /// By what the machine's files say now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoConstraints {
-    /// The files of a component in which a use of it can stand, beside those in which it could when its parts came.
+    /// The files of a component in which a use of it can be, beside those in which it could when its parts came.
     pub files: BTreeMap<String, Vec<PathBuf>>,
-    /// Uses that stand elsewhere than at a key of a file.
+    /// Uses elsewhere than at a key of a file.
     pub named: Vec<Named>,
     /// Where whoever runs by a file of a component names it.
     pub running: BTreeMap<String, Vec<Running>>,
-    /// Files of somebody's: what they name is not taken away.
+    /// Unmanaged files: what they name is not removed.
     pub namers: Vec<PathBuf>,
-    /// Files and folders of which nobody can tell whether they name something, and why: nothing is taken away that they
-    /// could name.
+    /// Files and folders that cannot be read, and why: nothing is removed that they could name.
     pub unread: Vec<Finding>,
     /// What to do about a setting of a file that names a component's part, where it is more than to change it.
     pub remedies: BTreeMap<String, String>,
@@ -41,7 +40,7 @@ pub struct UndoConstraints {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub component: String,
-    /// The value of the [`Use`] that it stands for, or the path that it names.
+    /// The value of the [`Use`] that it is, or the path that it names.
     pub value: String,
     /// Who says it, and what to do first.
     pub why: String,
@@ -51,7 +50,7 @@ pub struct Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub folder: PathBuf,
-    /// Files of such a folder, in any of which the path stands by which it runs.
+    /// Files of such a folder, any of which may name the path by which it runs.
     pub files: Vec<String>,
     /// What runs there: `container`.
     pub what: String,

@@ -17,7 +17,7 @@ pub struct Uptime {
 }
 
 impl Uptime {
-    /// Now; `None` where nobody tells of which boot: beneath another Root than `/`.
+    /// Now; `None` where the boot is not known: beneath another Root than `/`.
     pub(crate) fn now(root: &Root) -> Option<Self> {
         let boot = root.read_text(BOOT_ID, 64).ok()?.trim().to_owned();
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;

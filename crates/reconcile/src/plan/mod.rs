@@ -5,6 +5,7 @@ mod stays;
 mod used;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use root::Root;
 use serde::Serialize;
@@ -14,7 +15,6 @@ pub use stays::naming;
 pub(crate) use stays::{Stays, read};
 
 use crate::apt::dpkg;
-use crate::error::Error;
 use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
     Action, Change, Desired, Doing, Entry, Finding, Kind, Ours, Resource, Stage, State, Target,
@@ -22,21 +22,21 @@ use crate::model::{
 use crate::receipt::Receipt;
 
 /// Of an edit that a killed run had moved out of its place.
-const DISPLACED: &str = "somebody's edit, which a run that was killed had moved out of its place before the file was \
-                         changed again: copy what is still wanted of it into the file, then remove this one";
+const DISPLACED: &str = "an edit that a killed run had moved out of its place before the file was changed again: copy \
+                         what is still wanted of it into the file, then remove this one";
 
 /// What has to change, and what cannot.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Plan {
     /// In the order in which they are made.
     pub changes: Vec<Change>,
-    /// Paths of ours that somebody else keeps writing, and that are repaired no more.
+    /// Managed paths that another program keeps writing, and that are repaired no more.
     pub contested: Vec<Finding>,
-    /// What should be and cannot be brought about as things stand.
+    /// What should be and cannot be applied as the machine is.
     pub blocked: Vec<Finding>,
-    /// What is ours no longer and stays, because somebody has changed it.
+    /// What is to go and stays, because it has changed since the apply.
     pub left: Vec<Finding>,
-    /// Files that are as they should be by somebody else's hand, or by ours where the receipt was lost: undo leaves them.
+    /// Files that were in sync before the first apply, or whose entry was lost with the receipt: undo leaves them.
     pub found: Vec<Resource>,
     /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
     /// machine only.
@@ -44,11 +44,11 @@ pub struct Plan {
     /// Files that are replaced and that have other names beside this one, which keep the old file.
     #[serde(skip)]
     pub linked: Vec<Finding>,
-    /// Entries that cannot be taken back as things stand, which shows before it is tried: a disk that cannot be written, a
+    /// Entries that cannot be reverted as the machine is, which shows before it is tried: a disk that cannot be written, a
     /// file that is immutable.
     #[serde(skip)]
     pub hindered: Vec<Finding>,
-    /// Whether what somebody has changed is taken back too.
+    /// Whether what has changed since is reverted too.
     #[serde(skip)]
     pub(crate) forced: bool,
     /// Entries that have nothing on the machine any more: they leave the receipt.
@@ -60,12 +60,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is taken back,
-    /// in reverse. `stage`: only what belongs to that stage. `force`: what somebody has changed is taken back too.
-    /// `now`: seconds since 1970.
-    ///
-    /// # Errors
-    /// Never yet: what cannot be read is a finding of the plan.
+    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is reverted,
+    /// in reverse. `stage`: only what belongs to that stage. `force`: what has changed since is reverted too.
+    /// `now`: seconds since 1970. What cannot be read is a finding of the plan.
+    #[must_use]
     pub fn make(
         root: &Root,
         desired: &Desired,
@@ -73,12 +71,12 @@ impl Plan {
         stage: Option<Stage>,
         force: bool,
         now: u64,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let is_meant = |of: Stage| stage.is_none_or(|stage| stage == of);
         let meant = desired.actions.iter().filter(|action| is_meant(action.stage));
         let seen = Observed::new(root);
-        let mut plan = Self::seen(&seen, meant, receipt, now);
-        plan.forced = force;
+        let mut plan = Self { forced: force, ..Self::default() };
+        plan.plan_actions(&seen, meant, receipt, now);
         for change in std::mem::take(&mut plan.changes) {
             let held = receipt.entry(&change.path);
             match held.and_then(|held| used::given_up(root, held, &change, &desired.undo_constraints)) {
@@ -86,16 +84,16 @@ impl Plan {
                 None => plan.changes.push(change),
             }
         }
-        plan.take_back(&seen, desired, receipt, &is_meant);
+        plan.plan_reverts(&seen, desired, receipt, &is_meant);
         // With one stage of the two: a run that makes both names it once.
         if is_meant(Stage::Expose) {
             let there = receipt.displaced.iter().filter(|path| root.exists(path));
             plan.left.extend(there.map(|path| Finding { path: path.into(), text: DISPLACED.to_owned() }));
         }
-        Ok(plan)
+        plan
     }
 
-    fn take_back(
+    fn plan_reverts(
         &mut self,
         seen: &Observed<'_>,
         desired: &Desired,
@@ -105,7 +103,7 @@ impl Plan {
         let (root, force) = (seen.root, self.forced);
         let is_named = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         let mut stays = Stays::default();
-        // What stands in the files of this plan counts as it will be: see below.
+        // The files of this plan count as they will be: see below.
         for path in desired.undo_constraints.namers.iter() {
             if receipt.entry(path).is_none() && !is_named(&path.into()) {
                 stays.add(path, read(root, path));
@@ -127,7 +125,7 @@ impl Plan {
                     let planned = unless_used(root, desired, entry, planned, &mut stays);
                     stays.unless_named(root, path, &found, planned)
                 }
-                // What stands in the way of it is nobody's of ours, and nothing says that it will go.
+                // What is in its way is not managed, and nothing says that it will go.
                 Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
                     if let Some(path) = path.path() {
                         stays.add(path, read(root, path));
@@ -135,7 +133,7 @@ impl Plan {
                     Err(Unchanged::GoneBut(format!("{error}; rocworker no longer manages it")))
                 }
                 Err(error) => {
-                    stays.add_as_it_is(root, path);
+                    stays.add_listed(path, |path| read(root, path));
                     Err(Unchanged::Left(error.to_string()))
                 }
             };
@@ -153,33 +151,21 @@ impl Plan {
         }
     }
 
-    /// What has to change for these actions alone: nothing is taken back.
-    ///
-    /// # Errors
-    /// Never yet: what cannot be read is a finding of the plan.
-    pub fn of<'a>(
-        root: &Root,
-        actions: impl IntoIterator<Item = &'a Action>,
-        receipt: &Receipt,
-        now: u64,
-    ) -> Result<Self, Error> {
-        Ok(Self::seen(&Observed::new(root), actions, receipt, now))
-    }
-
-    fn seen<'a>(
+    /// What has to change for these actions.
+    fn plan_actions<'a>(
+        &mut self,
         seen: &Observed<'_>,
         actions: impl IntoIterator<Item = &'a Action>,
         receipt: &Receipt,
         now: u64,
-    ) -> Self {
+    ) {
         let root = seen.root;
-        let mut plan = Self::default();
         let mut known = BTreeSet::new();
         for action in actions {
             if !known.insert(&action.path) {
                 let text =
                     "two things are to be written there: give one of them another path in the configuration";
-                plan.blocked.push(Finding { path: action.path.clone(), text: text.to_owned() });
+                self.blocked.push(Finding { path: action.path.clone(), text: text.to_owned() });
                 continue;
             }
             let held = receipt.entry(&action.path);
@@ -192,15 +178,14 @@ impl Plan {
             }
             if matches!(planned, Err(Unchanged::InSync)) {
                 match held {
-                    Some(entry) => plan.kept.extend(entry.as_of(action)),
+                    Some(entry) => self.kept.extend(entry.as_of(action)),
                     // A node is the kernel's, whoever gave it its group.
                     None if matches!(action.kind, Kind::Node { .. }) => {}
-                    None => plan.found.push(action.path.clone()),
+                    None => self.found.push(action.path.clone()),
                 }
             }
-            plan.add(root, action.path.clone(), planned);
+            self.add(root, action.path.clone(), planned);
         }
-        plan
     }
 
     /// Whether there is nothing to do: neither on the machine nor in the receipt.
@@ -235,7 +220,7 @@ impl Plan {
     }
 }
 
-/// An entry leaves the receipt only when what was written there is seen: not when something else stands on another file
+/// An entry leaves the receipt only when what was written there is seen: not when something else is on another file
 /// system that is mounted there by now.
 fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned, force: bool) -> Planned {
     let is_seen = match &planned {
@@ -249,7 +234,7 @@ fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned
     }
 }
 
-/// What an engine needs, or a setting names, stays. Force is for what somebody has changed: an engine needs its runtime
+/// What an engine needs, or a setting names, stays. Force is for what has changed since: an engine needs its runtime
 /// all the same.
 fn unless_used(
     root: &Root,
@@ -271,18 +256,16 @@ fn unless_used(
                 return Err(Unchanged::Gone);
             };
             // The program that the runtime had is what its owner needs to put it back.
-            if let Some(path) = entry.path.path() {
-                let ours = serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
-                stays.add_listed(path, ours);
-            }
+            let ours = |_: &Path| serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
+            stays.add_listed(&entry.path, ours);
             Err(Unchanged::Left(text))
         }
         planned => planned,
     }
 }
 
-/// Whether what stands at a path is what rocworker has put there. Of packages, nodes and folders, whoever made the change
-/// has looked.
+/// Whether what is at a path is what rocworker has put there. Of packages, nodes and folders, the plan of the change has
+/// looked.
 fn is_ours(entry: &Entry, change: &Change) -> bool {
     match &entry.ours {
         Ours::Owned { states } | Ours::Edited { states, .. } => states.contains(&change.from),
@@ -293,11 +276,11 @@ fn is_ours(entry: &Entry, change: &Change) -> bool {
 
 /// A file is put in place whole, by a name of its own: whoever shares it by a hard link has the old one from then on.
 fn other_names(root: &Root, change: &Change) -> Option<Finding> {
-    let is_replaced = matches!((&change.from, &change.target), (State::File { .. }, Target::File { .. }));
+    let is_replaced = matches!(change.from, State::File { .. }) && change.target.bytes().is_some();
     let others =
         root.hard_links(change.path.path()?).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
     let text = format!(
-        "it has {others} more {} by hard links, and what stands there keeps the old file: find them with find -samefile",
+        "it has {others} more {} by hard links, which will keep the old file: find them with find -samefile",
         if others == 1 { "name" } else { "names" }
     );
     Some(Finding { path: change.path.clone(), text })

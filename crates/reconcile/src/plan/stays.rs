@@ -1,4 +1,4 @@
-//! What stays names what goes: then that stays too. Entries are taken back in reverse, so that what names another comes
+//! What stays names what goes: then that stays too. Entries are reverted in reverse, so that what names another comes
 //! before it.
 
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use root::Root;
 use serde_json::Value;
 
 use crate::kinds::{Planned, Unchanged};
-use crate::model::{Change, Finding, Found, LIMIT, Resource, State, Target};
+use crate::model::{Change, Finding, Found, LIMIT, Resource, State};
 
-/// Files that stay and in which something of ours may stand.
+/// Files that stay and may name something managed.
 #[derive(Debug, Default)]
 pub(crate) struct Stays(Vec<Staying>);
 
@@ -25,24 +25,23 @@ struct Staying {
 }
 
 impl Stays {
-    /// Somebody's file.
+    /// An unmanaged file.
     pub(crate) fn add(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
         self.0.push(Staying { path: path.into(), bytes, is_listed: false });
     }
 
-    /// A file that this plan or run leaves, and says why.
-    pub(crate) fn add_listed(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
-        self.0.push(Staying { path: path.into(), bytes, is_listed: true });
-    }
-
-    /// The same of anything, as it stands now. Packages and modules name nothing.
-    pub(crate) fn add_as_it_is(&mut self, root: &Root, resource: &Resource) {
+    /// A file that this plan or run leaves, and says why. Packages and modules name nothing.
+    pub(crate) fn add_listed(
+        &mut self,
+        resource: &Resource,
+        bytes: impl FnOnce(&Path) -> Result<Vec<u8>, String>,
+    ) {
         if let Some(path) = resource.path() {
-            self.add_listed(path, read(root, path));
+            self.0.push(Staying { path: resource.clone(), bytes: bytes(path), is_listed: true });
         }
     }
 
-    /// Why a path may not be taken away, if it may not.
+    /// Why a path may not be removed, if it may not.
     pub(crate) fn hold(&self, path: &Path) -> Option<String> {
         self.0.iter().find_map(|file| {
             let shown = &file.path;
@@ -67,35 +66,38 @@ impl Stays {
     ) -> Planned {
         // Packages and modules name nothing.
         let Some(path) = resource.path() else { return planned };
-        // What a link leads to, too: somebody may have moved the file there.
+        // What a link leads to, too: a person may have moved the file there.
         let is_link = matches!(found, Found::Else(State::Link { .. }));
         let stands = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
         match &planned {
-            Err(Unchanged::Left(_)) => self.add_listed(path, stands()),
+            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| stands()),
             Err(Unchanged::GoneBut(_)) => self.add(path, stands()),
-            // None of ours is in it, and it may name another part.
+            // Nothing in it is managed, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),
-            Ok(Change { target: Target::File { bytes, .. }, .. }) => self.add(path, Ok(bytes.clone())),
-            Ok(change) if change.target.is_gone() => {
-                if let Some(text) = self.hold(path) {
+            Ok(change) => {
+                if let Some(bytes) = change.target.bytes() {
+                    self.add(path, Ok(bytes.to_vec()));
+                } else if change.target.is_gone()
+                    && let Some(text) = self.hold(path)
+                {
                     return Err(Unchanged::Left(text));
                 }
             }
-            _ => {}
+            Err(_) => {}
         }
         planned
     }
 }
 
 impl Change {
-    /// Whether what stands at the path afterwards names this.
+    /// Whether what is at the path afterwards names this.
     #[must_use]
     pub fn leaves_named(&self, what: &Path) -> bool {
-        matches!(&self.target, Target::File { bytes, .. } if named_in(bytes, what))
+        self.target.bytes().is_some_and(|bytes| named_in(bytes, what))
     }
 }
 
-/// What stands in a file, nothing where there is none, or why that cannot be told.
+/// The bytes of a file, none where there is no file, or why they cannot be read.
 pub(crate) fn read(root: &Root, path: &Path) -> Result<Vec<u8>, String> {
     match root.read(path, LIMIT) {
         Err(root::Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) => Ok(Vec::new()),

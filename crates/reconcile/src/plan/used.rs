@@ -1,5 +1,5 @@
-//! A setting of somebody's that names what is ours: an engine whose default runtime is the one that goes would not
-//! start again.
+//! A setting of another program that names what is managed: an engine whose default runtime is the one that goes would
+//! not start again.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::stays::read;
 use crate::model::{Change, Entry, LIMIT, Ours, Running, UndoConstraints, Use};
 
-/// Why a change may not be made that gives ours another name: a setting names it by the old one.
+/// Why a change may not be made that gives a managed part another name: a setting names it by the old one.
 pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoConstraints) -> Option<String> {
     let entry = change.entry.as_ref()?;
     let is_kept = |it: &Use| entry.uses.iter().any(|kept| kept.value == it.value);
@@ -20,13 +20,13 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoCon
     standing(root, &Entry { uses, ..held.clone() }, now)
 }
 
-/// Why an entry may not be taken away: something runs by it, or a setting names it, where one was looked for when it
+/// Why an entry may not be reverted: something runs by it, or a setting names it, where one was looked for when it
 /// came or can stand by now.
 pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.component).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
-            "{what} runs by it, and nobody could stop that without it: stop it, then run this again"
+            "{what} runs by it and could not be stopped without it: stop it, then run this again"
         ));
     }
     let is_its =

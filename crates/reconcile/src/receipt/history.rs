@@ -1,17 +1,19 @@
 //! Who changed what, and when.
 
+use std::path::Path;
+
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, if_there};
-use crate::model::{Resource, Verb};
+use super::document::{read_document, write_document};
+use crate::error::Error;
+use crate::model::{LIMIT, Resource, Verb};
 
 pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
 
 /// As many runs as are remembered; the oldest go first.
 const KEPT: usize = 1000;
 
-const LIMIT: usize = 64 << 20;
 pub(crate) const VERSION: u32 = 1;
 
 /// One run that changed something.
@@ -50,18 +52,13 @@ struct Document {
 /// # Errors
 /// When it cannot be read, or was written by a newer version.
 pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
-    let Some(bytes) = if_there(root.read_trusted(PATH, LIMIT))? else { return Ok(Vec::new()) };
-    let wrong = |problem| Error::History { path: root.shown(PATH), problem };
-    let document: Document = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    if document.schema_version > VERSION {
-        let (path, found) = (root.shown(PATH), u64::from(document.schema_version));
-        return Err(Error::Newer { path, found, known: VERSION });
-    }
-    Ok(document.events)
+    let damaged = |path, problem| Error::History { path, problem };
+    let document: Option<Document> = read_document(root, Path::new(PATH), VERSION, damaged)?;
+    Ok(document.map(|document| document.events).unwrap_or_default())
 }
 
 /// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be
-/// read is begun anew beside the old one, which is kept: what is ours stands in the receipt, not there.
+/// read is begun anew beside the old one, which is kept: what is managed is in the receipt, not there.
 ///
 /// # Errors
 /// When it cannot be written, or was written by a newer version, whose events must not be lost.
@@ -81,9 +78,5 @@ pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
     let new: Vec<_> = new.iter().filter(|event| !is_known(event)).cloned().collect();
     events.extend(new);
     let events = events.split_off(events.len().saturating_sub(KEPT));
-    let document = Document { schema_version: VERSION, events };
-    let mut text = serde_json::to_vec_pretty(&document).map_err(Error::Json)?;
-    text.push(b'\n');
-    root.write(PATH, &text, Attributes { mode: 0o644, owner: None })?;
-    Ok(())
+    write_document(root, PATH, &Document { schema_version: VERSION, events })
 }

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::Root;
 
-use super::history::{self, Changed, Event};
+use super::history::{Changed, Event};
 use super::{Receipt, Replacing, Store, place};
 use crate::apt::{PackageManager, dpkg};
 use crate::error::Error;
@@ -17,14 +17,14 @@ pub(crate) struct Journal<'a> {
     pub(crate) receipt: Receipt,
     /// Whether the receipt on disk lacks something of this one.
     pub(crate) unsaved: bool,
-    /// Who installs packages; `None`: nobody may.
+    /// Who installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
     /// What was necessary before a change of this run could be made, and what came of it.
     pub(crate) settled: Vec<Settled>,
     /// What this run has changed until now.
     pub(crate) made: Vec<Changed>,
-    /// What the history is told of this run, and how many runs before it the history lacks.
-    run: Option<(Event, usize)>,
+    /// What the history will say of this run, and how many runs before it the history lacks.
+    pub(crate) run: Option<(Event, usize)>,
 }
 
 /// Why a change was not made.
@@ -86,7 +86,7 @@ impl<'a> Journal<'a> {
         Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
     }
 
-    /// Who installs packages, and runs programs. `what`: what nobody may do beneath another Root than `/`.
+    /// Who installs packages, and runs programs. `what`: what no run does beneath another Root than `/`.
     pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
         self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
@@ -147,15 +147,6 @@ impl<'a> Journal<'a> {
         self.unsaved = true;
     }
 
-    /// Has the history told of this run: kept in the receipt while it is at work, so that one that is killed is told of
-    /// by the next. Of `event`, `changed` is not looked at.
-    pub(crate) fn begin_run(&mut self, event: Event) {
-        for killed in &mut self.receipt.unrecorded {
-            killed.killed = true;
-        }
-        self.run = Some((event, self.receipt.unrecorded.len()));
-    }
-
     /// Notes what this run has changed, and what it is about to; kept with the receipt's next write.
     pub(crate) fn note_run(&mut self, about_to: Option<&Change>) {
         let Some((event, before)) = &self.run else { return };
@@ -167,22 +158,10 @@ impl<'a> Journal<'a> {
             self.receipt.unrecorded.push(event);
         }
     }
-
-    /// Writes into the history what this run has changed, and what earlier ones have that were killed.
-    pub(crate) fn end_run(&mut self) -> Result<(), Error> {
-        // What this run began and could not do is none of its changes.
-        self.note_run(None);
-        if self.receipt.unrecorded.is_empty() {
-            return Ok(());
-        }
-        history::add(self.root, &self.receipt.unrecorded)?;
-        self.receipt_mut().unrecorded.clear();
-        self.save()
-    }
 }
 
 impl Receipt {
-    /// Of what a killed run was writing: whether it has come to it tells what stands there.
+    /// Of what a killed run was writing: what is there says whether the run has come to it.
     pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
         let Some(entry) = self.entry_mut(path) else { return };
         let is_back = entry.before == *state;

@@ -1,5 +1,6 @@
-//! What was done and what was there before: enough to take all of it back.
+//! What was done and what was there before: enough to undo all of it.
 
+mod document;
 pub mod history;
 mod journal;
 mod store;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::apt::dpkg;
 use crate::model::{Effect, Entry, Repairs, Resource, Restarts, State, Uptime};
 
+pub(crate) use document::{read_document, sweep_folder};
 use history::Event;
 pub(crate) use journal::{Failure, Journal};
 pub use store::{FOLDER, FORMATS, Store};
@@ -20,23 +22,23 @@ pub use store::{FOLDER, FORMATS, Store};
 /// The version that is written. The one before it is read too, once there is one.
 pub(crate) const VERSION: u32 = 1;
 
-/// Everything that is ours on a machine, in the order in which it came there.
+/// Everything that rocworker manages on a machine, in the order in which it came there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub schema_version: u32,
     pub entries: Vec<Entry>,
     /// Folders that were made on the way: they go when they are empty.
     pub folders: Vec<PathBuf>,
-    /// What a change has made necessary and nobody has done yet.
+    /// What a change has made necessary and no run has done yet.
     pub pending: Vec<Pending>,
-    /// The path that a run was about to write when this was kept. What it left is taken away by the next run: a run
+    /// The path that a run was about to write when this was kept. The next run removes what it left: a run
     /// that ends by itself leaves none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<Resource>,
     /// What that run was about to replace there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
-    /// Edits of somebody's that a killed run had moved out of their place, and that could not go back there.
+    /// Edits of other programs that a killed run had moved out of their place, and that could not go back there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub displaced: BTreeSet<PathBuf>,
     /// Where file systems were mounted when something was written beneath them, of entries that do not say so themselves:
@@ -68,12 +70,12 @@ pub struct Pending {
     /// The same moment as no setting of the clock moves it; `None` where nothing is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Uptime>,
-    /// The unit was told to end once its work is done; then it is to be started.
+    /// The unit got a signal to end once its work is done; then it is to be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
 }
 
-/// Which run of a unit was told to end once its work is done.
+/// Which run of a unit got a signal to end once its work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// systemd's InvocationID; empty where it tells none.
@@ -113,7 +115,7 @@ impl Receipt {
         self.entries.iter_mut().find(|entry| entry.path == *of)
     }
 
-    /// Whether there is nothing to take back and nothing left to do.
+    /// Whether there is nothing to undo and nothing left to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { entries, folders, pending, writing, unrecorded, .. } = self;
@@ -121,7 +123,7 @@ impl Receipt {
         entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
     }
 
-    /// Why what stands at an entry's path is not what was written there: it was written to another file system than the
+    /// Why what is at an entry's path is not what was written there: it was written to another file system than the
     /// one that is mounted there now. `again`: the command that is to be run again.
     pub(crate) fn hides(&self, root: &Root, entry: &Entry, again: &str) -> Option<String> {
         let now = root.mount_of(place(&entry.path)?);
@@ -159,7 +161,7 @@ impl Receipt {
         self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
     }
 
-    /// The same, as if a path had never been repaired: somebody asks for it by name.
+    /// The same, as if a path had never been repaired: a person asks for it by name.
     #[must_use]
     pub fn forgiving(mut self, path: &Resource) -> Self {
         if let Some(entry) = self.entry_mut(path) {
@@ -180,12 +182,16 @@ impl Receipt {
         self.folders.extend(new);
     }
 
+    pub(crate) fn pending_mut(&mut self, effect: &Effect) -> Option<&mut Pending> {
+        self.pending.iter_mut().find(|pending| pending.effect == *effect)
+    }
+
     /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
     /// 1970.
     pub(crate) fn owe(&mut self, effects: &[Effect], root: &Root, now: u64) {
         let uptime = Uptime::now(root);
         for effect in effects {
-            match self.pending.iter_mut().find(|pending| pending.effect == *effect) {
+            match self.pending_mut(effect) {
                 Some(pending) => (pending.since, pending.uptime) = (now, uptime.clone()),
                 None => {
                     let (effect, uptime) = (effect.clone(), uptime.clone());
@@ -197,7 +203,7 @@ impl Receipt {
     }
 }
 
-/// The file in which a resource stands; `None` of what is in the kernel alone.
+/// The file in which a resource is; `None` of what is in the kernel alone.
 pub(crate) fn place(resource: &Resource) -> Option<&Path> {
     match resource {
         Resource::Path(path) => Some(path),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use root::{Attributes, Lock, Root};
-use serde::Deserialize;
 
+use super::document::{read_document, sweep_folder, write_document};
 use super::{Receipt, VERSION, history};
 use crate::digest::Digest;
 use crate::error::Error;
@@ -32,18 +32,13 @@ pub struct Store<'a> {
     root: &'a Root,
 }
 
-#[derive(Deserialize)]
-struct Versioned {
-    schema_version: u64,
-}
-
 impl<'a> Store<'a> {
     #[must_use]
     pub fn new(root: &'a Root) -> Self {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives. `on_progress` hears when another has to end first.
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another has to end first.
     ///
     /// # Errors
     /// When another has been at work for longer than a minute, or the folder cannot be written.
@@ -66,42 +61,26 @@ impl<'a> Store<'a> {
     ///
     /// # Errors
     /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
-    /// for nobody knows what is ours.
+    /// for it is not known what rocworker manages.
     pub fn receipt(&self) -> Result<Receipt, Error> {
         self.root.believe_folder(FOLDER)?;
-        let text = match self.root.read_trusted(RECEIPT, LIMIT) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Ok(Receipt::default()),
-            Err(error) if error.is_denied() => return Err(Error::Denied(error)),
-            Err(error) => return Err(error.into()),
-        };
-        let path = || self.root.shown(RECEIPT);
-        let damaged = |error: serde_json::Error| Error::Damaged { path: path(), problem: error.to_string() };
-        let Versioned { schema_version } = serde_json::from_slice(&text).map_err(damaged)?;
-        if schema_version > u64::from(VERSION) {
-            return Err(Error::Newer { path: path(), found: schema_version, known: VERSION });
+        let damaged = |path, problem| Error::Damaged { path, problem };
+        match read_document(self.root, Path::new(RECEIPT), VERSION, damaged) {
+            Err(Error::Root(error)) if error.is_denied() => Err(Error::Denied(error)),
+            receipt => Ok(receipt?.unwrap_or_default()),
         }
-        if schema_version != u64::from(VERSION) {
-            let problem = format!("there never was a schema_version {schema_version}");
-            return Err(Error::Damaged { path: path(), problem });
-        }
-        serde_json::from_slice(&text).map_err(damaged)
     }
 
-    /// Writes the receipt, or takes it away when nothing is left to take back.
+    /// Writes the receipt, or removes it when nothing is left to undo.
     pub(crate) fn save(&self, receipt: &Receipt) -> Result<(), Error> {
         if receipt.is_empty() {
             self.root.remove(RECEIPT)?;
             return Ok(());
         }
-        let mut text = serde_json::to_vec_pretty(receipt).map_err(Error::Json)?;
-        text.push(b'\n');
-        // No secrets are in it, and anybody may see how the machine stands.
-        self.root.write(RECEIPT, &text, Attributes { mode: 0o644, owner: None })?;
-        Ok(())
+        write_document(self.root, RECEIPT, receipt)
     }
 
-    /// Keeps the bytes of what stands somewhere, before it is changed.
+    /// Keeps the bytes of a file before it is changed.
     pub(crate) fn keep(&self, bytes: &[u8]) -> Result<(), Error> {
         self.root.write(blob(&Digest::of(bytes)), bytes, SECRET)?;
         Ok(())
@@ -122,28 +101,21 @@ impl<'a> Store<'a> {
         Ok(bytes)
     }
 
-    /// Takes away what killed runs left of our own files. Only under the lock.
+    /// Removes what killed runs left of rocworker's own files. Only under the lock.
     pub(crate) fn sweep_own(&self) {
         for path in [RECEIPT, history::PATH] {
             self.root.sweep_all(path);
         }
     }
 
-    /// Takes away the bytes that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+    /// Removes the bytes that no entry names any more. What cannot go hinders nothing, in rocworker's own folder.
     pub(crate) fn sweep(&self, receipt: &Receipt) {
-        let named = |name: &str| {
-            receipt.entries.iter().any(|entry| entry.before.digest().is_some_and(|it| it.as_str() == name))
-        };
-        for name in self.root.list(BEFORE).unwrap_or_else(|_| Vec::new()) {
-            if !name.to_str().is_some_and(named) {
-                self.root.remove(Path::new(BEFORE).join(name)).ok();
-            }
-        }
-        self.root.remove_empty_folder(BEFORE).ok();
+        let named = receipt.entries.iter().filter_map(|entry| entry.before.digest()).map(blob);
+        sweep_folder(self.root, BEFORE, &named.collect());
     }
 
-    /// What an edited file would say without our keys: `text` is what it says. `None` where none of its keys are ours, or
-    /// they cannot be told from the others.
+    /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
+    /// managed, or they cannot be told from the others.
     #[must_use]
     pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
         let entry = receipt.entry(path)?;
@@ -152,7 +124,7 @@ impl<'a> Store<'a> {
         Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
     }
 
-    /// The text of what stood at a path before, for an edited file. `None`: nothing stood there.
+    /// The text of what was at a path before, for an edited file. `None`: nothing was there.
     pub(crate) fn text_before(&self, state: &State) -> Result<Option<String>, Error> {
         let Some(digest) = state.digest() else { return Ok(None) };
         let bytes = self.kept(digest)?;

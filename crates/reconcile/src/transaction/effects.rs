@@ -9,7 +9,7 @@ use crate::model::{Effect, Outcome, Progress, Settled};
 
 impl Transaction<'_> {
     /// Runs the effects that are pending and that `only` names, as far as `services` may. What is not done stays pending
-    /// and `status` shows it. `on_progress` hears of each effect before it runs, and of what is waited for.
+    /// and `status` shows it. `on_progress` is called before each effect runs, and before each wait.
     ///
     /// # Errors
     /// When the receipt cannot be written.
@@ -32,11 +32,9 @@ impl Transaction<'_> {
                 None => services.run(root, &pending),
             };
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
-            // ended for nobody to start.
+            // ended and that no run starts.
             while let Ok(Came::Tell(told)) = came {
-                for it in
-                    self.journal.receipt_mut().pending.iter_mut().filter(|it| it.effect == pending.effect)
-                {
+                if let Some(it) = self.journal.receipt_mut().pending_mut(&pending.effect) {
                     it.told = Some(told.clone());
                 }
                 self.journal.save()?;
@@ -54,8 +52,8 @@ impl Transaction<'_> {
             if matches!(outcome, Outcome::Done | Outcome::Skipped) {
                 receipt.pending.retain(|it| it.effect != pending.effect);
             }
-            for it in receipt.pending.iter_mut().filter(|it| it.effect == pending.effect) {
-                // It was not told: when it is stopped, that is somebody's decision.
+            if let Some(it) = receipt.pending_mut(&pending.effect) {
+                // It got no signal: when it is stopped, a person has stopped it.
                 it.told = it.told.take().filter(|told| told.sent);
             }
             settled.push(Settled { effect: pending.effect, outcome, text });

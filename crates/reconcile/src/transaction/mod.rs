@@ -1,4 +1,29 @@
-//! Executing a plan: the receipt first, then the machine, one path at a time.
+//! A run that changes the machine: the receipt first, then the machine, one path at a time. This is what it writes, in
+//! this order, and what is left on disk where it is killed. The next run repairs that in [`Transaction::begin`].
+//!
+//! Each file is written whole: a temporary file beside it, fsync, rename, fsync of the folder. The files of steps 1, 2,
+//! 3 and 8 are in /var/lib/rocworker.
+//!
+//! 1. `lock`, which the kernel releases when the process ends.
+//! 2. `before/SHA256`: the bytes that a change replaces. Killed here: no entry names them, and the next run that changes
+//!    something removes them.
+//! 3. `receipt.json`: the state before, the new state in front of the last one, the effects that now pend, the path
+//!    (`writing`, `replacing`), and the run's event (`unrecorded`). Killed here: the path is old, and the next run plans
+//!    the change again.
+//! 4. The path: the old and the new file change places, then the old one goes. Killed here: the path is old or new, and
+//!    a temporary file may be beside it. The next run removes that file. If it holds an edit that came in the same
+//!    moment, the next run puts the edit back.
+//! 5. Steps 2 to 4 for the next change. Its receipt no longer names the last change's older state. Killed before that:
+//!    the receipt names both states, and the next run looks which of them is there.
+//! 6. Empty folders go, `receipt.json` no longer names a path that is being written, and bytes that no entry names go.
+//! 7. Each effect, then `receipt.json` without it. Killed here: the next run runs what still pends, so that an effect may
+//!    run twice and is never lost.
+//! 8. `history.json`, then `receipt.json` without `unrecorded`. Killed between them: the next run finds its event there
+//!    and does not add it again.
+//!
+//! Packages, modules and archives have no bytes to keep. Step 3 marks their entries as `begun` and lists what is about to
+//! come; the next run asks dpkg or the kernel how far that came, and finishes it. An archive is unpacked beside its
+//! folder and renamed in one step. An undo takes the same steps; an entry leaves the receipt once its path is restored.
 
 mod effects;
 
@@ -10,11 +35,9 @@ use crate::apt::PackageManager;
 use crate::effects::untell;
 use crate::error::Error;
 use crate::kinds;
-use crate::model::{
-    Change, Desired, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Stage, Uptime,
-};
-use crate::plan::{Plan, Stays};
-use crate::receipt::history::{Changed, Event};
+use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
+use crate::plan::{Plan, Stays, read};
+use crate::receipt::history::{self, Changed, Event};
 use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
 
 /// The machine beneath a Root, with every other apply and undo kept out.
@@ -36,8 +59,8 @@ pub struct Executed {
 }
 
 impl<'a> Transaction<'a> {
-    /// Takes the lock, reads the receipt, and repairs what a killed run left. `on_progress` hears when another run has to
-    /// end first.
+    /// Takes the lock, reads the receipt, and repairs what a killed run left. `on_progress` is called when another run has
+    /// to end first.
     ///
     /// # Errors
     /// When another has been at work for a minute, or the receipt cannot be read or believed.
@@ -59,17 +82,20 @@ impl<'a> Transaction<'a> {
         Ok(Self { journal, _lock: lock })
     }
 
-    /// The same with somebody who installs packages.
+    /// The same with a package manager.
     #[must_use]
     pub fn by(mut self, manager: Option<PackageManager>) -> Self {
         self.journal.manager = manager;
         self
     }
 
-    /// The same as a run of which the history is told: `event` says who runs what, its `changed` is not looked at.
+    /// The same as a run that the history records: `event` says who runs what, its `changed` is not looked at.
     #[must_use]
     pub fn recorded(mut self, event: Event) -> Self {
-        self.journal.begin_run(event);
+        for killed in &mut self.journal.receipt.unrecorded {
+            killed.killed = true;
+        }
+        self.journal.run = Some((event, self.journal.receipt.unrecorded.len()));
         self
     }
 
@@ -78,10 +104,17 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// When the history or the receipt cannot be written; the next run tries it again.
     pub fn record(&mut self) -> Result<(), Error> {
-        self.journal.end_run()
+        // What this run began and could not do is none of its changes.
+        self.journal.note_run(None);
+        if self.journal.receipt.unrecorded.is_empty() {
+            return Ok(());
+        }
+        history::add(self.journal.root, &self.journal.receipt.unrecorded)?;
+        self.journal.receipt_mut().unrecorded.clear();
+        self.journal.save()
     }
 
-    /// Keeps by which rule units are restarted, for an undo that is told none.
+    /// Keeps by which rule units are restarted, for an undo without one.
     pub fn restart_by(&mut self, restarts: Restarts) {
         if self.journal.receipt.restart != Some(restarts) {
             self.journal.receipt_mut().restart = Some(restarts);
@@ -99,24 +132,10 @@ impl<'a> Transaction<'a> {
         &self.journal.receipt
     }
 
-    /// As [`Plan::make`], from what is ours now.
-    ///
-    /// # Errors
-    /// As [`Plan::make`].
-    pub fn plan(
-        &self,
-        desired: &Desired,
-        stage: Option<Stage>,
-        force: bool,
-        now: u64,
-    ) -> Result<Plan, Error> {
-        Plan::make(self.journal.root, desired, &self.journal.receipt, stage, force, now)
-    }
-
     /// Makes the changes of a plan, each only if its path still holds what the plan saw there.
     ///
     /// # Errors
-    /// When the receipt cannot be kept: nothing is changed that could not be taken back.
+    /// When the receipt cannot be kept: nothing is changed that could not be undone.
     pub fn execute(
         &mut self,
         plan: &Plan,
@@ -150,7 +169,7 @@ impl<'a> Transaction<'a> {
                 }
                 Err(Failure::Receipt(error)) => return Err(error),
                 Err(Failure::Change(text)) => {
-                    stays.add_as_it_is(root, &change.path);
+                    stays.add_listed(&change.path, |path| read(root, path));
                     carried.failed.push(Finding { path: change.path.clone(), text });
                 }
             }
@@ -185,8 +204,8 @@ impl<'a> Transaction<'a> {
         None
     }
 
-    /// Takes away the folders that we made and that nothing is in any more, the deepest first. What could not go is
-    /// told, and stays in the receipt.
+    /// Removes the folders that rocworker made and that are empty now, the deepest first. What could not go is a finding,
+    /// and stays in the receipt.
     fn remove_folders(&mut self) -> Vec<Finding> {
         if self.journal.receipt.folders.is_empty() {
             return Vec::new();
@@ -198,23 +217,18 @@ impl<'a> Transaction<'a> {
         let (mut kept, mut failed) = (Vec::new(), Vec::<Finding>::new());
         for folder in folders.into_iter().rev() {
             let mut failed_paths = failed.iter().filter_map(|finding| finding.path.path());
-            if paths.iter().any(|path| path.starts_with(&folder))
-                || failed_paths.any(|it| it.starts_with(&folder))
-            {
-                kept.push(folder);
-                continue;
-            }
-            match self.journal.root.remove_empty_folder(&folder) {
-                Ok(true) => {}
-                // Somebody else's files are in it: it is theirs once nothing of ours is.
-                Ok(false) if entries.is_empty() => {}
-                // Our own state stands in its folder until the last entry has gone.
-                Ok(false) => kept.push(folder),
-                Err(error) => {
-                    failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
-                    kept.push(folder);
-                }
-            }
+            let is_needed = paths.iter().any(|path| path.starts_with(&folder))
+                || failed_paths.any(|path| path.starts_with(&folder));
+            let is_kept = is_needed
+                || match self.journal.root.remove_empty_folder(&folder) {
+                    // One that is not empty is managed until the last entry has gone: rocworker's own state is in it.
+                    Ok(has_gone) => !has_gone && !entries.is_empty(),
+                    Err(error) => {
+                        failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
+                        true
+                    }
+                };
+            kept.extend(is_kept.then_some(folder));
         }
         kept.reverse();
         if kept != self.journal.receipt.folders {
@@ -235,7 +249,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Owes a restart of the machine that was asked for in the boot that `module` names, in place of the one that pends:
-    /// whether it came since is told by that boot.
+    /// that boot says whether it came since.
     pub fn adopt_reboot(&mut self, reason: String, module: ModuleBuild, now: u64) -> Result<(), Error> {
         let pending = &mut self.journal.receipt_mut().pending;
         let is_reboot = |pending: &Pending| matches!(pending.effect, Effect::Reboot { .. });
@@ -248,10 +262,10 @@ impl<'a> Transaction<'a> {
         self.journal.save()
     }
 
-    /// Forgets what was owed for something that has been taken back.
+    /// Forgets what was pending for something that has been reverted.
     ///
     /// # Errors
-    /// When the receipt cannot be written, or what others were told of it cannot be taken back.
+    /// When the receipt cannot be written, or the files that announce it cannot be restored.
     pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
         let pending = &mut self.journal.receipt.pending;
         let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });

@@ -110,6 +110,6 @@ fn real_nodes_that_go_are_no_loss_and_what_is_no_node_is_not_touched() {
     make(&machine, "dev/other", "600", "0:0");
     std::os::unix::fs::symlink("other", machine.path("dev/kfd")).unwrap();
     let ran = machine.apply(&wanted());
-    assert!(ran.blocked[0].text.starts_with("a link to other stands there"), "{ran:?}");
+    assert!(ran.blocked[0].text.starts_with("a link to other is there"), "{ran:?}");
     assert_eq!(rights(&machine, "dev/other"), (0o600, 0, 0));
 }

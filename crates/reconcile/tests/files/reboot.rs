@@ -21,7 +21,7 @@ fn wanted() -> Desired {
 fn apply(machine: &Machine, desired: &Desired) -> Vec<Settled> {
     let root = machine.root();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-    let plan = work.plan(desired, None, false, NOW).unwrap();
+    let plan = Plan::make(&root, desired, work.receipt(), None, false, NOW);
     work.execute(&plan, NOW, &mut |_| {}).unwrap();
     let programs = Programs::in_folders("/nowhere");
     let (restarts, drain) = (Restarts::Now, Duration::ZERO);
@@ -95,7 +95,7 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
         let machine = booted(boot);
         machine.put("sys/module/amdgpu/initstate", "live\n");
         machine.put("sys/module/amdgpu/refcnt", "2\n");
-        let plan = Plan::make(&machine.root(), &Desired::default(), &receipt, None, false, NOW).unwrap();
+        let plan = Plan::make(&machine.root(), &Desired::default(), &receipt, None, false, NOW);
         assert_eq!(plan.left.len(), left, "{boot}: {plan:#?}");
         assert!(plan.changes.is_empty() && !plan.is_empty(), "{boot}: it leaves the receipt");
     }

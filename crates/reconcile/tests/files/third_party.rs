@@ -86,8 +86,8 @@ fn a_file_that_they_moved_behind_a_link_is_left_and_told_and_so_is_what_it_names
     });
     let before = machine.tree();
     let ran = machine.undo();
-    let expected = "it is a symbolic link to /usr/share/daemon.json by now, and our keys may stand there: put the file \
-                    back in its place, then undo again";
+    let expected = "it is a symbolic link to /usr/share/daemon.json by now, and rocworker's keys may be there: put the \
+                    file back in its place, then undo again";
     assert_eq!(texts(&ran)[0], expected);
     assert_eq!(machine.tree(), before);
     assert!(!machine.is_bare(), "it is not forgotten");

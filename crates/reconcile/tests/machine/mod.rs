@@ -107,7 +107,7 @@ impl Machine {
 /// As a command does it: lock, plan, carry out.
 fn run(root: &Root, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
     let mut work = Transaction::begin(root, &mut |_| {})?.recorded(event());
-    let plan = work.plan(desired, None, force, NOW)?;
+    let plan = Plan::make(root, desired, work.receipt(), None, force, NOW);
     let carried = work.execute(&plan, NOW, &mut |_| {})?;
     work.record()?;
     let Plan { blocked, contested, left, .. } = plan;

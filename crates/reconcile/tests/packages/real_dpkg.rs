@@ -32,8 +32,8 @@ fn real_every_package_of_this_system_is_read_as_dpkg_tells_it() {
         let there = database.there(&named).unwrap();
         let expected = (status != "not-installed").then_some((version, status, want));
         assert_eq!(
-            there.as_ref().map(|it| (it.version.as_str(), it.status.word(), it.selection.word())),
-            expected,
+            there.map(|it| (it.version, it.status.to_string(), format!("{:?}", it.selection).to_lowercase())),
+            expected.map(|(version, status, want)| (version.to_owned(), status.to_owned(), want.to_owned())),
             "{line}"
         );
         if !matches!(status, "not-installed" | "config-files") {

@@ -101,8 +101,8 @@ fn real_what_somebody_has_put_into_the_folder_or_changed_keeps_it_whole() {
     let before = place.tree();
     let wanted = place.serve(&Tarball::therock("7.0").bytes());
     for (path, said) in [
-        ("lib/of-theirs/libmine.so", "/opt/rocm-7.0/lib/of-theirs in it"),
-        ("bin/rocminfo", "/opt/rocm-7.0/bin/rocminfo in it"),
+        ("lib/of-theirs/libmine.so", "in it: /opt/rocm-7.0/lib/of-theirs;"),
+        ("bin/rocminfo", "in it: /opt/rocm-7.0/bin/rocminfo;"),
     ] {
         place.apply(&[&wanted]);
         let path = format!("{FOLDER}/{path}");
@@ -126,7 +126,7 @@ fn real_a_folder_that_is_somebodys_or_has_lost_something_is_told_and_left() {
     let wanted = place.serve(&Tarball::therock("7.0").bytes());
     machine.put(&format!("{FOLDER}/bin/rocminfo"), "of theirs\n");
     let ran = place.apply(&[&wanted]);
-    assert!(ran.blocked[0].contains("a folder stands there, which rocworker has not unpacked"), "{ran:#?}");
+    assert!(ran.blocked[0].contains("a folder is there, which rocworker has not unpacked"), "{ran:#?}");
     assert_eq!(machine.text(&format!("{FOLDER}/bin/rocminfo")).as_deref(), Some("of theirs\n"));
     assert!(place.worker.undo().is_bare);
     fs::remove_dir_all(machine.outside(FOLDER)).unwrap();
@@ -137,7 +137,7 @@ fn real_a_folder_that_is_somebodys_or_has_lost_something_is_told_and_left() {
     assert!(ran.blocked[0].contains("another archive was unpacked there"), "{ran:#?}");
     fs::remove_dir_all(machine.outside(&format!("{FOLDER}/include"))).unwrap();
     let ran = place.apply(&[&wanted]);
-    assert!(ran.blocked[0].contains("somebody has taken include out of it"), "{ran:#?}");
+    assert!(ran.blocked[0].contains("include is missing from it"), "{ran:#?}");
     fs::remove_dir_all(machine.outside(FOLDER)).unwrap();
     let wanted = place.serve(&Tarball::therock("7.0").bytes());
     let ran = place.apply(&[&wanted]);

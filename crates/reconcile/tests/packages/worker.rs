@@ -178,17 +178,17 @@ fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
     let root = Root::open("/".as_ref()).unwrap();
     let programs = Programs::of(&root).unwrap();
     let desired = desired(told);
-    let hands = PackageManager::of(&programs, Duration::from_secs(told.lock)).through(told.proxy.as_deref());
+    let hands = PackageManager::new(&programs, Duration::from_secs(told.lock), told.proxy.as_deref());
     let texts = |findings: &[Finding]| {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
     let plan = if told.only_plan {
-        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW)?;
+        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW);
         ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
         plan
     } else {
         let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(hands));
-        let plan = work.plan(&desired, None, told.force, NOW)?;
+        let plan = Plan::make(&root, &desired, work.receipt(), None, told.force, NOW);
         let carried = work.execute(&plan, NOW, &mut |progress| {
             // How often apt tells of fetching depends on how long it takes.
             if matches!(&progress, Progress::Comes(_, step) if step.text.starts_with("Retrieving")) {

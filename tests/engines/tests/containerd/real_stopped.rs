@@ -18,7 +18,7 @@ const WRAPPER: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 /// Makes the changes of a plan.
 fn bring_about(root: &Root, desired: &Desired) -> Plan {
     let mut work = Transaction::begin(root, &mut |_| {}).unwrap();
-    let plan = work.plan(desired, None, false, 0).unwrap();
+    let plan = Plan::make(root, desired, work.receipt(), None, false, 0);
     let carried = work.execute(&plan, 0, &mut |_| {}).unwrap();
     assert!(carried.failed.is_empty(), "{carried:?}");
     plan

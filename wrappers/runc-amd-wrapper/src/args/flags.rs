@@ -197,10 +197,18 @@ fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {
 
 #[inline]
 fn find(flags: &'static Flags, name: &[u8]) -> Option<Flag> {
-    [(true, flags.values), (false, flags.switches)].into_iter().find_map(|(takes_value, flags)| {
-        flags.iter().find_map(|names| {
-            let name = names.split(' ').find(|known| known.as_bytes() == name)?;
-            Some(Flag { names, name, takes_value })
-        })
-    })
+    let find_in = |takes_value, flags: &'static [&'static str]| {
+        flags.iter().find_map(|names| Some(Flag { names, name: called(names, name)?, takes_value }))
+    };
+    find_in(true, flags.values).or_else(|| find_in(false, flags.switches))
+}
+
+/// The one of a flag's names, at most two with a space between them, that this is.
+fn called(names: &'static str, name: &[u8]) -> Option<&'static str> {
+    let bytes = names.as_bytes();
+    if bytes.strip_prefix(name).is_some_and(|rest| matches!(rest, [] | [b' ', ..])) && !name.contains(&b' ') {
+        return names.get(..name.len());
+    }
+    let is_second = bytes.strip_suffix(name).is_some_and(|rest| rest.ends_with(b" "));
+    if is_second { names.get(names.len() - name.len()..) } else { None }
 }

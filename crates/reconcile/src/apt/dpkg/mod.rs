@@ -1,18 +1,20 @@
-//! dpkg's own database, read as it stands: which packages are there, in which version and state. No child process: a
+//! dpkg's own database, read as it is: which packages are there, in which version and state. No child process: a
 //! plan in which nothing is to be done starts none.
 
-mod conffiles;
 mod needed;
-mod selection;
 mod stanza;
 mod version;
 
-use root::Root;
+use std::fmt;
+use std::path::PathBuf;
+
+use md5::{Digest as _, Md5};
+use root::{Root, if_there};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
-use crate::error::if_there;
+use crate::digest::hexadecimal;
 
-pub use selection::Selection;
 pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
 
@@ -25,6 +27,9 @@ const ARCHITECTURES: &str = "/var/lib/dpkg/arch";
 
 /// Debian with everything in it: 90,000 packages of a kilobyte each.
 const LIMIT: usize = 128 << 20;
+
+/// No file of a package's configuration is as large.
+const CONFFILE_LIMIT: usize = 64 << 20;
 
 /// How far dpkg has come with a package (dpkg(1), "Package states"). Not installed is none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +45,20 @@ pub enum Status {
     TriggersPending,
 }
 
-/// Why it cannot be told which packages are there.
+/// What is to become of a package (dpkg(1), "Package selection states"). It says nothing of what is there: a removal
+/// that was killed leaves an installed package behind that is to go, and `apt-get dselect-upgrade` would end that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    Unknown,
+    Install,
+    /// It is to stay as it is: `apt-mark hold`.
+    Hold,
+    Deinstall,
+    Purge,
+}
+
+/// Why rocworker does not know which packages are there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -97,14 +115,34 @@ impl Database {
         let [selection, flag, status] = words.as_slice() else {
             return Err(wrong(format!("its Status is {words:?}, not three words")));
         };
-        let Some(status) = Status::parse(status).map_err(wrong)? else { return Ok(None) };
+        if *status == "not-installed" {
+            return Ok(None);
+        }
         let version = stanza.field("Version").ok_or_else(|| wrong("it has no Version".to_owned()))?;
         Ok(Some(There {
             version: version.to_owned(),
-            status,
-            selection: Selection::parse(selection).map_err(wrong)?,
+            status: word(status).map_err(wrong)?,
+            selection: word(selection).map_err(wrong)?,
             must_be_anew: *flag == "reinstreq",
         }))
+    }
+
+    /// The conffiles of a package that are not as dpkg installed them: those are not purged. One that is gone is none, as
+    /// there is nothing to lose. One that cannot be read counts as changed.
+    pub(crate) fn changed_conffiles(&self, root: &Root, package: &str) -> Vec<PathBuf> {
+        let Some(stanza) = self.stanza(package) else { return Vec::new() };
+        let lines = stanza.field("Conffiles").unwrap_or_default().lines();
+        let changed = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (path, shipped) = (words.next()?, words.next()?);
+            // `obsolete`: by an older version of the package, which counts all the same. `newconffile`: none is there.
+            match root.read(path, CONFFILE_LIMIT) {
+                Ok(bytes) if hexadecimal(&Md5::digest(&bytes)) == shipped => None,
+                Err(error) if error.is_not_found() => None,
+                _ => Some(PathBuf::from(path)),
+            }
+        };
+        lines.filter_map(changed).collect()
     }
 
     /// What is known of a package, the newest.
@@ -120,30 +158,22 @@ impl Database {
     }
 }
 
-const STATES: [(&str, Status); 7] = [
-    ("installed", Status::Installed),
-    ("config-files", Status::ConfigFiles),
-    ("half-installed", Status::HalfInstalled),
-    ("unpacked", Status::Unpacked),
-    ("half-configured", Status::HalfConfigured),
-    ("triggers-awaited", Status::TriggersAwaited),
-    ("triggers-pending", Status::TriggersPending),
-];
-
-impl Status {
-    fn parse(word: &str) -> Result<Option<Self>, String> {
-        let known = STATES.iter().find(|(name, _)| *name == word).map(|(_, status)| *status);
-        match known {
-            None if word != "not-installed" => Err(format!("dpkg has no state {word:?}")),
-            known => Ok(known),
-        }
+/// As dpkg names it.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
-    /// As dpkg names it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        STATES.iter().find(|(_, status)| *status == self).map_or("", |(name, _)| name)
+impl Selection {
+    pub(crate) fn is_to_go(self) -> bool {
+        matches!(self, Self::Deinstall | Self::Purge)
     }
+}
+
+/// A word of dpkg's.
+fn word<T: DeserializeOwned>(word: &str) -> Result<T, String> {
+    T::deserialize(word.into_deserializer()).map_err(|error: serde::de::value::Error| error.to_string())
 }
 
 fn updates(root: &Root) -> Result<Vec<String>, Error> {
@@ -232,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands there: a package is what its own stanza says, and no other text is taken for one.
+        /// Whatever the text is: a package is what its own stanza says, and no other text is taken for one.
         #[test]
         fn each_package_is_what_its_own_stanza_says(
             names in prop::collection::btree_set("[a-c][a-c+.0-1-]{1,3}", 1..8),

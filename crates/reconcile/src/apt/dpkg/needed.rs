@@ -1,6 +1,5 @@
 //! What of some packages is needed by others: those cannot go.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stanza::{Stanza, all};
@@ -9,8 +8,8 @@ use super::{Database, Status, compare};
 /// A package that is there, as far as others may need it.
 struct Node<'a> {
     name: String,
-    version: &'a str,
-    provides: Vec<Relation<'a>>,
+    /// Its own name and version, and what it provides.
+    offers: Vec<Relation<'a>>,
     /// Alternatives, of which one must be there.
     depends: Vec<Vec<Relation<'a>>>,
 }
@@ -88,9 +87,12 @@ impl Database {
                 return None;
             }
             let status = stanza.field("Status")?.split_whitespace().nth(2)?;
-            let version = stanza.field("Version")?;
+            let version = Some(("=", stanza.field("Version")?));
+            let mut offers = vec![Relation { name: stanza.field("Package")?, version }];
+            let provides = stanza.field("Provides").unwrap_or_default();
+            offers.extend(provides.split(',').filter_map(Relation::parse));
             let is_there = !matches!(status, "not-installed" | "config-files");
-            is_there.then(|| Node { name, version, provides: provides(&stanza), depends: depends(&stanza) })
+            is_there.then(|| Node { name, offers, depends: depends(&stanza) })
         })
     }
 }
@@ -99,11 +101,6 @@ fn depends<'a>(stanza: &Stanza<'a>) -> Vec<Vec<Relation<'a>>> {
     let fields = ["Pre-Depends", "Depends"].into_iter().filter_map(|field| stanza.field(field));
     let clauses = fields.flat_map(|text| text.split(','));
     clauses.map(|clause| clause.split('|').filter_map(Relation::parse).collect()).collect()
-}
-
-fn provides<'a>(stanza: &Stanza<'a>) -> Vec<Relation<'a>> {
-    let text = stanza.field("Provides").unwrap_or_default();
-    text.split(',').filter_map(Relation::parse).collect()
 }
 
 impl<'a> Relation<'a> {
@@ -124,30 +121,20 @@ impl<'a> Relation<'a> {
     }
 
     fn is_met_by(&self, node: &Node<'_>) -> bool {
-        let bare = node.name.split_once(':').map_or(node.name.as_str(), |(name, _)| name);
-        if bare == self.name && self.takes(node.version) {
-            return true;
-        }
-        node.provides.iter().any(|provided| {
-            let does = match (self.version, provided.version) {
-                (None, _) => true,
-                (Some(_), Some((_, version))) => self.takes(version),
-                (Some(_), None) => false,
-            };
-            provided.name == self.name && does
+        node.offers.iter().filter(|it| it.name == self.name).any(|it| match (self.version, it.version) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some((operator, wanted)), Some((_, version))) => {
+                let order = compare(version, wanted);
+                match operator {
+                    "<<" => order.is_lt(),
+                    "<=" | "<" => order.is_le(),
+                    "=" | "" => order.is_eq(),
+                    ">>" => order.is_gt(),
+                    _ => order.is_ge(),
+                }
+            }
         })
-    }
-
-    fn takes(&self, version: &str) -> bool {
-        let Some((operator, wanted)) = self.version else { return true };
-        let order = compare(version, wanted);
-        match operator {
-            "<<" => order == Ordering::Less,
-            "<=" | "<" => order != Ordering::Greater,
-            "=" | "" => order == Ordering::Equal,
-            ">>" => order == Ordering::Greater,
-            _ => order != Ordering::Less,
-        }
     }
 }
 

@@ -5,21 +5,15 @@
 pub(crate) struct Stanza<'a>(&'a str);
 
 impl<'a> Stanza<'a> {
-    /// What a field says: its first line without the blanks around it, and the further ones as they stand.
+    /// What a field says: its first line without the blanks around it, and the further ones as they are.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let mut at = 0;
         for line in self.0.split_inclusive('\n') {
-            let rest = line.get(..name.len()).filter(|key| key.eq_ignore_ascii_case(name));
-            if rest.is_some() && line.as_bytes().get(name.len()) == Some(&b':') {
+            let is_it = line.get(..name.len()).is_some_and(|key| key.eq_ignore_ascii_case(name));
+            if is_it && line.as_bytes().get(name.len()) == Some(&b':') {
                 let value = &self.0[at + name.len() + 1..];
-                let further = |text: &str| text.starts_with([' ', '\t']);
-                let mut end = 0;
-                for line in value.split_inclusive('\n') {
-                    if end > 0 && !further(line) {
-                        break;
-                    }
-                    end += line.len();
-                }
+                let ends = |(at, _): &(usize, &str)| !value[at + 1..].starts_with([' ', '\t']);
+                let end = value.match_indices('\n').find(ends).map_or(value.len(), |(at, _)| at);
                 return Some(value[..end].trim());
             }
             at += line.len();

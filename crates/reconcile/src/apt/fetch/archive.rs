@@ -3,7 +3,7 @@
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub(crate) const FOLDER: &str = "/var/cache/rocworker";
 /// Where apt's own user may write.
 const PARTIAL: &str = "/var/cache/rocworker/partial";
 const COMING: &str = "/var/cache/rocworker/partial/archive";
-const ARCHIVE: &str = "/var/cache/rocworker/archive";
+/// One that is there whole.
+pub(crate) const ARCHIVE: &str = "/var/cache/rocworker/archive";
 
 /// How long some gigabytes may take.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
@@ -53,20 +54,17 @@ impl PackageManager {
             return own(root).map_err(|error| format!("{} cannot be read: {error}", file.display()));
         }
         let fetched = thread::scope(|scope| {
-            let (tell, ended) = channel();
-            let coming = root.shown(COMING);
-            let fetching = scope.spawn(move || {
-                let fetched = self.download(url, &coming, most, PATIENCE);
-                // It is waited for below.
-                tell.send(()).ok();
+            let (running, ended) = channel::<()>();
+            let fetching = scope.spawn(|| {
+                let fetched = self.download(url, &root.shown(COMING), most, PATIENCE);
+                drop(running);
                 fetched
             });
-            let mut told = None;
-            while ended.recv_timeout(GLANCE).is_err_and(|it| it == std::sync::mpsc::RecvTimeoutError::Timeout)
-            {
+            let mut last = None;
+            while ended.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
                 let come = root.lstat(COMING).ok().map(|meta| meta.len / MIB);
-                if come != told {
-                    told = come;
+                if come != last {
+                    last = come;
                     let text = format!("Fetching {url}: {} MiB have come", come.unwrap_or(0));
                     hear(Step { text, percent: None });
                 }
@@ -119,7 +117,7 @@ fn prepare(root: &Root) -> Result<(), String> {
     prepared().map_err(|error| format!("no folder for what is fetched: {error}"))
 }
 
-/// The file, which nobody else can change from now on: it is out of the folder of apt's own user.
+/// The file, which only root can change from now on: it is out of the folder of apt's own user.
 fn own(root: &Root) -> Result<File, Box<dyn std::error::Error>> {
     let file = root.open_to_read(Path::new(ARCHIVE))?;
     if !file.metadata()?.is_file() {

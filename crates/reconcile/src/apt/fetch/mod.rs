@@ -12,13 +12,13 @@ use std::time::Duration;
 use nix::unistd::{User, chown};
 use root::Root;
 
-pub(crate) use archive::{FOLDER, RESERVE, sweep};
+pub(crate) use archive::{ARCHIVE, FOLDER, RESERVE, sweep};
 
-use crate::apt::PackageManager;
+use crate::apt::{PackageManager, argv};
 use crate::digest::Digest;
 
-/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is on nobody's PATH.
-pub(crate) const HELPER: &str = "/usr/lib/apt/apt-helper";
+/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is in no folder of PATH.
+const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// As whom apt fetches.
 const SANDBOX: &str = "_apt";
@@ -29,7 +29,7 @@ const LIMIT: usize = 1 << 20;
 /// How long a small file may take, with apt's own tries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How what was fetched is told from what was not meant.
+/// How rocworker recognizes what it meant to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// A keyring: the fingerprints of all primary keys that it may hold, in upper case without blanks.
@@ -45,23 +45,17 @@ impl Check {
     pub fn holds(&self, file: &[u8]) -> Result<(), String> {
         match self {
             Self::OpenPgp(wanted) => {
-                let found = openpgp::fingerprints(file).map_err(|fault| fault.to_string())?;
+                let found = openpgp::fingerprints(file)?;
                 match found.iter().find(|it| !wanted.contains(it)) {
                     Some(other) => Err(format!(
-                        "it holds the key {other}, which is not the one that is configured ({}): do not trust it before its \
-                         owner says that it is theirs",
+                        "it holds the key {other}, which is not the one that is configured ({}): do not trust it before the \
+                         owner of the repository confirms it",
                         wanted.join(", ")
                     )),
                     None => Ok(()),
                 }
             }
-            Self::Sha256(wanted) => {
-                let found = Digest::of(file);
-                if found == *wanted {
-                    return Ok(());
-                }
-                Err(format!("its SHA-256 is {}, and {} is configured", found.as_str(), wanted.as_str()))
-            }
+            Self::Sha256(wanted) => wanted.check(&Digest::of(file)),
         }
     }
 
@@ -70,7 +64,7 @@ impl Check {
         match self {
             // apt tells armor from none by the name (apt-secure(8)).
             Self::OpenPgp(_) if path.extension().is_some_and(|it| it == "gpg") => {
-                openpgp::binary(&file).map_err(|fault| fault.to_string())
+                openpgp::binary(&file).map_err(str::to_owned)
             }
             _ => Ok(file),
         }
@@ -83,22 +77,23 @@ impl PackageManager {
     /// # Errors
     /// In a sentence, when it cannot be fetched or is not what was meant.
     pub(crate) fn fetch(&self, url: &str, check: &Check, path: &Path) -> Result<Vec<u8>, String> {
-        if let Some(file) = local(url) {
+        let (bytes, from) = if let Some(file) = local(url) {
             let bytes = Root::open(Path::new("/")).and_then(|root| root.read(file, LIMIT));
-            let bytes = bytes.map_err(|error| error.to_string())?;
-            check.holds(&bytes).map_err(|problem| format!("{} is not used: {problem}", file.display()))?;
-            return check.written(bytes, path);
-        }
-        let folder = scratch()?;
-        let file = folder.path().join("fetched");
-        let most = LIMIT as u64;
-        self.download(url, &file, most, PATIENCE).map_err(|error| {
-            format!("{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
-                     {} yourself", path.display())
-        })?;
-        let there = Root::open(folder.path()).and_then(|root| root.read("/fetched", LIMIT));
-        let bytes = there.map_err(|error| format!("what came from {url} cannot be read: {error}"))?;
-        check.holds(&bytes).map_err(|problem| format!("what came from {url} is not used: {problem}"))?;
+            (bytes.map_err(|error| error.to_string())?, file.display().to_string())
+        } else {
+            let folder = scratch()?;
+            self.download(url, &folder.path().join("fetched"), LIMIT as u64, PATIENCE).map_err(|error| {
+                format!(
+                    "{url} could not be fetched: {error}; see that it can be reached from here (a proxy?), or put the file at \
+                     {} yourself",
+                    path.display()
+                )
+            })?;
+            let from = format!("what came from {url}");
+            let bytes = Root::open(folder.path()).and_then(|root| root.read("/fetched", LIMIT));
+            (bytes.map_err(|error| format!("{from} cannot be read: {error}"))?, from)
+        };
+        check.holds(&bytes).map_err(|problem| format!("{from} is not used: {problem}"))?;
         check.written(bytes, path)
     }
 
@@ -113,15 +108,14 @@ impl PackageManager {
     ) -> Result<(), String> {
         let target = file.display().to_string();
         let size = format!("--fsize={most}");
-        // It ends with whoever waits for it: what comes for nobody would fill the disk.
+        // It ends with the process that waits for it; else it would go on and fill the disk.
         let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
         let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
         let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];
-        let argv = [&start[..], &timeouts, &what].concat();
+        let argv = [&start[..], &argv(&self.proxy), &timeouts, &what].concat();
         self.run_for(&argv, patience, &mut |_| {}).map(drop).map_err(|error| {
             // The kernel ends who writes more (setrlimit(2)), of which apt says only that it has died.
-            let is_more = size_of(file).is_some_and(|size| size >= most);
-            if is_more {
+            if size_of(file).is_some_and(|size| size >= most) {
                 format!("it has more than {most} bytes, which is more than may come")
             } else {
                 error

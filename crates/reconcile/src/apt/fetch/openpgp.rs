@@ -9,6 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
+use crate::digest::hexadecimal;
+
 /// A packet that begins a certificate, and one that belongs to it.
 const PUBLIC_KEY: u8 = 6;
 const SECRET_KEY: u8 = 5;
@@ -16,83 +18,67 @@ const SECRET_KEY: u8 = 5;
 const ARMOR: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
-/// Why a file is no keyring that could be trusted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("it holds no OpenPGP key")]
-    NoKey,
-    #[error("its armor is damaged")]
-    Armor,
-    #[error("it is cut, or no OpenPGP file")]
-    Cut,
-    #[error("it holds a secret key")]
-    Secret,
-    /// The number is the version.
-    #[error("it holds a key of version {0}, which no apt of today trusts")]
-    Version(u8),
-}
+const NO_KEY: &str = "it holds no OpenPGP key";
+const DAMAGED: &str = "its armor is damaged";
+const CUT: &str = "it is cut, or no OpenPGP file";
+const SECRET: &str = "it holds a secret key";
 
 /// The bytes of a keyring as `Signed-By` takes them in a file whose name ends in `.gpg`: armor is taken off.
 ///
 /// # Errors
 /// When the armor is damaged.
-pub fn binary(file: &[u8]) -> Result<Vec<u8>, Fault> {
+pub fn binary(file: &[u8]) -> Result<Vec<u8>, &'static str> {
     let Some(text) = std::str::from_utf8(file).ok().filter(|text| text.contains(ARMOR)) else {
         return Ok(file.to_vec());
     };
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some((_, block)) = rest.split_once(ARMOR) {
-        let (block, behind) = block.split_once(END).ok_or(Fault::Armor)?;
+        let (block, behind) = block.split_once(END).ok_or(DAMAGED)?;
         let body = block.lines().skip_while(|line| !line.trim().is_empty()).map(str::trim);
         // The line that begins with = is a checksum, which RFC 9580 says is to be ignored.
         let body: String = body.filter(|line| !line.starts_with('=')).collect();
-        bytes.extend(STANDARD.decode(body).map_err(|_| Fault::Armor)?);
+        bytes.extend(STANDARD.decode(body).map_err(|_| DAMAGED)?);
         rest = behind;
     }
     Ok(bytes)
 }
 
-/// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in the order in which they stand
-/// there.
+/// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in their order.
 ///
 /// # Errors
 /// When it is none, is cut, or holds what no repository's keyring should.
-pub fn fingerprints(file: &[u8]) -> Result<Vec<String>, Fault> {
+pub fn fingerprints(file: &[u8]) -> Result<Vec<String>, String> {
     let bytes = binary(file)?;
     let mut rest = bytes.as_slice();
     let mut found = Vec::new();
     while !rest.is_empty() {
-        let (tag, body, behind) = packet(rest).ok_or(Fault::Cut)?;
+        let (tag, body, behind) = packet(rest).ok_or(CUT)?;
         match tag {
             PUBLIC_KEY => found.push(fingerprint(body)?),
-            SECRET_KEY => return Err(Fault::Secret),
+            SECRET_KEY => return Err(SECRET.to_owned()),
             _ => {}
         }
         rest = behind;
     }
-    if found.is_empty() { Err(Fault::NoKey) } else { Ok(found) }
+    if found.is_empty() { Err(NO_KEY.to_owned()) } else { Ok(found) }
 }
 
 /// RFC 9580, section 5.5.4: what is hashed begins with a byte that no packet has, and the body's length.
-fn fingerprint(body: &[u8]) -> Result<String, Fault> {
-    let version = *body.first().ok_or(Fault::Cut)?;
+fn fingerprint(body: &[u8]) -> Result<String, String> {
+    let version = *body.first().ok_or(CUT)?;
     let hashed = |lead: &[u8]| [lead, body].concat();
     match version {
         4 => {
-            let length = u16::try_from(body.len()).map_err(|_| Fault::Cut)?.to_be_bytes();
-            Ok(hex(&Sha1::digest(hashed(&[0x99, length[0], length[1]]))))
+            let length = u16::try_from(body.len()).map_err(|_| CUT)?.to_be_bytes();
+            Ok(hexadecimal(&Sha1::digest(hashed(&[0x99, length[0], length[1]]))).to_ascii_uppercase())
         }
         6 => {
-            let length = u32::try_from(body.len()).map_err(|_| Fault::Cut)?.to_be_bytes();
-            Ok(hex(&Sha256::digest(hashed(&[&[0x9b][..], &length].concat()))))
+            let length = u32::try_from(body.len()).map_err(|_| CUT)?.to_be_bytes();
+            Ok(hexadecimal(&Sha256::digest(hashed(&[&[0x9b][..], &length].concat()))).to_ascii_uppercase())
         }
-        other => Err(Fault::Version(other)),
+        other => Err(format!("it holds a key of version {other}, which no apt of today trusts")),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The first packet: its tag, its body, and what follows. Lengths in parts are for data, which no keyring holds.
@@ -161,16 +147,16 @@ mod tests {
     fn what_is_no_keyring_is_told() {
         let binary = binary(ED25519.as_bytes()).unwrap();
         for (file, fault) in [
-            (&b""[..], Fault::NoKey),
-            (b"<html>404</html>", Fault::Cut),
-            (&binary[..binary.len() - 1], Fault::Cut),
-            (&ED25519.as_bytes()[..200], Fault::Armor),
+            (&b""[..], NO_KEY),
+            (b"<html>404</html>", CUT),
+            (&binary[..binary.len() - 1], CUT),
+            (&ED25519.as_bytes()[..200], DAMAGED),
             // A user id alone.
-            (b"\xcd\x02me", Fault::NoKey),
-            (b"\xc6\x02\x03\x00", Fault::Version(3)),
-            (b"\xc5\x02\x04\x00", Fault::Secret),
+            (b"\xcd\x02me", NO_KEY),
+            (b"\xc6\x02\x03\x00", "it holds a key of version 3, which no apt of today trusts"),
+            (b"\xc5\x02\x04\x00", SECRET),
         ] {
-            assert_eq!(fingerprints(file), Err(fault), "{file:?}");
+            assert_eq!(fingerprints(file), Err(fault.to_owned()), "{file:?}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! What an archive has put into its folder, kept beside the receipt: so that undo tells it from what somebody has put
-//! there since.
+//! What an archive has put into its folder, kept beside the receipt: so that undo tells it from what came there
+//! since.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::model::Ours;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, read_document, sweep_folder};
 
 /// Where manifests are kept, each under the SHA-256 of its archive.
 const FOLDER: &str = "/var/lib/rocworker/unpacked";
-
-/// A hundred bytes for each of half a million files.
-const LIMIT: usize = 64 << 20;
 
 const VERSION: u32 = 1;
 
@@ -27,7 +24,7 @@ pub(crate) struct Manifest {
     entries: BTreeMap<PathBuf, Mark>,
 }
 
-/// What stands at a path of it.
+/// What is at a path of it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Mark {
@@ -49,19 +46,13 @@ fn name(sha256: &Digest) -> PathBuf {
     Path::new(FOLDER).join(format!("{}.json", sha256.as_str()))
 }
 
-/// Takes away the manifests that no entry names any more. What cannot go is told by nobody: it is in our own folder.
+/// Removes the manifests that no entry names any more. One that cannot go hinders nothing, in rocworker's own folder.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
-    let is_named = |path: &Path| {
-        let mut entries = receipt.entries.iter();
-        entries.any(|entry| matches!(&entry.ours, Ours::Unpacked { sha256, .. } if name(sha256) == path))
-    };
-    for name in root.list(FOLDER).unwrap_or_default() {
-        let path = Path::new(FOLDER).join(name);
-        if !is_named(&path) {
-            root.remove(path).ok();
-        }
-    }
-    root.remove_empty_folder(FOLDER).ok();
+    let named = receipt.entries.iter().filter_map(|entry| match &entry.ours {
+        Ours::Unpacked { sha256, .. } => Some(name(sha256)),
+        _ => None,
+    });
+    sweep_folder(root, FOLDER, &named.collect());
 }
 
 impl Manifest {
@@ -93,17 +84,12 @@ impl Manifest {
     pub(crate) fn read(root: &Root, sha256: &Digest) -> Result<Self, Error> {
         let path = name(sha256);
         let lost = |problem: String| Error::Lost { path: root.shown(&path), problem };
-        let text = root.read_trusted(&path, LIMIT)?;
-        let manifest: Self = serde_json::from_slice(&text).map_err(|error| lost(error.to_string()))?;
-        if manifest.schema_version > VERSION {
-            let (path, found) = (root.shown(&path), u64::from(manifest.schema_version));
-            return Err(Error::Newer { path, found, known: VERSION });
-        }
-        Ok(manifest)
+        read_document(root, &path, VERSION, |_, problem| lost(problem))?
+            .ok_or_else(|| lost("it is not there any more".to_owned()))
     }
 
     /// What is in the folder now and is not the archive's, or is not as the archive had it. What Python compiles beside
-    /// its sources is nobody's.
+    /// its sources does not count.
     ///
     /// # Errors
     /// As [`Manifest::of`].
@@ -111,7 +97,7 @@ impl Manifest {
         let mut strangers: Vec<PathBuf> = Vec::new();
         walk(root, folder, Path::new(""), &mut |path, mark| {
             let is_known = self.entries.get(path) == Some(&mark) || is_compiled(path);
-            // A folder of somebody's stands for what is in it.
+            // An added folder is named, not each path in it.
             if !is_known && !strangers.last().is_some_and(|last| path.starts_with(last)) {
                 strangers.push(path.to_owned());
             }

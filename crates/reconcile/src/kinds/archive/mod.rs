@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use root::{Attributes, Kind, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
-use super::file::{self, Unwritten};
+use super::file;
 use crate::apt::fetch::{RESERVE, sweep};
 use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
@@ -24,7 +24,7 @@ use reader::{Archive, Contents};
 /// How many paths a sentence names.
 const NAMED: usize = 3;
 
-/// Where a folder stands until it is whole, and while it is taken away: beside its place, on the same file system.
+/// Where a folder is until it is whole, and while it is removed: beside its place, on the same file system.
 fn staging(path: &Path) -> PathBuf {
     let mut name = OsString::from(".rocworker-");
     name.push(path.file_name().unwrap_or_default());
@@ -37,11 +37,13 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
     let Some(path) = action.path.path() else { return Err(format!("{} is no path", action.path).into()) };
     if !found.is_absent() {
         if !is_folder(root, path) {
-            return Err(format!("{from} stands there, which is not replaced: move it out of the way").into());
+            return Err(
+                format!("{from} is there, which rocworker does not replace: move it out of the way").into()
+            );
         }
         let Some(Ours::Unpacked { sha256, .. }) = held.map(|entry| &entry.ours) else {
             return Err(Unchanged::Blocked(
-                "a folder stands there, which rocworker has not unpacked: move it out of the way, or name another \
+                "a folder is there, which rocworker has not unpacked: move it out of the way, or name another \
                  version in the configuration"
                     .to_owned(),
             ));
@@ -55,7 +57,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
         return Err(match wanted.holds.iter().find(|it| !root.exists(path.join(it))) {
             None => Unchanged::InSync,
             Some(missing) => Unchanged::Blocked(format!(
-                "somebody has taken {} out of it: rocworker undo --force, then apply again",
+                "{} is missing from it: rocworker undo --force, then apply again",
                 missing.display()
             )),
         });
@@ -85,7 +87,7 @@ pub(super) fn apply(
     file::write(journal, change, now, |root, path| {
         let unpacked = unpack(root, &manager, path, wanted, hear);
         sweep_of(root, path);
-        unpacked.map_err(Unwritten::of_nothing_ours)
+        unpacked
     })
 }
 
@@ -101,13 +103,7 @@ fn unpack(
     let archive = Archive { file: &file, programs: manager.programs() };
     let refused = |problem: String| format!("what came from {url} is not used: {problem}");
     let found = archive.digest(hear).map_err(|fault| refused(fault.to_string()))?;
-    if found != *sha256 {
-        return Err(refused(format!(
-            "its SHA-256 is {}, and {} is configured",
-            found.as_str(),
-            sha256.as_str()
-        )));
-    }
+    sha256.check(&found).map_err(refused)?;
     let contents = archive.look_through(hear).map_err(|fault| refused(fault.to_string()))?;
     if let Some(missing) = holds.iter().find(|it| !contents.holds(it)) {
         return Err(refused(format!("{} is not in it", missing.display())));
@@ -115,7 +111,7 @@ fn unpack(
     let beside = staging(path);
     let failed = |error: root::Error| error.to_string();
     root.remove_tree(&beside).map_err(failed)?;
-    // Nobody but root looks into it before it is whole.
+    // Only root looks into it before it is whole.
     root.make_folder(&beside, Attributes { mode: 0o700, owner: None }).map_err(failed)?;
     let free = root.free_space(&beside).map_err(failed)?;
     if free < contents.bytes.saturating_add(RESERVE) {
@@ -166,12 +162,13 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
             }
         }
         other => {
-            let text = format!("{other} stands there now, which is somebody else's");
+            let text = format!("{other} is there now, which rocworker did not put there");
             return Err(Unchanged::GoneBut(text));
         }
     };
-    let strangers =
-        strangers.map_err(|error| Unchanged::Left(format!("what of it is ours cannot be told: {error}")))?;
+    let strangers = strangers.map_err(|error| {
+        Unchanged::Left(format!("rocworker cannot tell what it has unpacked there: {error}"))
+    })?;
     if strangers.is_empty() {
         return Ok(Change::back(entry, Verb::Remove, (from, State::Absent), Target::UnpackedGone));
     }
@@ -181,8 +178,8 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
         names.push(format!("{} more", strangers.len() - NAMED));
     }
     Err(Unchanged::Left(format!(
-        "somebody has added or changed {} in it: it stays whole; move that elsewhere, then undo again, or rocworker undo \
-         --force takes everything away",
+        "it stays whole, since these were added or changed in it: {}; move them elsewhere, then undo again, or remove \
+         everything with rocworker undo --force",
         names.join(", ")
     )))
 }
@@ -193,17 +190,17 @@ pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Re
         let beside = staging(path);
         if root.mount_beneath(path).is_some() {
             // Says so, and does not move it.
-            return Ok(root.remove_tree(path)?);
+            return root.remove_tree(path);
         }
         if root.lstat(path).is_ok() {
             root.remove_tree(&beside)?;
             root.rename_new(path, &beside)?;
         }
-        Ok(root.remove_tree(&beside)?)
+        root.remove_tree(&beside)
     })
 }
 
-/// Takes away what a run left that was killed at a folder: the archive, and what stands beside the folder's place.
+/// Removes what a run left that was killed at a folder: the archive, and what is beside the folder's place.
 pub(super) fn sweep_of(root: &Root, path: &Path) {
     sweep(root);
     // Where it does not go, the next run tells it.

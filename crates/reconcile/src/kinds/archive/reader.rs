@@ -22,7 +22,7 @@ const SET_ID: u32 = 0o6000;
 /// How many links the kernel follows on one way (path_resolution(7)).
 const LINKS: u32 = 40;
 
-/// Nobody but the owner writes to what is unpacked.
+/// Only the owner writes to what is unpacked.
 const MASK: u32 = 0o022;
 
 /// Why an archive is not unpacked.
@@ -54,7 +54,7 @@ enum Kind {
     Link,
 }
 
-/// An archive's file, read to its end with what was read being told.
+/// An archive's file, which reports how far it was read.
 struct Watched<'a> {
     file: BufReader<File>,
     programs: &'a Programs,
@@ -166,7 +166,7 @@ impl Archive<'_> {
 }
 
 impl Contents {
-    /// Whether something stands at a path of it, by itself or as a folder on the way.
+    /// Whether something is at a path of it, by itself or as a folder on the way.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.seen.contains_key(path) || self.seen.range(path.to_owned()..).any(|(it, _)| it.starts_with(path))
     }
@@ -177,7 +177,7 @@ impl Contents {
     }
 
     /// The first link that leads out by way of others, or nowhere: behind a name that is itself a link, `..` is not the
-    /// folder that the words name. To be asked once everything is taken in, since a link may come after its users.
+    /// folder that the words name. Ask it once all entries were added, since a link may come after its users.
     fn astray(&self) -> Option<(&Path, &Path)> {
         let mut links = self.links.iter().map(|(place, target)| (place.as_path(), target.as_path()));
         links.find(|(place, target)| {
@@ -243,11 +243,7 @@ impl Contents {
         }
         let is_again = |known: &Kind| !(*known == Kind::Folder && kind == Kind::Folder);
         if place.as_os_str().is_empty() {
-            return if kind == Kind::Folder {
-                Ok(())
-            } else {
-                Err("stands for the folder itself".to_owned())
-            };
+            return if kind == Kind::Folder { Ok(()) } else { Err("names the folder itself".to_owned()) };
         }
         if self.seen.get(&place).is_some_and(is_again) {
             return Err("is in it twice".to_owned());
@@ -330,7 +326,7 @@ mod tests {
             (&[("x", Regular, "", 0o2755)], "would run as its owner whoever calls it (mode 2755)"),
             (&[("x", Regular, "", 0o644), ("./x", Regular, "", 0o644)], "is in it twice"),
             (&[("x", Regular, "", 0o644), ("x", Directory, "", 0o755)], "is in it twice"),
-            (&[("./", Regular, "", 0o644)], "stands for the folder itself"),
+            (&[("./", Regular, "", 0o644)], "names the folder itself"),
         ];
         for (entries, problem) in cases {
             assert_eq!(admitted(entries), Err((*problem).to_owned()), "{entries:?}");

@@ -1,23 +1,16 @@
-//! Packages that come: simulated first, then into the receipt, then by apt.
+//! Packages that come: simulated first, then into the receipt, then by apt. Of an installer its package comes by apt, and
+//! what the installer's program has apt install.
 
 use std::collections::BTreeSet;
 
+use super::job::{Job, came};
 use crate::apt::dpkg::{Database, Status};
-use crate::apt::{self, PackageManager, Simulated, Step};
+use crate::apt::fetch::sweep;
+use crate::apt::sources::Known;
+use crate::apt::{self, Installer, Simulated};
 use crate::error::Error;
-use crate::model::{Came, Change, Effect, Ours, Outcome, Settled, State};
-use crate::receipt::{Failure, Journal};
-
-/// A change of packages at work.
-pub(super) struct Job<'j, 'r> {
-    pub(super) journal: &'j mut Journal<'r>,
-    pub(super) manager: PackageManager,
-    pub(super) change: &'j Change,
-    /// Of the package that the change is about.
-    pub(super) name: &'j str,
-    pub(super) now: u64,
-    pub(super) hear: &'j mut dyn FnMut(Step),
-}
+use crate::model::{Came, Effect, Outcome, Settled};
+use crate::receipt::Failure;
 
 impl Job<'_, '_> {
     /// The lists of repositories that are new: without them apt does not know what they offer. Why one of them could
@@ -37,10 +30,7 @@ impl Job<'_, '_> {
                     self.journal.save()?;
                     (Outcome::Done, text)
                 }
-                Err(text) => {
-                    unread = Some(text.clone());
-                    (Outcome::Failed, text)
-                }
+                Err(text) => (Outcome::Failed, unread.insert(text).clone()),
             };
             self.journal.settled.push(Settled { effect: pending.effect, outcome, text });
         }
@@ -53,29 +43,28 @@ impl Job<'_, '_> {
         if is_right(&before, name, version) {
             // Whoever was at it has come to the end meanwhile.
             if self.change.entry.is_some() && self.journal.receipt.entry(&self.change.path).is_none() {
-                return Err("somebody else has installed it meanwhile: run it again".into());
+                return Err("another process has installed it meanwhile: run this again".into());
             }
             self.journal.end(self.change, self.now);
             return Ok(());
         }
-        let anew = before.is_half_installed(name);
-        let simulated = self.manager.simulate_install(name, version, anew)?;
+        let wanted = apt::wanted(name, version);
+        let command = apt::install(&wanted, before.is_half_installed(name));
+        let simulated = self.manager.simulate(&command)?;
         if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours())) {
             return Err(text.into());
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
-        let ran = self.manager.install(name, version, anew, self.hear);
+        let ran = self.manager.carry_out(&command, self.hear);
         let after = Database::read(self.journal.root)?;
-        // Somebody may have changed what is to be had in between, so that other packages came than were simulated.
-        let known = before.names();
-        let is_untouched = after.names().is_subset(&known) && before.stanza(name) == after.stanza(name);
-        if ran.is_err() && is_untouched {
+        // The repositories may have changed in between, so that other packages came than were simulated.
+        if ran.is_err() && self.is_untouched(&before, &after) {
             self.journal.roll_back(until_now, self.change);
             return Ok(ran?);
         }
         self.note_came(&before, &after);
-        self.mark(if was_begun { &NONE } else { &known });
+        self.mark(&if was_begun { BTreeSet::new() } else { before.names() });
         ran?;
         if !is_right(&after, name, version) {
             let text = "apt says that it was installed, and dpkg does not: see what dpkg -s";
@@ -85,55 +74,77 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// Keeps what is about to be done; `came`: what is to come with it.
-    pub(super) fn begin(&mut self, came: Vec<Came>) -> Result<(), Error> {
-        let mut change = self.change.clone();
-        match &mut change.entry {
-            Some(entry) => {
-                entry.ours.add_came(came);
-                self.journal.receipt_mut().put((**entry).clone());
+    pub(super) fn install_by(&mut self, installer: &Installer) -> Result<(), Failure> {
+        let before = Database::read(self.journal.root)?;
+        let until_now = self.journal.receipt.clone();
+        let made = self.run_installer(installer, &before);
+        sweep(self.journal.root);
+        match &made {
+            Ok(()) => self.journal.end(self.change, self.now),
+            Err(Failure::Change(_))
+                if Database::read(self.journal.root).is_ok_and(|it| self.is_untouched(&before, &it)) =>
+            {
+                self.journal.roll_back(until_now, self.change);
             }
-            None => {
-                if let Some(Ours::Package { begun, .. }) = self.ours_mut() {
-                    *begun = true;
-                }
-            }
+            Err(_) => {}
         }
-        self.journal.begin(&change, self.now)
+        made
     }
 
-    /// Whether a run has begun with it that has not come to its end.
-    pub(super) fn is_begun(&self) -> bool {
-        self.journal.receipt.entry(&self.change.path).is_some_and(|entry| entry.ours.is_begun())
-    }
-
-    /// What came with it until now.
-    pub(super) fn came(&self) -> &[Came] {
-        self.journal.receipt.entry(&self.change.path).map_or(&[], |entry| entry.ours.came())
-    }
-
-    pub(super) fn ours_mut(&mut self) -> Option<&mut Ours> {
-        self.journal.receipt_mut().entry_mut(&self.change.path).map(|entry| &mut entry.ours)
-    }
-
-    /// Names that may be replaced by other versions: they are ours.
-    pub(super) fn ours(&self) -> BTreeSet<String> {
-        let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.ours.came());
-        let mut ours: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
-        // One that is there in part is installed again.
-        if matches!(self.change.from, State::Package { status, .. } if status != Status::Installed) {
-            ours.insert(self.name.to_owned());
+    fn run_installer(&mut self, installer: &Installer, before: &Database) -> Result<(), Failure> {
+        let (root, name) = (self.journal.root, self.name);
+        self.begin(Vec::new())?;
+        if !is_right(before, name, None) {
+            let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
+            let command = apt::install(&file, before.is_half_installed(name));
+            let simulated = self.manager.simulate(&command)?;
+            self.step(before, &simulated, |job| job.manager.carry_out(&command, job.hear))?;
         }
-        ours
+        if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
+            let brought = apt::repositories(root, name).into_iter();
+            let update = |Known { file, url, suite }| Effect::AptUpdate { source: file, uri: url, suite };
+            entry.effects.extend(brought.map(update));
+            entry.effects.sort();
+            entry.effects.dedup();
+        }
+        self.journal.save()?;
+        let middle = Database::read(root)?;
+        let simulation = installer.configure(root, &self.manager.configuration(true), "simulated.conf")?;
+        let said = self.manager.program(&installer.argv, &simulation, &mut |_| {})?;
+        let configuration = installer.configure(root, &self.manager.configuration(false), "apt.conf")?;
+        let made = self.step(&middle, &Simulated::parse(&said), |job| {
+            job.manager.program(&installer.argv, &configuration, job.hear).map(drop)
+        });
+        self.note_asked();
+        made
     }
-}
 
-static NONE: BTreeSet<String> = BTreeSet::new();
+    /// Runs what was simulated: what is about to come is in the receipt before it comes, unless it is more than what may,
+    /// and what came afterwards.
+    fn step(
+        &mut self,
+        before: &Database,
+        simulated: &Simulated,
+        run: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), Failure> {
+        if let Some(text) = refusal(simulated, &self.ours()) {
+            return Err(text.into());
+        }
+        if let Some(ours) = self.ours_mut() {
+            ours.add_came(all_of(before, simulated));
+        }
+        self.journal.save()?;
+        let ran = run(self);
+        self.note_came(before, &Database::read(self.journal.root)?);
+        self.note_marks();
+        self.journal.save()?;
+        Ok(ran?)
+    }
 
-pub(super) fn came(before: &Database, name: &str, version: &str) -> Came {
-    let had = before.there(name).ok().flatten();
-    let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
-    Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false, noted: false }
+    /// Whether nothing came since `before`, and the package is as it was.
+    fn is_untouched(&self, before: &Database, after: &Database) -> bool {
+        after.names().is_subset(&before.names()) && before.stanza(self.name) == after.stanza(self.name)
+    }
 }
 
 /// What would come.
@@ -163,15 +174,14 @@ pub(super) fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<
     if !goes.is_empty() {
         let goes = goes.join(", ");
         return Some(format!(
-            "apt would remove {goes} for it, which nobody asked for: remove {goes} yourself if that may be, then apply \
-             again"
+            "apt would remove {goes} for it, which is not configured: remove {goes} yourself if you agree, then apply again"
         ));
     }
     let replaced = simulated.replaced.iter().filter(|(name, ..)| foreign(&name));
     let replaced: Vec<String> = replaced.map(|(name, old, new)| format!("{name} ({old} to {new})")).collect();
     (!replaced.is_empty()).then(|| {
         format!(
-            "apt would replace {} for it, which nobody asked for: upgrade that yourself if it may be, then apply again",
+            "apt would replace {} for it, which is not configured: upgrade that yourself if you agree, then apply again",
             replaced.join(", ")
         )
     })

@@ -1,12 +1,10 @@
 //! A package of the machine's distribution that should be there or not. apt simulates each change first; what it would
 //! bring is in the receipt before it comes.
 
-mod by_installer;
 mod install;
-mod marks;
+mod job;
 mod remove;
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -17,7 +15,7 @@ pub(super) use crate::apt::fetch::sweep;
 use crate::model::{Came, Change, Doing, Entry, Ours, Package, Repairs, Resource, State, Target, Verb, Want};
 use crate::receipt::{Failure, Journal};
 
-use install::Job;
+use job::Job;
 
 pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Error> {
     let there = database.there(name)?;
@@ -27,7 +25,7 @@ pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Er
 pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     let Case { seen, action, held, .. } = *case;
     let from = case.found.state();
-    // What we took away should be there again, or what we installed should go: that is the way back.
+    // What rocworker removed should be there again, or what it installed should go: that is a revert.
     let is_back = |entry: &&Entry| is_there(&entry.before) == matches!(wanted.want, Want::Present { .. });
     if let Some(entry) = held.filter(is_back) {
         return revert(seen, entry, &from, &BTreeSet::new(), false).map_err(|unchanged| match unchanged {
@@ -37,7 +35,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     }
     if wanted.installer.is_some() && held.is_none() && is_there(&from) {
         return Err(Unchanged::Blocked(format!(
-            "{from} is there, which somebody else has installed, and so is whatever it has installed: apt-get purge {} and \
+            "{from} is there, which rocworker did not install, nor what it has installed: apt-get purge {} and \
              apply again, or rocm.install: keep in the configuration",
             wanted.name
         )));
@@ -51,42 +49,40 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
             _ => Ok(()),
         }
     };
-    let begun = held.filter(|entry| entry.ours.is_begun());
-    let version = match &wanted.want {
-        Want::Absent if !is_there(&from) => return Err(Unchanged::InSync),
-        Want::Absent => {
-            unless_held()?;
-            let entry = entry(case, case.repairs()?);
-            let names = vec![wanted.name.clone()];
-            let target = Target::Package(Doing::Remove { names, purge: Vec::new(), force: false });
-            return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
+    let Want::Present { version } = &wanted.want else {
+        if !is_there(&from) {
+            return Err(Unchanged::InSync);
         }
-        Want::Present { version } => version.as_ref(),
+        unless_held()?;
+        let entry = entry(case, case.repairs()?);
+        let names = vec![wanted.name.clone()];
+        let target = Target::Package(Doing::Remove { names, purge: Vec::new(), force: false });
+        return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
     };
+    let version = version.as_ref();
+    let begun = held.filter(|entry| entry.ours.is_begun());
     let repairs = held.map_or_else(Repairs::default, |entry| entry.repairs);
     match (&from, version) {
-        (State::Package { version: there, status: Status::Installed }, version)
-            if version.is_none_or(|version| version == there) =>
-        {
-            // What a killed run has begun is noted as ended by the next.
-            begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
-        }
-        (State::Package { version: there, status: Status::Installed }, Some(version)) => {
-            if compare(there, version) == Ordering::Greater {
+        (State::Package { version: there, status: Status::Installed }, Some(version)) if there != version => {
+            if compare(there, version).is_gt() {
                 return Err(Unchanged::Blocked(format!(
-                    "{there} is there, which is newer than {version}, and nothing is ever put back to an older one: name \
+                    "{there} is there, which is newer than {version}, and rocworker never installs an older one: name \
                      {there} in the configuration, or name no version"
                 )));
             }
             if held.is_none() {
                 return Err(Unchanged::Blocked(format!(
-                    "{there} is there, which somebody else has installed, and {version} is asked for: apt-get install \
+                    "{there} is there, which rocworker did not install, and {version} is asked for: apt-get install \
                      {}={version}, or name no version in the configuration",
                     wanted.name
                 )));
             }
             unless_held()?;
             Ok(install(case, wanted, Some(version), Verb::Replace, repairs))
+        }
+        // What a killed run has begun is noted as ended by the next.
+        (State::Package { status: Status::Installed, .. }, version) => {
+            begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
         }
         (from, version) if is_there(from) => Ok(install(case, wanted, version, Verb::Repair, repairs)),
         (_, version) => {
@@ -142,7 +138,7 @@ pub(super) fn apply(
     let manager = journal.manager("packages come and go")?;
     let mut job = Job { journal, manager, change, name, now, hear };
     let was_begun = job.is_begun();
-    // What it could not put right is told if what follows fails for it.
+    // What it could not put right is part of the error if what follows fails for it.
     let half = job.manager.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
     // What was planned was planned before that, and before what this run has installed until now, which may need what
     // was to go.
@@ -165,7 +161,7 @@ pub(super) fn apply(
     })
 }
 
-/// `going`: packages that entries before this one take away already.
+/// `going`: packages that entries before this one remove already.
 pub(super) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,
@@ -182,7 +178,7 @@ pub(super) fn revert(
         let version = match from {
             // A run that was killed has left it, in whole or in part.
             State::Package { version, .. } if is_there(from) && *begun => version,
-            // By our hand it went. Who has installed it again, in whatever version, has it.
+            // rocworker removed it. A person has installed it again, in whatever version, and keeps it.
             _ if is_there(from) => return Err(Unchanged::Gone),
             _ => version,
         };
@@ -197,29 +193,21 @@ pub(super) fn revert(
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
+        let Some(there) = database.there(it).map_err(|error| unseen(&error))? else { continue };
         // What a killed run left may not have come to its mark.
         let has_mark = *noted || !begun;
         let is_somebodys = it != name && has_mark && !asked && !automatic.contains(it) && !force;
-        let there = database.there(it).map_err(|error| unseen(&error))?;
-        let is_held = there.as_ref().is_some_and(|there| there.selection == Selection::Hold);
-        match there.map(|there| there.status) {
-            None => {}
-            Some(Status::ConfigFiles) if *had_configuration => {}
-            Some(Status::ConfigFiles) => {
-                ours.insert(it.clone());
-            }
-            Some(_) if is_held => {
+        match there.status {
+            Status::ConfigFiles if *had_configuration => {}
+            Status::ConfigFiles => drop(ours.insert(it.clone())),
+            _ if there.selection == Selection::Hold => {
                 is_kept |= it == name;
                 left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
-            Some(_) if is_somebodys => {
-                left.push(format!(
-                    "{it} stays, which somebody has marked as installed by hand (apt-mark auto {it})"
-                ));
+            _ if is_somebodys => {
+                left.push(format!("{it} stays, which is marked as installed by hand (apt-mark auto {it})"))
             }
-            Some(_) => {
-                ours.insert(it.clone());
-            }
+            _ => drop(ours.insert(it.clone())),
         }
     }
     let all = ours.union(going).cloned().collect();
@@ -239,32 +227,29 @@ pub(super) fn revert(
         return Err(Unchanged::Left(format!("{}: that first, then run this again", left.join("; "))));
     }
     if has_gone {
-        // It has gone itself, and what came with it is somebody else's by now.
+        // It has gone itself, and what came with it is no longer managed.
         return Err(Unchanged::GoneBut(format!("{name} has gone; {}", left.join("; "))));
     }
+    let had_configuration = |it: &String| came.iter().any(|came| came.had_configuration && came.name == *it);
     let mut purge = Vec::new();
     for it in &ours {
         let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
-        let had_configuration = || came.iter().any(|came| came.had_configuration && came.name == *it);
-        match changed.first() {
-            Some(path) => left.push(format!("{} stays, which somebody has changed", path.display())),
-            None if !had_configuration() => purge.push(it.clone()),
-            None => {}
+        if let Some(path) = changed.first() {
+            left.push(format!("{} stays, which was changed", path.display()));
+        } else if !had_configuration(it) {
+            purge.push(it.clone());
         }
     }
     let names: Vec<String> = ours.into_iter().collect();
-    let reason = reason(name, &names, &left);
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| it != name).collect();
+    let mut reason = "it was not there before".to_owned();
+    if !others.is_empty() {
+        reason.push_str(&format!(", nor was what came with it: {}", others.join(", ")));
+    }
+    left.insert(0, reason);
     let target = Target::Package(Doing::Remove { names, purge, force });
-    Ok(Change { reason, ..Change::back(entry, Verb::Remove, (from.clone(), entry.before.clone()), target) })
-}
-
-fn reason(name: &str, names: &[String], left: &[String]) -> String {
-    let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| *it != name).collect();
-    let with = match others.as_slice() {
-        [] => "it was not there before".to_owned(),
-        others => format!("it was not there before, nor was what came with it: {}", others.join(", ")),
-    };
-    if left.is_empty() { with } else { format!("{with}; {}", left.join("; ")) }
+    let change = Change::back(entry, Verb::Remove, (from.clone(), entry.before.clone()), target);
+    Ok(Change { reason: left.join("; "), ..change })
 }
 
 #[cfg(test)]
@@ -274,7 +259,7 @@ mod tests {
     use super::*;
     use crate::model::{Action, Found, Kind};
 
-    /// What becomes of a package of which dpkg says this, in version 2, and of which nothing is ours.
+    /// What becomes of a package of which dpkg says this, in version 2, and which is not managed.
     fn planned(status: &str, wanted: Package) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
@@ -304,7 +289,7 @@ mod tests {
             ("install ok installed", present(), "in sync"),
             ("install ok installed", exactly("2"), "in sync"),
             ("install ok installed", exactly("1"), "2 is there, which is newer than 1"),
-            ("install ok installed", exactly("3"), "2 is there, which somebody else has installed"),
+            ("install ok installed", exactly("3"), "2 is there, which rocworker did not install"),
             ("install ok half-configured", present(), "Repair 2, half-configured → 2"),
             ("deinstall ok config-files", present(), "Create 2, config-files → the one that is to be had"),
             ("deinstall ok config-files", absent(), "in sync"),

@@ -2,63 +2,69 @@
 
 use std::collections::BTreeSet;
 
-use super::install::Job;
+use super::job::Job;
 use super::{observe, revert};
 use crate::apt::Simulated;
 use crate::apt::dpkg::Database;
 use crate::kinds::case::{Observed, Unchanged};
-use crate::model::{Came, Doing, Ours, Target};
+use crate::model::{Came, Change, Doing, Ours, Target};
 use crate::receipt::Failure;
 
-/// What apt would do beside taking these away: where somebody's package is half done, it would change that too.
-fn more(simulated: &Simulated, names: &[String]) -> Result<(), String> {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+/// What apt would do beside removing these: where another package is half done, it would change that too.
+fn more(simulated: &Simulated, names: &[&str]) -> Result<(), String> {
     let comes = simulated.comes.iter().map(|(name, _)| name.as_str());
-    let others: Vec<&str> = simulated.others(&names).into_iter().chain(comes).collect();
+    let others: Vec<&str> = simulated.others(names).into_iter().chain(comes).collect();
     if others.is_empty() {
         return Ok(());
     }
     Err(format!(
-        "apt would change {} with it, which nobody asked for: see what apt-get remove {} says",
+        "apt would change {} with it, which is not configured: see what apt-get remove {} says",
         others.join(", "),
         names.join(" ")
     ))
 }
 
 impl Job<'_, '_> {
-    pub(super) fn remove(&mut self, names: &[String], purge: &[String]) -> Result<(), Failure> {
+    pub(super) fn remove<'n>(&mut self, names: &'n [String], purge: &'n [String]) -> Result<(), Failure> {
         let database = Database::read(self.journal.root)?;
         // Some may have gone with a run that was killed.
-        let is_known = |name: &&String| database.there(name).is_ok_and(|it| it.is_some());
-        let names: Vec<String> = names.iter().filter(is_known).cloned().collect();
-        let purge: Vec<String> = purge.iter().filter(is_known).cloned().collect();
+        let known = |names: &'n [String]| -> Vec<&'n str> {
+            let names = names.iter().map(String::as_str);
+            names.filter(|name| database.there(name).is_ok_and(|it| it.is_some())).collect()
+        };
+        let (names, purge) = (known(names), known(purge));
         if names.is_empty() {
             self.journal.end(self.change, self.now);
             return Ok(());
         }
-        let simulated = self.manager.simulate_remove(&names).and_then(|simulated| more(&simulated, &names));
+        let simulated = self.manager.simulate(&[&["remove"], &names[..]].concat());
+        let simulated = simulated.and_then(|simulated| more(&simulated, &names));
         let (until_now, automatic) = (self.journal.receipt.clone(), self.automatic());
         self.hand_over(&database, &names);
         self.begin(Vec::new())?;
         let steps = match purge.len() {
-            0 => vec![(&names, false)],
-            count if count == names.len() => vec![(&names, true)],
-            _ => vec![(&names, false), (&purge, true)],
+            0 => vec![("remove", &names)],
+            count if count == names.len() => vec![("purge", &names)],
+            _ => vec![("remove", &names), ("purge", &purge)],
         };
         let mut ran = Ok(());
-        for (names, purge) in steps {
+        for (verb, names) in steps {
             // Where apt does nothing before something else is put right, or would do more, or not with a package that was
-            // unpacked in part, dpkg does this, which takes no more than it is told.
-            ran = simulated.clone().and_then(|()| self.manager.remove(names, purge, self.hear));
+            // unpacked in part, dpkg does this, which removes no other package.
+            ran = simulated
+                .clone()
+                .and_then(|()| self.manager.apt_get(&[&[verb], &names[..]].concat(), self.hear).map(drop));
             if ran.is_err() {
-                ran = self.manager.remove_by_dpkg(names, purge, self.hear).or(ran);
+                let option = format!("--{verb}");
+                let argv = [&["dpkg", "--force-remove-reinstreq", &option], &names[..]].concat();
+                ran = self.manager.run(&argv, self.hear).map(drop).or(ran);
             }
             if ran.is_err() {
                 break;
             }
         }
         let there = Database::read(self.journal.root)?.names();
-        let left: Vec<&str> = names.iter().map(String::as_str).filter(|name| there.contains(*name)).collect();
+        let left: Vec<&str> = names.iter().copied().filter(|name| there.contains(*name)).collect();
         if let Err(error) = &mut ran {
             if let Err(text) = self.stay(&left, &automatic) {
                 error.push_str(&format!("; {text}"));
@@ -77,16 +83,16 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// What stays because something else of ours needs it goes with that from now on. What goes is kept apart from what
+    /// What stays because another managed package needs it goes with that from now on. What goes is kept apart from what
     /// stays: apt forgets what came for the sake of others before dpkg has removed it.
-    fn hand_over(&mut self, database: &Database, names: &[String]) {
+    fn hand_over(&mut self, database: &Database, names: &[&str]) {
         if self.change.entry.is_some() {
             return;
         }
         let (goes, stays): (Vec<Came>, Vec<Came>) =
-            self.came().iter().cloned().partition(|it| names.contains(&it.name));
+            self.came().iter().cloned().partition(|it| names.contains(&it.name.as_str()));
         for came in stays {
-            let going = names.iter().chain([&came.name]).cloned().collect();
+            let going = names.iter().copied().chain([came.name.as_str()]).map(str::to_owned).collect();
             let needed = database.needed(&going);
             let Some(by) = needed.get(&came.name) else { continue };
             let entries = &mut self.journal.receipt_mut().entries;
@@ -99,15 +105,13 @@ impl Job<'_, '_> {
                 }
             }
         }
-        if let Some(Ours::Package { came, begun }) = self.ours_mut()
-            && !came.is_empty()
-        {
-            (*came, *begun) = (goes, true);
+        if let Some(came) = self.came_mut().filter(|came| !came.is_empty()) {
+            *came = goes;
             came.iter_mut().for_each(|it| it.noted = false);
         }
     }
 
-    /// What is to be taken away, as it stands now.
+    /// What is to be removed, as it is now.
     pub(super) fn revert_again(&self) -> Result<Option<Doing>, Failure> {
         let (Some(entry), None, Target::Package(Doing::Remove { force, .. })) =
             (self.journal.receipt.entry(&self.change.path), &self.change.entry, &self.change.target)
@@ -117,10 +121,8 @@ impl Job<'_, '_> {
         let seen = Observed::new(self.journal.root);
         let state = observe(seen.database()?, self.name)?;
         match revert(&seen, entry, &state, &BTreeSet::new(), *force) {
-            Ok(change) => match change.target {
-                Target::Package(doing) => Ok(Some(doing)),
-                _ => Ok(None),
-            },
+            Ok(Change { target: Target::Package(doing), .. }) => Ok(Some(doing)),
+            Ok(_) => Ok(None),
             Err(Unchanged::Left(text)) => Err(text.into()),
             Err(_) => Ok(Some(Doing::Remove { names: Vec::new(), purge: Vec::new(), force: *force })),
         }

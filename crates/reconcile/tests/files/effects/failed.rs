@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use reconcile::{Restarts, Transaction};
+use reconcile::{Plan, Restarts, Transaction};
 
 use crate::effects::{FILE, Host, restart, wanted};
 use crate::machine::{NOW, desired, owned};
@@ -13,7 +13,7 @@ fn a_change_that_fails_owes_nothing() {
     let root = host.machine.root();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     let wanted = wanted("1", &[restart(None)]);
-    let plan = work.plan(&wanted, None, false, NOW).unwrap();
+    let plan = Plan::make(&root, &wanted, work.receipt(), None, false, NOW);
     // Somebody puts a folder there after the look.
     fs::create_dir(host.machine.path(FILE)).unwrap();
     let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
-use reconcile::{Desired, Effect, Outcome, Restarts, Services, Settled, Store, Transaction};
+use reconcile::{Desired, Effect, Outcome, Plan, Restarts, Services, Settled, Store, Transaction};
 
 const FILE: &str = "/etc/worker.conf";
 const UNIT: &str = "worker.service";
@@ -100,7 +100,7 @@ impl Host {
     fn apply(&self, desired: &Desired, restarts: Restarts) -> Vec<Settled> {
         let root = self.machine.root();
         let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-        let plan = work.plan(desired, None, false, NOW).unwrap();
+        let plan = Plan::make(&root, desired, work.receipt(), None, false, NOW);
         work.execute(&plan, NOW, &mut |_| {}).unwrap();
         self.settle(&mut work, restarts)
     }
@@ -125,7 +125,7 @@ impl Host {
     fn killed_before_effects(&self, desired: &Desired) {
         let root = self.machine.root();
         let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-        let plan = work.plan(desired, None, false, NOW).unwrap();
+        let plan = Plan::make(&root, desired, work.receipt(), None, false, NOW);
         work.execute(&plan, NOW, &mut |_| {}).unwrap();
     }
 }
@@ -322,7 +322,7 @@ fn a_unit_that_runs_since_another_boot_has_its_new_configuration() {
     host.apply(&wanted, Restarts::Never);
     host.machine.put("proc/sys/kernel/random/boot_id", "the-next\n");
     let settled = host.apply(&wanted, Restarts::Now);
-    assert_eq!(settled[0].text, "worker.service was restarted by somebody since");
+    assert_eq!(settled[0].text, "worker.service was restarted since");
     assert_eq!(host.said(), [""; 0]);
 }
 

@@ -1,4 +1,9 @@
-use std::collections::BTreeSet;
+//! What the demo shows beyond the commands: its machine, and a bundle before and after the wrapper.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use allocation::bundle::{Bundle, Injection, Node, ProcessEdits};
 use allocation::cdi::Outline;
@@ -7,10 +12,11 @@ use allocation::policy::{Ask, Policy, Setting};
 use allocation::request::Request;
 use allocation::selection::Inventory;
 use anyhow::{Context, bail};
-use root::{Kind, Root};
+use root::{CAPTURE_FILE, Kind, RecordedNode, Recording, Root};
+use serde::Deserialize;
 
 /// A task's config.json as Concourse writes it, shortened: it asks for one GPU, in Concourse's user namespace.
-pub const TASK: &str = include_str!("../../templates/demo/task.json");
+pub const TASK: &str = include_str!("../templates/demo/task.json");
 
 /// Honours every request, as a machine's administrator may choose.
 const POLICY: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"shared"}"#;
@@ -52,4 +58,40 @@ pub fn wrapped(root: &Root, spec: &str, bundle: &str) -> anyhow::Result<Option<S
     let process = ProcessEdits { gids: gids.into_iter().collect(), ..ProcessEdits::default() };
     let injection = Injection { nodes, process, ..Injection::default() };
     Ok(bundle.inject(&injection)?)
+}
+
+/// The synthetic machine of templates/demo/machine.json. Its paths have no leading slash.
+#[derive(Deserialize)]
+struct Machine {
+    files: BTreeMap<PathBuf, String>,
+    links: BTreeMap<PathBuf, PathBuf>,
+    nodes: Vec<RecordedNode>,
+}
+
+/// Writes the demo's machine beneath an empty folder, as a capture that an ordinary user can read.
+///
+/// # Errors
+/// The first path that cannot be made.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this makes the machine that a Root then reads: plain files in a fresh folder, nothing to keep atomic"
+)]
+pub fn lay_out(folder: &Path) -> anyhow::Result<()> {
+    let Machine { mut files, links, nodes } =
+        serde_json::from_str(include_str!("../templates/demo/machine.json"))?;
+    let recording = serde_json::to_string_pretty(&Recording::new(nodes))?;
+    files.insert(PathBuf::from(CAPTURE_FILE.trim_start_matches('/')), recording);
+    let place = |path: &Path| {
+        let place = folder.join(path);
+        place.parent().map(fs::create_dir_all).transpose().map(|_| place)
+    };
+    for (path, text) in &files {
+        let written = place(path).and_then(|place| fs::write(place, text));
+        written.with_context(|| format!("cannot write {}", folder.join(path).display()))?;
+    }
+    for (path, target) in &links {
+        let linked = place(path).and_then(|place| symlink(target, place));
+        linked.with_context(|| format!("cannot make the link {}", folder.join(path).display()))?;
+    }
+    Ok(())
 }

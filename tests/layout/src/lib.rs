@@ -1,7 +1,7 @@
 //! Lays out a machine beneath a directory as a kernel would: PCI functions, DRM minors, KFD's
 //! topology, partitions, modules, and what stands in `/dev`.
 //!
-//! The `demo` command, the benchmark and the tests read machines made here as they read `/`.
+//! The benchmark and the tests read machines made here as they read `/`.
 //! Everything that this crate invents is synthetic; files captured on a real machine are put on
 //! top of it, byte for byte, with [`Machine::overlay`]. That the result has a kernel's shape is
 //! checked by readers that nobody here wrote: lspci and Prometheus' node_exporter

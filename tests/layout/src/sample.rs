@@ -1,6 +1,14 @@
 //! Machines that nobody captured: made up, for `demo` and for the benchmark.
 
-use crate::{Device, Gpu, Kfd, KfdNode, Machine, Module};
+#![expect(clippy::expect_used, reason = "what the repository itself holds is valid")]
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module};
+
+const DEMO: &str = include_str!("../../../templates/demo/machine.json");
 
 const GIB: u64 = 1 << 30;
 /// MI300X: 192 GB of HBM3, 8 XCCs of 38 active compute units with 4 SIMDs each.
@@ -10,58 +18,45 @@ const MI300X_SIMDS: u64 = 8 * 38 * 4;
 /// XGMI, of the link types in KFD's topology (HSA_IOLINKTYPE).
 const XGMI: u64 = 11;
 
+/// What [`DEMO`] holds.
+#[derive(Deserialize)]
+struct Demo {
+    files: BTreeMap<String, String>,
+    links: BTreeMap<String, String>,
+    nodes: Vec<Recorded>,
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    path: String,
+    major: u32,
+    minor: u32,
+    mode: String,
+    uid: u32,
+    gid: u32,
+}
+
 impl Machine {
-    /// The sample machine of `rocworker demo`. **All of it is synthetic**: an NVIDIA card that is
+    /// The machine of `rocworker demo`, by its data. **All of it is synthetic**: an NVIDIA card that is
     /// not to be touched, a Radeon PRO W7900, and an MI300X in CPX and NPS1 whose 8 partitions
     /// have 24 GiB each. Identities and sizes are those of such cards, serial numbers and PCI
     /// addresses are invented.
     #[must_use]
     pub fn demo() -> Self {
-        let w7900 = Gpu::amd("0000:03:00.0", 0x7448)
-            .behind("0000:00:03.1")
-            .subsystem(0x1002, 0x0e0d)
-            .numa_node(0)
-            .card(1)
-            .render(129)
-            .attribute("product_name", "AMD Radeon PRO W7900")
-            .attribute("unique_id", "5ca1ab1e00000001")
-            .attribute("mem_info_vram_total", &(48 * GIB).to_string());
-        let w7900_node = KfdNode::gpu(40_001, 0x7448, 110_000)
-            .at("0000:03:00.0")
-            .render(129)
-            .property("simd_count", 192)
-            .property("simd_per_cu", 2)
-            .property("unique_id", 0x5ca1_ab1e_0000_0001)
-            .memory(48 * GIB);
-        let instinct = Instinct {
-            address: "0000:c1:00.0".to_owned(),
-            unique_id: 0x5ca1_ab1e_0000_0002,
-            first_gpu_id: 50_000,
-            first_card: 2,
-            first_render: 130,
-            partitions: 8,
-        };
-        let nvidia = Gpu::nvidia("0000:01:00.0", 0x2704)
-            .behind("0000:00:01.1")
-            .subsystem(0x1462, 0x5110)
-            .revision(0xa1)
-            .card(0)
-            .render(128);
-        let kfd = Kfd::new(241).node(KfdNode::cpu(64)).node(w7900_node);
-        Self::new()
-            .module(Module::new("amdgpu").srcversion("5AC1AB1E5AC1AB1E5AC1AB1").version("6.12.12"))
-            .module(Module::new("nvidia"))
-            .gpu(nvidia)
-            .gpu(w7900)
-            .gpu(instinct.gpu())
-            .kfd(instinct.nodes().into_iter().fold(kfd, Kfd::node))
-            .put("/dev/nvidia0", Device::new(195, 0, 0).mode(0o666))
-            .put("/dev/nvidiactl", Device::new(195, 255, 0).mode(0o666))
-            .put("/proc/cmdline", "BOOT_IMAGE=/vmlinuz-6.12.0-sample root=/dev/vda1\n")
-            .put("/proc/sys/kernel/osrelease", "6.12.0-sample\n")
-            .put("/etc/os-release", "NAME=\"A sample machine\"\nID=debian\nVERSION_ID=\"12\"\n")
-            .put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
-            .put("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
+        let demo: Demo = serde_json::from_str(DEMO).expect("templates/demo/machine.json is valid");
+        let mut machine = Self::new();
+        for (path, text) in demo.files {
+            machine = machine.put(&path, text);
+        }
+        for (path, target) in demo.links {
+            machine = machine.put(&path, Entry::Link(target));
+        }
+        for node in demo.nodes {
+            let mode = u32::from_str_radix(&node.mode, 8).expect("a mode is octal");
+            let Recorded { path, major, minor, uid, gid, .. } = node;
+            machine = machine.put(&path, Device { major, minor, mode, uid, gid });
+        }
+        machine
     }
 
     /// A synthetic server for the benchmark: `cards` MI300X cut into `partitions` each (1 SPX,

@@ -1,18 +1,16 @@
 //! What of apt's is there that AMD's packages have to do with.
 
-mod sources;
-
+use reconcile::sources::{Known, known};
 use root::Root;
 
-pub use sources::{Known, known};
-
-use crate::driver::{Distribution, Unfit};
+use crate::driver::Distribution;
 
 /// Read only where packages are wanted at all: a machine on which they are kept has nothing to do with apt.
 #[derive(Debug)]
 pub struct Packages {
-    pub distribution: Result<Distribution, Unfit>,
-    /// Repositories that are configured already, ours among them.
+    pub distribution: Result<&'static Distribution, String>,
+    /// Repositories that are configured already, those of rocworker among them: with another `Signed-By` apt refuses a
+    /// repository that is configured twice, and then does nothing at all.
     pub sources: Vec<Known>,
 }
 

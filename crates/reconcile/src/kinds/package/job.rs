@@ -1,0 +1,150 @@
+//! A change of packages at work: what the receipt, dpkg and apt keep of it.
+
+use std::collections::BTreeSet;
+
+use crate::apt::dpkg::{Database, Status};
+use crate::apt::{self, PackageManager, Step};
+use crate::error::Error;
+use crate::model::{Came, Change, Ours, State};
+use crate::receipt::Journal;
+
+/// A change of packages at work.
+pub(super) struct Job<'j, 'r> {
+    pub(super) journal: &'j mut Journal<'r>,
+    pub(super) manager: PackageManager,
+    pub(super) change: &'j Change,
+    /// Of the package that the change is about.
+    pub(super) name: &'j str,
+    pub(super) now: u64,
+    pub(super) hear: &'j mut dyn FnMut(Step),
+}
+
+impl Job<'_, '_> {
+    /// Keeps what is about to be done; `came`: what is to come with it.
+    pub(super) fn begin(&mut self, came: Vec<Came>) -> Result<(), Error> {
+        let mut change = self.change.clone();
+        match &mut change.entry {
+            Some(entry) => {
+                entry.ours.add_came(came);
+                self.journal.receipt_mut().put((**entry).clone());
+            }
+            None => {
+                if let Some(Ours::Package { begun, .. }) = self.ours_mut() {
+                    *begun = true;
+                }
+            }
+        }
+        self.journal.begin(&change, self.now)
+    }
+
+    /// Whether a run has begun with it that has not come to its end.
+    pub(super) fn is_begun(&self) -> bool {
+        self.journal.receipt.entry(&self.change.path).is_some_and(|entry| entry.ours.is_begun())
+    }
+
+    /// What came with it until now.
+    pub(super) fn came(&self) -> &[Came] {
+        self.journal.receipt.entry(&self.change.path).map_or(&[], |entry| entry.ours.came())
+    }
+
+    pub(super) fn ours_mut(&mut self) -> Option<&mut Ours> {
+        self.journal.receipt_mut().entry_mut(&self.change.path).map(|entry| &mut entry.ours)
+    }
+
+    pub(super) fn came_mut(&mut self) -> Option<&mut Vec<Came>> {
+        if let Ours::Package { came, .. } = self.ours_mut()? { Some(came) } else { None }
+    }
+
+    /// Names that apt may replace by other versions: rocworker installed them.
+    pub(super) fn ours(&self) -> BTreeSet<String> {
+        let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.ours.came());
+        let mut ours: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
+        // One that is there in part is installed again.
+        if matches!(self.change.from, State::Package { status, .. } if status != Status::Installed) {
+            ours.insert(self.name.to_owned());
+        }
+        ours
+    }
+
+    /// Keeps what came since `before`. What was to come and is not there, though apt has come to its end, is not
+    /// managed if it comes one day.
+    pub(super) fn note_came(&mut self, before: &Database, after: &Database) {
+        let version = |name: &str| after.there(name).ok().flatten().map(|it| it.version).unwrap_or_default();
+        let (known, there) = (before.names(), after.names());
+        let new = there.difference(&known).map(|it| came(before, it, &version(it))).collect();
+        if let Some(ours) = self.ours_mut() {
+            ours.add_came(new);
+        }
+        if let Some(came) = self.came_mut() {
+            came.retain(|it| after.there(&it.name).ok().is_none_or(|there| there.is_some()));
+        }
+    }
+
+    /// Of what came with a package and was to go again in a run that was killed: marks it for dpkg as staying, and for apt
+    /// as automatic. apt marks both otherwise before it removes anything.
+    pub(super) fn keep(&mut self) -> Result<(), String> {
+        let came = self.came().iter().map(|it| it.name.as_str());
+        let names: BTreeSet<&str> = came.chain([self.name]).collect();
+        self.select(&names.into_iter().collect::<Vec<_>>())?;
+        self.mark(&BTreeSet::new());
+        Ok(())
+    }
+
+    /// The same of packages that could not be removed. `automatic`: those that had come for the sake of others.
+    pub(super) fn stay(&self, names: &[&str], automatic: &BTreeSet<String>) -> Result<(), String> {
+        self.select(names)?;
+        let forgotten = self.automatic();
+        let is_open = |name: &&str| automatic.contains(*name) && !forgotten.contains(*name);
+        self.manager.mark("auto", &names.iter().copied().filter(is_open).collect::<Vec<_>>())
+    }
+
+    /// Marks these for dpkg as staying, as far as they are there and are marked as going.
+    fn select(&self, names: &[&str]) -> Result<(), String> {
+        let database = Database::read(self.journal.root).map_err(|error| error.to_string())?;
+        let is_to_go = |name: &&str| {
+            let there = database.there(name).ok().flatten();
+            there.is_some_and(|it| it.status != Status::ConfigFiles && it.selection.is_to_go())
+        };
+        let names: Vec<&str> = names.iter().copied().filter(is_to_go).collect();
+        self.manager.mark("install", &names)
+    }
+
+    /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
+    /// `known`: what was there before, and what a person may have marked otherwise since. What has been noted once
+    /// is never marked again.
+    pub(super) fn mark(&mut self, known: &BTreeSet<String>) {
+        let automatic = self.automatic();
+        let is_open = |it: &&Came| !it.noted && !it.asked && it.name != self.name;
+        let came = self.came().iter().filter(is_open).map(|it| it.name.as_str());
+        let others: Vec<&str> = came.filter(|it| !automatic.contains(*it) && !known.contains(*it)).collect();
+        // Where it does not work, undo leaves them and says so.
+        self.manager.mark("auto", &others).ok();
+        self.note_marks();
+    }
+
+    /// Keeps which of those that came apt has noted as such.
+    pub(super) fn note_marks(&mut self) {
+        let automatic = self.automatic();
+        let came = self.came_mut().into_iter().flatten();
+        came.for_each(|it| it.noted |= automatic.contains(&it.name));
+    }
+
+    /// What the program of an installer asked for by name is in apt's notes as if a person had installed it by hand, and
+    /// is managed all the same.
+    pub(super) fn note_asked(&mut self) {
+        let automatic = self.automatic();
+        for it in self.came_mut().into_iter().flatten().filter(|it| !it.noted) {
+            (it.asked, it.noted) = (!automatic.contains(&it.name), true);
+        }
+    }
+
+    pub(super) fn automatic(&self) -> BTreeSet<String> {
+        apt::automatic(self.journal.root).unwrap_or_default()
+    }
+}
+
+pub(super) fn came(before: &Database, name: &str, version: &str) -> Came {
+    let had = before.there(name).ok().flatten();
+    let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
+    Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false, noted: false }
+}
