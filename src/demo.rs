@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use allocation::bundle::{Bundle, Injection, Node, ProcessEdits};
 use allocation::cdi::Outline;
-use allocation::gids::{Supplement, supplement};
+use allocation::gids::supplement;
 use allocation::policy::{Ask, Policy, Setting};
 use allocation::request::Request;
 use allocation::selection::Inventory;
@@ -42,7 +42,7 @@ pub fn wrapped(root: &Root, spec: &str, bundle: &str) -> anyhow::Result<Option<S
     for wanted in grant.nodes {
         let meta = root.stat(wanted.host())?;
         let Kind::Character { major, minor } = meta.kind else { bail!("{} is no device", wanted.host()) };
-        if let Supplement::Gid(gid) = supplement(meta.mode, meta.gid, &namespace)? {
+        if let Some(gid) = supplement(meta.mode, meta.gid, &namespace)? {
             gids.insert(gid);
         }
         nodes.push(Node {

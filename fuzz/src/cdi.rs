@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use allocation::{
     Render,
-    bundle::{Bundle, Error, Injection, Node, ProcessEdits},
+    bundle::{Bundle, Injection, Node, ProcessEdits},
     cdi::{Device, Edits, Grant, Outline, Spec},
     policy::Policy,
     request::Request,
@@ -93,9 +93,7 @@ fn keeps_the_rules(spec: &Spec<'_>) {
     let names: BTreeSet<&str> = spec.devices.iter().map(|device| &*device.name).collect();
     assert_eq!(names.len(), spec.devices.len(), "a name stands twice");
     assert!(!names.is_empty());
-    for (place, device) in spec.devices.iter().enumerate() {
-        let Device { name, edits, .. } = device;
-        assert_eq!(spec.find(name), Some(place));
+    for Device { name, edits, .. } in &spec.devices {
         assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte)), "{name}");
         assert!(!edits.is_empty());
     }
@@ -148,7 +146,7 @@ fn goes_into_a_bundle(grant: &Grant<'_>, sound: bool) {
         // Two spellings of one path, or a hook that no container has: the first passes for sound, each path alone.
         Err(error) => {
             assert!(
-                matches!(error, Error::TwoNodes { .. }) || !sound,
+                error.to_string().ends_with(" at once") || !sound,
                 "a sound spec that cannot be given: {error}"
             );
         }

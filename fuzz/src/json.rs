@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use allocation::bundle::Error;
+use allocation::Error;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},

@@ -1,8 +1,9 @@
 //! Leases and tickets, as they are kept in /run/rocworker: read by serde_json, as records are (see there).
 
 use allocation::{
-    lease::{self, Lease},
-    ticket::{self, Ticket, Wants},
+    document::Document as _,
+    lease::Lease,
+    ticket::{Ticket, Wants},
 };
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ pub fn check(data: &[u8]) {
 }
 
 fn is_kept(lease: &Lease, text: &str) {
-    assert!(lease.schema_version <= lease::SCHEMA_VERSION);
+    assert!(lease.schema_version <= Lease::SCHEMA_VERSION);
     let written = lease.to_json().expect("every lease can be written");
     assert_eq!(&Lease::parse(&written).expect("what was written reads again"), lease);
     let (before, after) = (tree(text), tree(&written));
@@ -60,7 +61,7 @@ fn names_its_cgroup(lease: &Lease) {
 }
 
 fn is_waited_for(ticket: &Ticket, text: &str) {
-    assert!(ticket.schema_version <= ticket::SCHEMA_VERSION);
+    assert!(ticket.schema_version <= Ticket::SCHEMA_VERSION);
     let written = ticket.to_json().expect("every ticket can be written");
     assert_eq!(&Ticket::parse(&written).expect("what was written reads again"), ticket);
     let (before, after) = (tree(text), tree(&written));

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use allocation::record::{Record, SCHEMA_VERSION};
+use allocation::document::Document as _;
+use allocation::record::Record;
 use runc_amd_wrapper::store::{Key, valid_id};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ pub fn check(data: &[u8]) {
         Ok(record) => record,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    assert!(record.schema_version <= SCHEMA_VERSION);
+    assert!(record.schema_version <= Record::SCHEMA_VERSION);
     let written = record.to_json().expect("every record can be written");
     assert_eq!(Record::parse(&written).expect("what was written reads again"), record);
     assert!(written.ends_with("}\n") && written.lines().count() == 1, "one line: {written}");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allocation::cdi::{DeviceNode, Edits, Error, Spec};
+use allocation::cdi::{DeviceNode, Edits, Spec};
 use reconcile::command::Programs;
 use root::Root;
 
@@ -59,7 +59,7 @@ fn theirs(programs: &Programs) -> Result<String, String> {
 }
 
 /// What is otherwise in theirs, each with its reason.
-fn differences(ours: &str, theirs: &str) -> Result<Vec<String>, Error> {
+fn differences(ours: &str, theirs: &str) -> Result<Vec<String>, allocation::Error> {
     let (ours, theirs) = (Spec::parse(ours)?, Spec::parse(theirs)?);
     let mut said = Vec::new();
     if theirs.version != ours.version {

@@ -3,14 +3,14 @@
 mod release;
 
 use allocation::record::RecordedGpu;
+use anyhow::Error;
 use root::Root;
 use runc_amd_wrapper::kfd::Kfd;
 use runc_amd_wrapper::lease_file::{self, Holder, Leases};
-use runc_amd_wrapper::liveness::Judge;
+use runc_amd_wrapper::liveness::{By, Judge};
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::queue::Queue;
-use runc_amd_wrapper::reap;
-use runc_amd_wrapper::store::Store;
+use runc_amd_wrapper::{reap, store};
 use serde::Serialize;
 
 use crate::daemon::claim;
@@ -85,7 +85,7 @@ fn paths(root: &Root) -> Paths {
 
 fn judge<'p>(root: &Root, paths: &'p Paths) -> anyhow::Result<Judge<'p>> {
     let judge = if root.is_host() { Judge::new(paths) } else { Judge::of_another_machine(paths) };
-    judge.map_err(anyhow::Error::msg)
+    judge.map_err(Error::msg)
 }
 
 /// Names of the render nodes of GPUs that have a holder.
@@ -106,13 +106,13 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = runc_amd_wrapper::alive::since_boot_ms();
-    let leases = Leases::of(&paths).all(&judge)?;
+    let leases = Leases::of(&paths, None).all(&judge).map_err(Error::msg)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(
             |held| matches!(&held.holder, Holder::Lease { lease, .. } if lease.root == root && lease.id == id),
         )
     };
-    let mut records = reap::look(&Store::of(&paths), &judge, &paths)?;
+    let mut records = reap::look(&store::records(&paths, None), &judge, &paths).map_err(Error::msg)?;
     records.retain(|(record, _)| !has_lease(&record.root, &record.id));
     let mut held: Vec<Held> = leases.into_iter().map(|held| of_lease(held, now_ms)).collect();
     for (record, by) in records {
@@ -132,7 +132,7 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
             held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
     }
-    let waiting = Queue::of(&paths).waiting(&judge)?;
+    let waiting = Queue::of(&paths, None).waiting(&judge).map_err(Error::msg)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {
         id: waiting.ticket.id,
         runc_root: waiting.ticket.root,
@@ -145,8 +145,7 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
 fn of_lease(held: lease_file::Held, now_ms: u64) -> Held {
     let rest = Held { render: held.render.to_string(), ..Held::default() };
     let (lease, alive_by) = match held.holder {
-        Holder::Lease { lease, by } => (lease, Some(by.name())),
-        Holder::Dead(lease) => (lease, None),
+        Holder::Lease { lease, by } => (lease, by.map(By::name)),
         Holder::Unknown(reason) => return Held { problem: Some(reason), ..rest },
     };
     let idle = |since: u64| now_ms.saturating_sub(since) / 1000;

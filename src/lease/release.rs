@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use allocation::Render;
+use allocation::document::Document as _;
 use allocation::lease::Lease;
 use allocation::record::RecordedGpu;
-use anyhow::{bail, ensure};
+use anyhow::{Error, bail, ensure};
 use root::Root;
 use runc_amd_wrapper::kfd::Kfd;
 use runc_amd_wrapper::lease_file::{Held, Holder, Leases};
 use runc_amd_wrapper::liveness::By;
+use runc_amd_wrapper::lock::Lock;
 use runc_amd_wrapper::queue::Queue;
 use runc_amd_wrapper::reap;
-use runc_amd_wrapper::store::Store;
+use runc_amd_wrapper::store::{self, Key};
 
 use super::{judge, paths};
 
@@ -25,15 +27,15 @@ use super::{judge, paths};
 pub fn release(root: &Root, name: &str, force: bool) -> anyhow::Result<Vec<String>> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
-    let (leases, store) = (Leases::of(&paths), Store::of(&paths));
+    let (leases, kept) = (Leases::of(&paths, None), store::records(&paths, None));
     let render = Render::parse(name);
     let find = || {
-        let mut held = leases.all(&judge)?;
+        let mut held = leases.all(&judge).map_err(Error::msg)?;
         held.retain(|held| match render {
             Some(render) => held.render == render,
             None => lease_of(held).is_some_and(|lease| lease.id == name),
         });
-        let mut records = reap::look(&store, &judge, &paths)?;
+        let mut records = reap::look(&kept, &judge, &paths).map_err(Error::msg)?;
         records.retain(|(record, _)| match render {
             Some(render) => record.gpus.iter().any(|gpu| gpu.render == render),
             None => record.id == name && !record.gpus.is_empty(),
@@ -53,14 +55,14 @@ pub fn release(root: &Root, name: &str, force: bool) -> anyhow::Result<Vec<Strin
     };
     // Making the folders would be a change where there is nothing to release.
     find()?;
-    let lock = store.lock()?;
+    let lock = Lock::take(&paths, paths.lock_patience).map_err(Error::msg)?;
     let (held, records) = find()?;
 
     let lives = |id: &str, by: By| format!("the container {id} lives, by its {}", by.name());
     let of_leases = held.iter().filter_map(|held| match &held.holder {
-        Holder::Dead(_) => None,
+        Holder::Lease { by: None, .. } => None,
         Holder::Unknown(reason) => Some((held.render, format!("its lease {reason}"))),
-        Holder::Lease { lease, by } => Some((held.render, lives(&lease.id, *by))),
+        Holder::Lease { lease, by: Some(by) } => Some((held.render, lives(&lease.id, *by))),
     });
     let of_records = records.iter().filter_map(|(record, by)| {
         Some((render.or(record.gpus.first().map(|gpu| gpu.render))?, lives(&record.id, *by)))
@@ -81,21 +83,21 @@ pub fn release(root: &Root, name: &str, force: bool) -> anyhow::Result<Vec<Strin
     );
     let mut released = BTreeSet::new();
     for held in &held {
-        leases.remove(&lock, held.render)?;
+        leases.remove(&lock, held.render).map_err(Error::msg)?;
         released.insert(held.render);
     }
     for (mut record, _) in records {
         // The rest of the record stays: further processes get their groups by it.
         let is_released = |gpu: &RecordedGpu| render.is_none_or(|render| render == gpu.render);
         released.extend(record.gpus.extract_if(.., |gpu| is_released(gpu)).map(|gpu| gpu.render));
-        store.write(&lock, &record)?;
+        kept.write(&lock, &Key::of(&record).file_name(), &record.to_json()?).map_err(Error::msg)?;
     }
     Ok(released.iter().map(Render::to_string).collect())
 }
 
 fn lease_of(held: &Held) -> Option<&Lease> {
     match &held.holder {
-        Holder::Lease { lease, .. } | Holder::Dead(lease) => Some(lease),
+        Holder::Lease { lease, .. } => Some(lease),
         Holder::Unknown(_) => None,
     }
 }
@@ -108,7 +110,7 @@ pub fn cancel(root: &Root, id: &str) -> anyhow::Result<usize> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let find = |queue: &Queue| {
-        let mut waiting = queue.waiting(&judge)?;
+        let mut waiting = queue.waiting(&judge).map_err(Error::msg)?;
         waiting.retain(|waiting| waiting.ticket.id == id);
         ensure!(
             !waiting.is_empty(),
@@ -117,12 +119,12 @@ pub fn cancel(root: &Root, id: &str) -> anyhow::Result<usize> {
         Ok(waiting)
     };
     // Taking the lock would make the folders.
-    find(&Queue::of(&paths))?;
-    let lock = Store::of(&paths).lock()?;
-    let queue = Queue::under(&lock, &paths);
+    find(&Queue::of(&paths, None))?;
+    let lock = Lock::take(&paths, paths.lock_patience).map_err(Error::msg)?;
+    let queue = Queue::of(&paths, Some(&lock));
     let waiting = find(&queue)?;
     for one in &waiting {
-        queue.remove(&lock, one.number)?;
+        queue.remove(&lock, one.number).map_err(Error::msg)?;
     }
     Ok(waiting.len())
 }

@@ -1,6 +1,6 @@
 //! Which group a container's process needs, so that it can open a device node.
 
-use std::fmt;
+use crate::{Error, Quoted, error::refuse};
 
 /// One line of a user namespace's mapping (OCI runtime-spec, `linux.gidMappings`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,46 +52,6 @@ impl UserNamespace {
     }
 }
 
-/// What a process in the container needs to open a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supplement {
-    /// No group makes a difference: others may open the node, or the group may not.
-    NotNeeded,
-    /// The node belongs to the host's group 0, which is never handed out: root opens it as the owner,
-    /// and nobody else should be in root's group.
-    RootsGroup,
-    /// This gid, as it is called inside the container, belongs into `process.user.additionalGids`.
-    Gid(u32),
-}
-
-/// Why the group that a process needs cannot be given to it. runc would fail at setgroups, so the caller
-/// makes an explicit request fail before that, and leaves the group out, with a warning, for the default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    Unmapped { host_gid: u32 },
-    Joined { host_gid: u32, path: String },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unmapped { host_gid } => write!(
-                f,
-                "the host's group {host_gid}, which may open it, is not in the container's gidMappings: \
-                 map it, or give the node a group that is mapped"
-            ),
-            Self::Joined { host_gid, path } => write!(
-                f,
-                "the host's group {host_gid}, which may open it, cannot be translated: the container joins the \
-                 user namespace {} and its bundle has no gidMappings",
-                crate::Quoted(path)
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 /// Whether being in the node's group decides if a process can open it for reading and writing: the group
 /// may, and others may not. `mode` as stat returns it; the type bits do not matter.
 #[must_use]
@@ -99,21 +59,28 @@ pub fn needs_gid(mode: u32) -> bool {
     mode & 0o060 == 0o060 && mode & 0o006 != 0o006
 }
 
-/// The group that a process in this container needs for a node of this mode and host group.
+/// The group that a process in this container needs for a node of this mode and host group, as it is called inside: it
+/// belongs into `process.user.additionalGids`. None: no group makes a difference, or it is the host's group 0, which is
+/// never handed out, since root opens the node as its owner.
 ///
 /// # Errors
-/// The group is needed, and has no name inside, or none that is known.
-pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result<Supplement, Error> {
+/// The group is needed, and has no name inside, or none that is known. runc would fail at setgroups, so the caller makes
+/// an explicit request fail before that, and leaves the group out, with a warning, for the default.
+pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result<Option<u32>, Error> {
     if !needs_gid(mode) {
-        return Ok(Supplement::NotNeeded);
+        return Ok(None);
     }
-    match namespace {
-        UserNamespace::Joined { path } => Err(Error::Joined { host_gid, path: path.clone() }),
-        _ => match namespace.gid(host_gid) {
-            None => Err(Error::Unmapped { host_gid }),
-            Some(_) if host_gid == 0 => Ok(Supplement::RootsGroup),
-            Some(gid) => Ok(Supplement::Gid(gid)),
-        },
+    match (namespace, namespace.gid(host_gid)) {
+        (_, Some(gid)) => Ok((host_gid != 0).then_some(gid)),
+        (UserNamespace::Joined { path }, None) => refuse(format!(
+            "the host's group {host_gid}, which may open it, cannot be translated: the container joins the user \
+             namespace {} and its bundle has no gidMappings",
+            Quoted(path)
+        )),
+        (_, None) => refuse(format!(
+            "the host's group {host_gid}, which may open it, is not in the container's gidMappings: map it, or give \
+             the node a group that is mapped"
+        )),
     }
 }
 
@@ -172,20 +139,31 @@ mod tests {
         let identity =
             || Mapped { uids: vec![], gids: vec![IdMapping { container_id: 0, host_id: 0, size: 1000 }] };
         let joined = || Joined { path: "/proc/7/ns/user".into() };
+        let unmapped =
+            |gid: u32| Err(format!("the host's group {gid}, which may open it, is not in the container's"));
+        let unknown = || {
+            Err("the host's group 992, which may open it, cannot be translated: the container joins"
+                .to_owned())
+        };
         let table = [
-            (0o660, 992, Host, Ok(Supplement::Gid(992))),
-            (0o660, 0, Host, Ok(Supplement::RootsGroup)),
-            (0o666, 0, mapped(), Ok(Supplement::NotNeeded)),
-            (0o660, 992, mapped(), Ok(Supplement::Gid(992))),
-            (0o660, 65534, mapped(), Ok(Supplement::Gid(0))),
-            (0o660, 0, mapped(), Err(Error::Unmapped { host_gid: 0 })),
-            (0o660, 0, identity(), Ok(Supplement::RootsGroup)),
-            (0o660, 70_000, mapped(), Err(Error::Unmapped { host_gid: 70_000 })),
-            (0o660, 992, joined(), Err(Error::Joined { host_gid: 992, path: "/proc/7/ns/user".into() })),
-            (0o666, 992, joined(), Ok(Supplement::NotNeeded)),
+            (0o660, 992, Host, Ok(Some(992))),
+            (0o660, 0, Host, Ok(None)),
+            (0o666, 0, mapped(), Ok(None)),
+            (0o660, 992, mapped(), Ok(Some(992))),
+            (0o660, 65534, mapped(), Ok(Some(0))),
+            (0o660, 0, mapped(), unmapped(0)),
+            (0o660, 0, identity(), Ok(None)),
+            (0o660, 70_000, mapped(), unmapped(70_000)),
+            (0o660, 992, joined(), unknown()),
+            (0o666, 992, joined(), Ok(None)),
         ];
         for (mode, gid, namespace, expected) in table {
-            assert_eq!(supplement(mode, gid, &namespace), expected, "{mode:o} {gid} {namespace:?}");
+            match (supplement(mode, gid, &namespace), expected) {
+                (Err(error), Err(expected)) => assert!(error.to_string().starts_with(&expected), "{error}"),
+                (given, expected) => {
+                    assert_eq!(given.map_err(String::from), expected, "{mode:o} {gid} {namespace:?}");
+                }
+            }
         }
     }
 }

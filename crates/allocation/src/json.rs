@@ -9,56 +9,19 @@
 pub(crate) const DEEPEST: u8 = 127;
 
 /// Where a value stands in the text: from its first byte to behind its last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 /// An object or array, and where its next member would go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Container {
     pub(crate) span: Span,
     /// Behind the last member, or behind the opening bracket.
     pub(crate) tail: usize,
     pub(crate) empty: bool,
-}
-
-/// Why scanning stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Syntax {
-        offset: usize,
-        expected: &'static str,
-    },
-    TooDeep {
-        offset: usize,
-    },
-    /// It is JSON, but not what is wanted here.
-    Unwanted {
-        offset: usize,
-        expected: &'static str,
-    },
-    /// The object at this offset has a key twice.
-    Twice {
-        offset: usize,
-        key: &'static str,
-    },
-    /// The object at this offset lacks a key.
-    Missing {
-        offset: usize,
-        key: &'static str,
-    },
-    /// The key at this offset is none that is known here.
-    Unknown {
-        offset: usize,
-        known: &'static [&'static str],
-    },
-    /// The key at this offset is another spelling of one that is known here.
-    Spelling {
-        offset: usize,
-        known: &'static str,
-    },
 }
 
 impl Span {
@@ -89,6 +52,14 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// Goes past a value by its text alone: `read` gives what it makes of the text from here on, and what follows the value.
+    pub(crate) fn by_text<T>(&mut self, read: impl FnOnce(&'a str) -> Option<(T, &'a str)>) -> Option<T> {
+        self.space();
+        let (value, behind) = read(self.text.get(self.at..)?)?;
+        self.at = self.text.len() - behind.len();
+        Some(value)
+    }
+
     /// The text that it goes over.
     pub(crate) fn whole(&self) -> &'a str {
         self.text
@@ -99,9 +70,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn fault<T>(&self, expected: &'static str) -> Result<T, Fault> {
-        Err(Fault::Syntax { offset: self.at, expected })
+        Err(Fault { offset: self.at, problem: Problem::Syntax(expected) })
     }
 
+    #[inline]
     fn space(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
@@ -109,6 +81,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The first byte of the next value, which is not gone past.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Result<u8, Fault> {
         self.space();
         match self.byte() {
@@ -161,7 +134,7 @@ impl<'a> Scanner<'a> {
         }
         let start = self.at;
         if self.depth == DEEPEST {
-            return Err(Fault::TooDeep { offset: start });
+            return Err(Fault { offset: start, problem: Problem::TooDeep });
         }
         self.depth += 1;
         self.at += 1;
@@ -188,7 +161,7 @@ impl<'a> Scanner<'a> {
         let first = self.peek()?;
         let start = self.at;
         match first {
-            b'"' => drop(self.string()?),
+            b'"' => drop(self.pass_string()?),
             b'{' => drop(self.object(|scanner, _| scanner.skip().map(drop))?),
             b'[' => drop(self.array(|scanner| scanner.skip().map(drop))?),
             b't' => self.literal("true")?,
@@ -213,10 +186,12 @@ impl<'a> Scanner<'a> {
             self.at += rest.iter().position(is_special).unwrap_or(rest.len());
             match self.byte() {
                 Some(b'"') => {
-                    self.string()?;
+                    self.pass_string()?;
                     continue;
                 }
-                Some(b'{' | b'[') if depth == DEEPEST => return Err(Fault::TooDeep { offset: self.at }),
+                Some(b'{' | b'[') if depth == DEEPEST => {
+                    return Err(Fault { offset: self.at, problem: Problem::TooDeep });
+                }
                 Some(b'{' | b'[') => depth += 1,
                 Some(_) => depth -= 1,
                 None => return self.fault("a closing bracket or brace"),
@@ -237,26 +212,35 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes past a string.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Text<'a>, Fault> {
         if self.peek()? != b'"' {
             return self.fault("a string");
         }
         let start = self.at;
+        let escaped = self.pass_string()?;
+        let raw = self.text.get(start + 1..self.at - 1).unwrap_or_default();
+        Ok(Text { span: Span { start, end: self.at }, raw, escaped })
+    }
+
+    /// Goes past a string that begins here, and answers whether it has escapes.
+    #[inline]
+    fn pass_string(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
         self.at += 1;
         loop {
             self.at += plain_bytes(self.text.as_bytes().get(self.at..).unwrap_or_default());
             match self.byte() {
-                Some(b'"') => break,
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
                 Some(b'\\') => self.escape()?,
                 Some(_) => return self.fault("an escape instead of a control character"),
                 None => return self.fault("the end of the string"),
             }
             escaped = true;
         }
-        self.at += 1;
-        let raw = self.text.get(start + 1..self.at - 1).unwrap_or_default();
-        Ok(Text { span: Span { start, end: self.at }, raw, escaped })
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
@@ -344,13 +328,13 @@ fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-mod misread;
+mod fault;
 mod object;
 mod text;
 mod value;
 
-pub use misread::Misread;
-pub(crate) use object::{Keyed, Seen, keyed, object, whole};
+pub(crate) use fault::{Fault, Problem};
+pub(crate) use object::{Keyed, Seen, keyed, object, spelt, unknown, whole};
 pub(crate) use text::Text;
 
 #[cfg(test)]

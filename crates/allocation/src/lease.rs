@@ -2,17 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{self, Document};
+use crate::document::Document;
+use crate::path::clean;
 use crate::record::{Creator, RecordedGpu};
-
-/// The schema version of the leases that this version writes.
-pub const SCHEMA_VERSION: u32 = 1;
 
 /// One GPU, and the container that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
-    /// [`SCHEMA_VERSION`].
+    /// [`Document::SCHEMA_VERSION`].
     pub schema_version: u32,
     pub gpu: RecordedGpu,
     /// runc's root folder (`--root`), absolute: ids are unique only beneath one.
@@ -40,31 +38,11 @@ pub enum Kind {
 }
 
 impl Document for Lease {
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const MALFORMED: &'static str = "is no lease";
-
-    fn newer(version: u32) -> String {
-        format!("has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
-    }
+    const SCHEMA_VERSION: u32 = 1;
+    const NAME: &'static str = "lease";
 }
 
 impl Lease {
-    /// Reads a lease. Of one that cannot be used, nobody knows who holds its GPU.
-    ///
-    /// # Errors
-    /// As [`document::parse`].
-    pub fn parse(text: &str) -> Result<Self, document::Error> {
-        document::parse(text)
-    }
-
-    /// The lease as text, one line.
-    ///
-    /// # Errors
-    /// As [`document::to_json`].
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        document::to_json(self)
-    }
-
     /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
     /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
     /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,
@@ -78,18 +56,12 @@ impl Lease {
             let id = &self.id;
             return Some(vec![id.clone(), format!("runc-{id}.scope"), format!("crun-{id}.scope")]);
         };
-        let mut components: Vec<&str> = Vec::new();
-        for component in path.split('/') {
-            match component {
-                "" | "." => {}
-                ".." => drop(components.pop()),
-                name => components.push(name),
-            }
-        }
-        if components.is_empty() {
+        let clean = clean(path);
+        let below_the_root = clean.trim_start_matches('/');
+        if below_the_root.is_empty() {
             return None;
         }
-        let mut ends = vec![components.join("/")];
+        let mut ends = vec![below_the_root.to_owned()];
         if let [_, prefix, name] = path.split(':').collect::<Vec<_>>()[..] {
             ends.push(match (name.ends_with(".slice"), prefix) {
                 (true, _) => name.to_owned(),

@@ -60,7 +60,7 @@ impl fmt::Display for PciAddress {
 
 impl Serialize for PciAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.to_string())
     }
 }
 

@@ -5,19 +5,20 @@
 
 mod edits;
 
-use std::fmt;
-
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
 use crate::{
-    Misread, PciAddress, Quoted, Render,
-    json::{Fault, Scanner, keyed, object, whole},
+    Error, PciAddress, Quoted, Render,
+    error::refuse,
+    json::{Fault, Problem, Scanner, keyed, object, unknown, whole},
+    path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
-    selection::{Gpu, Refusal},
+    selection::Gpu,
 };
 
 /// The schema version that this version reads.
 pub const SCHEMA_VERSION: u32 = 1;
+const NEWEST: u64 = SCHEMA_VERSION as u64;
 
 /// A shim holds its lock through create, so nobody may wait longer.
 pub const LONGEST_WAIT_S: u32 = 60;
@@ -36,23 +37,25 @@ pub enum Requests {
 }
 
 /// What a container gets that says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
 pub enum Default {
+    #[default]
     None,
     /// Every GPU of the policy, as far as it can be had.
     All,
 }
 
 /// Whether several containers may have one GPU at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
 pub enum Sharing {
+    #[default]
     Shared,
     /// Each grant is a lease, and a GPU has one holder.
     Exclusive,
 }
 
 /// A policy that this version can keep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
 pub struct Policy {
     /// The real runc, absolute; None: the next one on PATH.
     pub runtime: Option<String>,
@@ -92,54 +95,16 @@ pub enum Ask<'r> {
     Explicit(&'r Request),
 }
 
-/// Why a policy cannot be used. Each is one sentence that names the key.
-#[derive(Debug)]
-pub enum Error {
-    /// Not JSON, a wrong type, an unknown or missing key: it says which, and where.
-    Malformed(Misread),
-    /// Keys, but no schema_version.
-    NoVersion,
-    /// Written by a newer version.
-    Newer(u64),
-    /// A value that makes no sense.
-    Invalid { key: String, problem: String },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "not a policy: {error}"),
-            Self::NoVersion => {
-                write!(f, "schema_version is missing: write \"schema_version\": {SCHEMA_VERSION}")
-            }
-            Self::Newer(version) => write!(
-                f,
-                "schema_version {version} belongs to a newer version (this one reads {SCHEMA_VERSION}): update \
-                 runc-amd-wrapper, or let this version of rocworker write the policy again"
-            ),
-            Self::Invalid { key, problem } => write!(f, "{key}: {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 /// What stands in the file.
-#[derive(Default, PartialEq, Eq)]
+#[derive(Default)]
 struct File {
     schema_version: Option<u64>,
-    runtime: Option<String>,
-    requests: Option<Requests>,
-    default: Option<Default>,
-    sharing: Option<Sharing>,
     gpus: Option<Vec<FileGpu>>,
-    wait_limit_s: Option<u32>,
-    idle_grace_s: Option<u32>,
-    folders: Vec<String>,
-    edits: Option<Edits>,
+    /// All but the GPUs.
+    policy: Policy,
 }
 
-#[derive(Default, PartialEq, Eq)]
+#[derive(Default)]
 struct FileGpu {
     index: u32,
     pci: Option<PciAddress>,
@@ -151,67 +116,48 @@ struct FileGpu {
 
 keyed!(File, required [], |file, scanner| {
     "schema_version" => file.schema_version = scanner.optional(Scanner::integer)?,
-    "runtime" => file.runtime = scanner.optional(Scanner::string_of_its_own)?,
-    "requests" => file.requests = scanner.optional(requests)?,
-    "default" => file.default = scanner.optional(default)?,
-    "sharing" => file.sharing = scanner.optional(sharing)?,
+    "runtime" => file.policy.runtime = scanner.optional(Scanner::string_of_its_own)?,
+    "requests" => file.policy.requests = scanner.optional(|scanner| {
+        scanner.one_of("deny, named, count or all", &[
+            ("deny", Requests::Deny),
+            ("named", Requests::Named),
+            ("count", Requests::Count),
+            ("all", Requests::All),
+        ])
+    })?,
+    "default" => file.policy.default = scanner.optional(|scanner| {
+        scanner.one_of("none or all", &[("none", Default::None), ("all", Default::All)])
+    })?.unwrap_or_default(),
+    "sharing" => file.policy.sharing = scanner.optional(|scanner| {
+        scanner.one_of("shared or exclusive", &[("shared", Sharing::Shared), ("exclusive", Sharing::Exclusive)])
+    })?.unwrap_or_default(),
     "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
-    "wait_limit_s" => file.wait_limit_s = scanner.optional(Scanner::integer)?,
-    "idle_grace_s" => file.idle_grace_s = scanner.optional(Scanner::integer)?,
-    "folders" => file.folders = scanner.list(parent)?,
-    "edits" => file.edits = scanner.optional(object)?,
-}, |_file, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+    "wait_limit_s" => file.policy.wait_limit_s = scanner.optional(Scanner::integer)?.unwrap_or_default(),
+    "idle_grace_s" => file.policy.idle_grace_s = scanner.optional(Scanner::integer)?,
+    "folders" => file.policy.folders = scanner.list(parent)?,
+    "edits" => file.policy.edits = scanner.optional(object)?.unwrap_or_default(),
+}, |_file, key| unknown::<Self>(key));
 
 keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
     "index" => gpu.index = scanner.integer()?,
-    "pci" => gpu.pci = Some(scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)?),
+    "pci" => gpu.pci = Some(address(scanner)?),
     "render" => gpu.render = Some(scanner.named("a render node like \"/dev/dri/renderD128\"", Render::parse)?),
     "uuid" => gpu.uuid = scanner.optional(Scanner::string_of_its_own)?,
-    "card" => gpu.card = scanner.optional(|scanner| {
-        scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)
-    })?,
+    "card" => gpu.card = scanner.optional(address)?,
     "hive" => gpu.hive = scanner.optional(hive)?,
-}, |_gpu, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+}, |_gpu, key| unknown::<Self>(key));
 
-fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
-    scanner.named("deny, named, count or all", |name| match name {
-        "deny" => Some(Requests::Deny),
-        "named" => Some(Requests::Named),
-        "count" => Some(Requests::Count),
-        "all" => Some(Requests::All),
-        _ => None,
-    })
-}
-
-fn default(scanner: &mut Scanner<'_>) -> Result<Default, Fault> {
-    scanner.named("none or all", |name| match name {
-        "none" => Some(Default::None),
-        "all" => Some(Default::All),
-        _ => None,
-    })
-}
-
-fn sharing(scanner: &mut Scanner<'_>) -> Result<Sharing, Fault> {
-    scanner.named("shared or exclusive", |name| match name {
-        "shared" => Some(Sharing::Shared),
-        "exclusive" => Some(Sharing::Exclusive),
-        _ => None,
-    })
+fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {
+    scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)
 }
 
 /// A path that is to be written in one way only: without doubled slashes and one at its end. `/` is none: every folder of
 /// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
 fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     scanner.named("an absolute path like \"/srv\"", |path| {
-        let mut plain = String::new();
-        for part in path.strip_prefix('/')?.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => return None,
-                part => plain.extend(["/", part]),
-            }
-        }
-        (!plain.is_empty()).then_some(plain)
+        let leads_up = path.split('/').any(|part| part == "..");
+        let plain = Some(clean(path)).filter(|plain| path.starts_with('/') && !leads_up && plain != "/")?;
+        Some(plain.into_owned())
     })
 }
 
@@ -230,25 +176,23 @@ impl Policy {
     /// # Errors
     /// It is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let file: File = match whole(text) {
-            Ok(file) => file,
+        let file: Result<File, Fault> = whole(text);
+        let version = match &file {
+            Ok(file) => file.schema_version,
             // A newer version's keys are not known to this one.
-            Err(fault) => {
-                return Err(match member(text, "schema_version", Scanner::integer::<u64>) {
-                    Some(version) if version > u64::from(SCHEMA_VERSION) => Error::Newer(version),
-                    _ => Error::Malformed(Misread::of(text, fault)),
-                });
-            }
+            Err(_) => member(text, "schema_version", Scanner::integer).filter(|version| *version > NEWEST),
         };
-        if let Some(newer) = file.schema_version.filter(|version| *version > u64::from(SCHEMA_VERSION)) {
-            return Err(Error::Newer(newer));
+        match version {
+            Some(newer) if newer > NEWEST => refuse(format!(
+                "schema_version {newer} belongs to a newer version (this one reads {NEWEST}): update \
+                 runc-amd-wrapper, or let this version of rocworker write the policy again"
+            )),
+            Some(0) => refuse("schema_version: there never was a version 0"),
+            None if file.is_ok() && says_something(text) => {
+                refuse(format!("schema_version is missing: write \"schema_version\": {NEWEST}"))
+            }
+            _ => file.map_err(|fault| Error::new(format!("not a policy: {}", fault.of(text))))?.into_policy(),
         }
-        match file.schema_version {
-            Some(0) => return Err(invalid("schema_version", "there never was a version 0")),
-            None if file != File::default() => return Err(Error::NoVersion),
-            _ => {}
-        }
-        file.into_policy()
     }
 
     /// Whether the policy says nothing about GPUs: then the wrapper is plain runc but for [`Policy::folders`].
@@ -261,7 +205,7 @@ impl Policy {
     ///
     /// # Errors
     /// It asks for GPUs in a way that the policy, or Kubernetes, does not leave to it.
-    pub fn ask<'r>(&self, request: Option<&'r Request>, setting: Setting) -> Result<Ask<'r>, Refusal> {
+    pub fn ask<'r>(&self, request: Option<&'r Request>, setting: Setting) -> Result<Ask<'r>, Error> {
         if self.says_nothing() {
             return Ok(Ask::Nothing);
         }
@@ -276,57 +220,52 @@ impl Policy {
             return Ok(Ask::Nothing);
         }
         if setting.kubernetes {
-            return Err(Refusal::Kubernetes);
+            return refuse(
+                "the container asks for GPUs by its environment, which counts for nothing in Kubernetes: request \
+                 amd.com/gpu in the pod's resources",
+            );
         }
-        match (self.requests, request) {
+        let honoured = match (self.requests, request) {
             (Some(Requests::All), _)
             | (Some(Requests::Named), Request::Listed(_))
-            | (Some(Requests::Count), Request::Count(_)) => Ok(Ask::Explicit(request)),
-            (Some(Requests::Named), _) => Err(Refusal::NotHonoured {
-                asked: request.describe().into_owned(),
-                honoured: format!("only GPUs named in {VISIBLE_DEVICES}"),
-            }),
-            (Some(Requests::Count), _) => Err(Refusal::NotHonoured {
-                asked: request.describe().into_owned(),
-                honoured: format!("only a number in {GPU_COUNT}"),
-            }),
-            (Some(Requests::Deny) | None, _) => {
-                Err(Refusal::Denied { asked: request.describe().into_owned() })
-            }
-        }
+            | (Some(Requests::Count), Request::Count(_)) => return Ok(Ask::Explicit(request)),
+            (Some(Requests::Named), _) => format!("only GPUs named in {VISIBLE_DEVICES}"),
+            (Some(Requests::Count), _) => format!("only a number in {GPU_COUNT}"),
+            (Some(Requests::Deny) | None, _) => "no requests (requests: deny)".to_owned(),
+        };
+        refuse(format!("the container asks for {}, and the policy honours {honoured}", request.describe()))
     }
 }
 
 impl File {
     fn into_policy(self) -> Result<Policy, Error> {
-        if self.sharing == Some(Sharing::Exclusive) && self.default == Some(Default::All) {
-            return Err(invalid(
-                "default",
-                "all does not go with sharing: exclusive, where the first container would take every GPU: \
+        let Policy { sharing, default, wait_limit_s, ref runtime, .. } = self.policy;
+        if (sharing, default) == (Sharing::Exclusive, Default::All) {
+            return refuse(
+                "default: all does not go with sharing: exclusive, where the first container would take every GPU: \
                  write none",
+            );
+        }
+        if wait_limit_s > LONGEST_WAIT_S {
+            return refuse(format!(
+                "wait_limit_s: {wait_limit_s} is more than the {LONGEST_WAIT_S} that a create may wait"
             ));
         }
-        if let Some(seconds) = self.wait_limit_s.filter(|seconds| *seconds > LONGEST_WAIT_S) {
-            return Err(invalid(
-                "wait_limit_s",
-                &format!("{seconds} is more than the {LONGEST_WAIT_S} that a create may wait"),
-            ));
+        if let Some(runtime) = runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
+            return refuse(format!("runtime: {} is not an absolute path", Quoted(runtime)));
         }
-        if let Some(runtime) = self.runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
-            return Err(invalid("runtime", &format!("{} is not an absolute path", Quoted(runtime))));
-        }
-        Ok(Policy {
-            runtime: self.runtime,
-            requests: self.requests,
-            default: self.default.unwrap_or(Default::None),
-            sharing: self.sharing.unwrap_or(Sharing::Shared),
-            gpus: self.gpus.map(gpus).transpose()?,
-            wait_limit_s: self.wait_limit_s.unwrap_or(0),
-            idle_grace_s: self.idle_grace_s,
-            folders: self.folders,
-            edits: self.edits.unwrap_or_default(),
-        })
+        Ok(Policy { gpus: self.gpus.map(gpus).transpose()?, ..self.policy })
     }
+}
+
+/// Whether any key of an object has a value.
+fn says_something(text: &str) -> bool {
+    let mut says = false;
+    let _ = Scanner::new(text).object(|scanner, _| {
+        says |= scanner.peek()? != b'n';
+        scanner.skip().map(drop)
+    });
+    says
 }
 
 /// The GPUs of the file in the order of their indexes. Two with one name would make a request ambiguous.
@@ -334,19 +273,18 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
     let mut gpus: Vec<Gpu> = Vec::with_capacity(listed.len());
     for FileGpu { index, pci, render, uuid, card, hive } in listed {
         let (Some(pci), Some(render)) = (pci, render) else {
-            return Err(invalid("gpus", &format!("the GPU {index} lacks its pci or its render")));
+            return refuse(format!("gpus: the GPU {index} lacks its pci or its render"));
         };
-        if gpus.iter().any(|gpu| gpu.index == index) {
-            return Err(invalid("gpus", &format!("two have the index {index}")));
-        }
-        if gpus.iter().any(|gpu| gpu.render == render) {
-            return Err(invalid("gpus", &format!("two have the render node {render}")));
-        }
-        if uuid.is_some() && gpus.iter().any(|gpu| gpu.uuid == uuid) {
-            return Err(invalid(
-                "gpus",
-                &format!("two have the uuid of the GPU {index}, which is then no name"),
-            ));
+        for other in &gpus {
+            if other.index == index {
+                return refuse(format!("gpus: two have the index {index}"));
+            }
+            if other.render == render {
+                return refuse(format!("gpus: two have the render node {render}"));
+            }
+            if uuid.is_some() && other.uuid == uuid {
+                return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
+            }
         }
         let at = gpus.partition_point(|gpu| gpu.index < index);
         gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
@@ -356,12 +294,14 @@ fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
 
 /// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
 #[must_use]
+#[inline]
 pub fn runtime(text: &str) -> Option<String> {
     member(text, "runtime", Scanner::string_of_its_own)
 }
 
 /// One member of a text that may be of any version. None: it is not there, or null, or there twice, or this is no
 /// JSON object.
+#[inline]
 fn member<'a, T>(
     text: &'a str,
     name: &'static str,
@@ -374,16 +314,12 @@ fn member<'a, T>(
             return scanner.skip().map(drop);
         }
         match found.replace(scanner.optional(&read)?) {
-            Some(_) => Err(Fault::Twice { offset: key.span.start, key: name }),
+            Some(_) => Err(Fault { offset: key.span.start, problem: Problem::Twice(name) }),
             None => Ok(()),
         }
     });
     whole.and_then(|_| scanner.finish()).ok()?;
     found.flatten()
-}
-
-fn invalid(key: &str, problem: &str) -> Error {
-    Error::Invalid { key: key.to_owned(), problem: problem.to_owned() }
 }
 
 #[cfg(test)]

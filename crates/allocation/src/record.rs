@@ -5,11 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::ProcessEdits;
-use crate::document::{self, Document};
+use crate::document::Document;
 use crate::{PciAddress, Render, selection::Gpu};
-
-/// The newest schema version of records that this version reads and writes.
-pub const SCHEMA_VERSION: u32 = 2;
 
 /// What one container was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +36,7 @@ pub struct Record {
 /// wrapper can read what it can act on.
 #[must_use]
 pub fn version_of(edits: &ProcessEdits<'_>) -> u32 {
-    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { SCHEMA_VERSION }
+    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { Record::SCHEMA_VERSION }
 }
 
 /// A GPU as a record names it: by what stays the same when indexes are given anew.
@@ -88,15 +85,8 @@ pub struct Creator {
 }
 
 impl Document for Record {
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const MALFORMED: &'static str = "not a record of what a container was given";
-
-    fn newer(version: u32) -> String {
-        format!(
-            "schema_version {version} was written by a newer version (this one reads {SCHEMA_VERSION}): use that \
-             version for this container"
-        )
-    }
+    const SCHEMA_VERSION: u32 = 2;
+    const NAME: &'static str = "record of what a container was given";
 }
 
 impl Record {
@@ -109,22 +99,6 @@ impl Record {
             env_unless_set: self.env_unless_set.as_deref(),
             memlock_bytes: self.memlock_bytes,
         }
-    }
-
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// As [`document::parse`].
-    pub fn parse(text: &str) -> Result<Self, document::Error> {
-        document::parse(text)
-    }
-
-    /// The record as text, one line.
-    ///
-    /// # Errors
-    /// As [`document::to_json`].
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        document::to_json(self)
     }
 }
 

@@ -10,9 +10,9 @@
 //! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
 //! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::RangeInclusive};
 
-use crate::{PciAddress, Quoted, Render, json::bytes_that_are};
+use crate::{Error, PciAddress, Quoted, Render, error::refuse, json::bytes_that_are};
 
 /// The variable that names GPUs.
 pub const VISIBLE_DEVICES: &str = "AMD_VISIBLE_DEVICES";
@@ -62,64 +62,6 @@ impl fmt::Display for Selector {
     }
 }
 
-/// Why a request cannot be read. Each is one sentence that names the variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// Both variables ask for GPUs.
-    BothVariables,
-    /// A value of more than [`LONGEST_VALUE`] bytes.
-    TooLong { variable: &'static str, bytes: usize },
-    /// More than [`MOST_GPUS`] in one request.
-    TooMany { variable: &'static str },
-    /// A part of the list that is no GPU's name.
-    NotAGpu { part: String },
-    /// A part of the list that must stand alone, such as `all`.
-    NotAlone { part: String },
-    /// A range whose end is before its beginning.
-    Backwards { part: String },
-    /// A count that is no number.
-    NotACount { value: String },
-    /// A wait that is no number.
-    NotSeconds { value: String },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BothVariables => {
-                write!(f, "{VISIBLE_DEVICES} and {GPU_COUNT} both ask for GPUs: set only one of them")
-            }
-            Self::TooLong { variable, bytes } => {
-                write!(f, "{variable} has {bytes} bytes, more than the {LONGEST_VALUE} that are read")
-            }
-            Self::TooMany { variable } => {
-                write!(
-                    f,
-                    "{variable} asks for more than {MOST_GPUS} GPUs, the most that one container can have"
-                )
-            }
-            Self::NotAGpu { part } => write!(
-                f,
-                "{VISIBLE_DEVICES}: {} does not name a GPU; a name is an index, a range such as 0-3, a uuid \
-                 (GPU-…), a PCI address or a render node",
-                Quoted(part)
-            ),
-            Self::NotAlone { part } => {
-                write!(f, "{VISIBLE_DEVICES}: {} must be the whole value, not part of a list", Quoted(part))
-            }
-            Self::Backwards { part } => {
-                write!(f, "{VISIBLE_DEVICES}: the range {} ends before it begins", Quoted(part))
-            }
-            Self::NotACount { value } => write!(f, "{GPU_COUNT}: {} is not a number of GPUs", Quoted(value)),
-            Self::NotSeconds { value } => {
-                write!(f, "{GPU_WAIT}: {} is not a number of seconds", Quoted(value))
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl Request {
     /// Reads the request out of an environment of `KEY=VALUE` entries. None: neither variable is there.
     ///
@@ -138,7 +80,9 @@ impl Request {
         match (devices, count) {
             (None | Some(Self::Nothing), Some(count)) => Ok(Some(count)),
             (devices, None | Some(Self::Nothing)) => Ok(devices),
-            (Some(_), Some(_)) => Err(Error::BothVariables),
+            (Some(_), Some(_)) => {
+                refuse(format!("{VISIBLE_DEVICES} and {GPU_COUNT} both ask for GPUs: set only one of them"))
+            }
         }
     }
 
@@ -148,27 +92,21 @@ impl Request {
     /// It is too long, or names something that is no GPU.
     pub fn from_visible_devices(value: &str) -> Result<Self, Error> {
         let value = bounded(VISIBLE_DEVICES, value)?;
-        match keyword(value) {
-            Some(Keyword::All) => return Ok(Self::All),
-            Some(Keyword::None) => return Ok(Self::Nothing),
-            None => {}
+        if let Some(request) = keyword(value) {
+            return Ok(request);
         }
         let mut named = Vec::new();
-        let mut asked = 0_u32;
+        let mut asked = 0;
         for part in value.split(',').map(trim) {
-            let (first, last) = match range(part)? {
-                Some(range) => range,
-                None => {
-                    asked = bounded_sum(asked, 1)?;
-                    let selector = single(part)?;
-                    if !named.contains(&selector) {
-                        named.push(selector);
-                    }
-                    continue;
-                }
+            let selectors = match range(part)? {
+                Some(indexes) => indexes.map(Selector::Index).collect(),
+                None => vec![single(part)?],
             };
-            asked = bounded_sum(asked, (last - first).saturating_add(1))?;
-            for selector in (first..=last).map(Selector::Index) {
+            asked += selectors.len();
+            if asked > MOST_GPUS as usize {
+                return too_many(VISIBLE_DEVICES);
+            }
+            for selector in selectors {
                 if !named.contains(&selector) {
                     named.push(selector);
                 }
@@ -187,11 +125,11 @@ impl Request {
             return Ok(Self::Nothing);
         }
         if !value.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Error::NotACount { value: value.to_owned() });
+            return refuse(format!("{GPU_COUNT}: {} is not a number of GPUs", Quoted(value)));
         }
         match value.parse() {
             Ok(count) if count <= MOST_GPUS => Ok(Self::Count(count)),
-            _ => Err(Error::TooMany { variable: GPU_COUNT }),
+            _ => too_many(GPU_COUNT),
         }
     }
 
@@ -228,7 +166,7 @@ pub fn wait_from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<u32, 
         return Ok(0);
     }
     if !is_number(value) {
-        return Err(Error::NotSeconds { value: value.to_owned() });
+        return refuse(format!("{GPU_WAIT}: {} is not a number of seconds", Quoted(value)));
     }
     Ok(value.parse().unwrap_or(u32::MAX))
 }
@@ -259,7 +197,10 @@ fn value_of<'e>(entry: &'e str, variable: &str) -> Option<&'e str> {
 
 fn bounded<'v>(variable: &'static str, value: &'v str) -> Result<&'v str, Error> {
     if value.len() > LONGEST_VALUE {
-        return Err(Error::TooLong { variable, bytes: value.len() });
+        return refuse(format!(
+            "{variable} has {} bytes, more than the {LONGEST_VALUE} that are read",
+            value.len()
+        ));
     }
     Ok(trim(value))
 }
@@ -268,56 +209,50 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-fn bounded_sum(asked: u32, more: u32) -> Result<u32, Error> {
-    match asked.checked_add(more) {
-        Some(sum) if sum <= MOST_GPUS => Ok(sum),
-        _ => Err(Error::TooMany { variable: VISIBLE_DEVICES }),
-    }
+fn too_many<T>(variable: &str) -> Result<T, Error> {
+    refuse(format!("{variable} asks for more than {MOST_GPUS} GPUs, the most that one container can have"))
 }
 
-enum Keyword {
-    All,
-    None,
+/// What a value asks for that is one word.
+fn keyword(value: &str) -> Option<Request> {
+    let is = |word| value.eq_ignore_ascii_case(word);
+    if is("all") {
+        return Some(Request::All);
+    }
+    (is("") || is("none") || is("void")).then_some(Request::Nothing)
 }
 
-fn keyword(value: &str) -> Option<Keyword> {
-    if value.eq_ignore_ascii_case("all") {
-        return Some(Keyword::All);
+/// The indexes of a range; None if the part is not of that form.
+fn range(part: &str) -> Result<Option<RangeInclusive<u32>>, Error> {
+    let ends = part.split_once('-').filter(|(first, last)| is_number(first) && is_number(last));
+    let Some((first, last)) = ends else { return Ok(None) };
+    match (first.parse::<u32>(), last.parse::<u32>()) {
+        (Ok(first), Ok(last)) if first > last => {
+            refuse(format!("{VISIBLE_DEVICES}: the range {} ends before it begins", Quoted(part)))
+        }
+        (Ok(first), Ok(last)) if last - first < MOST_GPUS => Ok(Some(first..=last)),
+        _ => too_many(VISIBLE_DEVICES),
     }
-    (value.is_empty() || value.eq_ignore_ascii_case("none") || value.eq_ignore_ascii_case("void"))
-        .then_some(Keyword::None)
-}
-
-/// The first and last index of a range; None if the part is not of that form.
-fn range(part: &str) -> Result<Option<(u32, u32)>, Error> {
-    let Some((first, last)) = part.split_once('-') else { return Ok(None) };
-    if !is_number(first) || !is_number(last) {
-        return Ok(None);
-    }
-    let (Ok(first), Ok(last)) = (first.parse(), last.parse()) else {
-        return Err(Error::TooMany { variable: VISIBLE_DEVICES });
-    };
-    if first > last { Err(Error::Backwards { part: part.to_owned() }) } else { Ok(Some((first, last))) }
 }
 
 fn single(part: &str) -> Result<Selector, Error> {
-    let refused = || Error::NotAGpu { part: part.to_owned() };
-    if is_number(part) {
-        return part.parse().map(Selector::Index).map_err(|_| refused());
+    let index = is_number(part).then(|| part.parse().ok()).flatten();
+    let selector = index
+        .map(Selector::Index)
+        .or_else(|| Render::parse(part).map(Selector::Render))
+        .or_else(|| PciAddress::parse(part).map(Selector::Pci))
+        .or_else(|| is_uuid(part).then(|| Selector::Uuid(part.to_owned())));
+    match selector {
+        Some(selector) => Ok(selector),
+        None if !part.is_empty() && keyword(part).is_some() => {
+            refuse(format!("{VISIBLE_DEVICES}: {} must be the whole value, not part of a list", Quoted(part)))
+        }
+        None => refuse(format!(
+            "{VISIBLE_DEVICES}: {} does not name a GPU; a name is an index, a range such as 0-3, a uuid (GPU-…), a PCI \
+             address or a render node",
+            Quoted(part)
+        )),
     }
-    if let Some(render) = Render::parse(part) {
-        return Ok(Selector::Render(render));
-    }
-    if let Some(address) = PciAddress::parse(part) {
-        return Ok(Selector::Pci(address));
-    }
-    if is_uuid(part) {
-        return Ok(Selector::Uuid(part.to_owned()));
-    }
-    if !part.is_empty() && keyword(part).is_some() {
-        return Err(Error::NotAlone { part: part.to_owned() });
-    }
-    Err(refused())
 }
 
 fn is_number(text: &str) -> bool {

@@ -14,20 +14,9 @@ pub(crate) enum Place {
     Here(Container),
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Brackets {
-    Object,
-    Array,
-}
-
-impl Brackets {
-    fn pair(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Object => ("{", "}"),
-            Self::Array => ("[", "]"),
-        }
-    }
-}
+/// The brackets of an object and of an array.
+pub(crate) const OBJECT: &str = "{}";
+pub(crate) const ARRAY: &str = "[]";
 
 /// Edits that are yet to be made, at places that do not overlap, in the order of these: what is to stand in each.
 #[derive(Debug, Default)]
@@ -43,11 +32,11 @@ impl Splices {
     /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
     /// commas between them. Returned is the value that is yet to be given to the parent if there is no
     /// container, None if there is one, or nothing to add.
-    pub(crate) fn extend(&mut self, place: Place, brackets: Brackets, members: String) -> Option<String> {
+    pub(crate) fn extend(&mut self, place: Place, brackets: &str, members: String) -> Option<String> {
         if members.is_empty() {
             return None;
         }
-        let (open, close) = brackets.pair();
+        let (open, close) = brackets.split_at(1);
         match place {
             Place::Absent => return Some([open, &members, close].concat()),
             Place::Null(span) => self.replace(span, [open, &members, close].concat()),

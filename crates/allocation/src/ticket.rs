@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{self, Document};
+use crate::document::Document;
 use crate::{Render, record::Creator};
-
-/// The schema version of the tickets that this version writes.
-pub const SCHEMA_VERSION: u32 = 1;
 
 /// One that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
-    /// [`SCHEMA_VERSION`].
+    /// [`Document::SCHEMA_VERSION`].
     pub schema_version: u32,
     pub root: String,
     pub id: String,
@@ -32,30 +29,8 @@ pub enum Wants {
 }
 
 impl Document for Ticket {
-    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
-    const MALFORMED: &'static str = "is no ticket";
-
-    fn newer(version: u32) -> String {
-        format!("has schema_version {version} of a newer version (this one reads {SCHEMA_VERSION})")
-    }
-}
-
-impl Ticket {
-    /// Reads a ticket.
-    ///
-    /// # Errors
-    /// As [`document::parse`].
-    pub fn parse(text: &str) -> Result<Self, document::Error> {
-        document::parse(text)
-    }
-
-    /// The ticket as text, one line.
-    ///
-    /// # Errors
-    /// As [`document::to_json`].
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        document::to_json(self)
-    }
+    const SCHEMA_VERSION: u32 = 1;
+    const NAME: &'static str = "ticket";
 }
 
 impl std::fmt::Display for Wants {

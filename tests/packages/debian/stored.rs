@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use allocation::document::Document as _;
 use allocation::{lease, policy, record};
 use reconcile::Store;
 use rocworker::memory::{self, Memory};
@@ -23,8 +24,8 @@ fn formats() -> Vec<Format> {
         Format { name: "history", newest: history, read: read_history },
         Format { name: "memory", newest: memory::FORMAT.1, read: read_memory },
         Format { name: "policy", newest: policy::SCHEMA_VERSION, read: read_policy },
-        Format { name: "lease", newest: lease::SCHEMA_VERSION, read: read_lease },
-        Format { name: "record", newest: record::SCHEMA_VERSION, read: read_record },
+        Format { name: "lease", newest: lease::Lease::SCHEMA_VERSION, read: read_lease },
+        Format { name: "record", newest: record::Record::SCHEMA_VERSION, read: read_record },
     ]
 }
 

@@ -37,13 +37,9 @@ impl Process {
         (!matches!(state, "Z" | "X" | "x")).then_some(Self { pid, start_time })
     }
 
-    /// Whether the process lives that had started by this time: one that started later only has its number.
+    /// Whether the process lives that had started by this time: one that started later only has its number. Where proc
+    /// does not say, it may.
     pub fn lives_since(self, proc: &Path) -> bool {
-        Self::now(proc, self.pid).is_some_and(|now| now.start_time <= self.start_time)
-    }
-
-    /// As [`Process::lives_since`], and where proc does not say, it may.
-    pub fn may_live_since(self, proc: &Path) -> bool {
         self.may(proc, |now| now.start_time <= self.start_time)
     }
 
@@ -107,7 +103,7 @@ mod tests {
         let earlier = Process { start_time: own.start_time - 1, ..own };
         let later = Process { start_time: own.start_time + 1, ..own };
         assert!(!earlier.is_alive(proc) && !later.is_alive(proc) && !later.may_live(proc));
-        assert!(!earlier.lives_since(proc) && later.lives_since(proc) && later.may_live_since(proc));
+        assert!(!earlier.lives_since(proc) && later.lives_since(proc));
         let this = Process::this();
         assert!(this.pid == own.pid && this.start_time >= own.start_time && this.lives_since(proc));
         assert!(

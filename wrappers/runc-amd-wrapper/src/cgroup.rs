@@ -11,7 +11,7 @@ use crate::alive::Process;
 /// The processes in these cgroups and in those beneath them. A cgroup that is not there holds none.
 ///
 /// # Errors
-/// The kernel does not say: then nobody may take the cgroup for empty.
+/// The kernel does not say: then the cgroup does not count as empty.
 pub fn processes(cgroups: &[PathBuf]) -> io::Result<BTreeSet<u32>> {
     let mut pids = BTreeSet::new();
     let mut left: Vec<PathBuf> = cgroups.to_vec();
@@ -41,40 +41,34 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Every process of the machine with the cgroups that it is in: `/proc/PID/cgroup`.
-#[derive(Debug)]
-pub struct AllProcesses(Vec<(u32, String)>);
-
-impl AllProcesses {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// A process cannot be looked at, so that nobody knows where it is.
-    pub fn read(proc: &Path) -> io::Result<Self> {
-        let mut all = Vec::new();
-        for entry in std::fs::read_dir(proc)? {
-            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            match std::fs::read(proc.join(format!("{pid}/cgroup"))) {
-                Err(error) if is_gone(&error) => {}
-                cgroups => all.push((pid, String::from_utf8_lossy(&cgroups?).into_owned())),
-            }
+///
+/// # Errors
+/// A process cannot be looked at, so that it is not known where it is.
+pub fn all_processes(proc: &Path) -> io::Result<Vec<(u32, String)>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(proc)? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        match std::fs::read(proc.join(format!("{pid}/cgroup"))) {
+            Err(error) if is_gone(&error) => {}
+            cgroups => all.push((pid, String::from_utf8_lossy(&cgroups?).into_owned())),
         }
-        Ok(Self(all))
     }
+    Ok(all)
+}
 
-    /// The processes that have not ended and are in a cgroup, or beneath one, whose path ends in one of
-    /// `ends`. So a cgroup is found in whatever hierarchy and slice, and wherever this process stands; one
-    /// of another container that happens to end alike counts too.
-    pub fn within(&self, ends: &[String], proc: &Path) -> BTreeSet<u32> {
-        let within = |cgroups: &str| {
-            cgroups.lines().any(|line| {
-                let path = line.splitn(3, ':').nth(2).unwrap_or_default();
-                ends.iter().any(|end| has_components(path, end))
-            })
-        };
-        let found = self.0.iter().filter(|(_, cgroups)| within(cgroups)).map(|(pid, _)| *pid);
-        // One that has ended and waits for its parent stays where it was in cgroup v2.
-        found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
-    }
+/// The processes of these that have not ended and are in a cgroup, or beneath one, whose path ends in one of
+/// `ends`. So a cgroup is found in whatever hierarchy and slice, and wherever this process is; one
+/// of another container that happens to end alike counts too.
+pub fn within(all: &[(u32, String)], ends: &[String], proc: &Path) -> BTreeSet<u32> {
+    let within = |cgroups: &str| {
+        cgroups.lines().any(|line| {
+            let path = line.splitn(3, ':').nth(2).unwrap_or_default();
+            ends.iter().any(|end| has_components(path, end))
+        })
+    };
+    let found = all.iter().filter(|(_, cgroups)| within(cgroups)).map(|(pid, _)| *pid);
+    // One that has ended and waits for its parent stays where it was in cgroup v2.
+    found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
 }
 
 /// Whether the components of `end` stand side by side in a path.

@@ -53,23 +53,22 @@ pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
 pub fn asks(path: &Path) -> Option<bool> {
     // Through a link, as runc would open it.
     let (file, _) = open::regular(path, OFlags::empty()).ok()?;
-    scan::requests(file).ok().map(|requests| any_asks(&requests))
+    any_asks(file).ok()
 }
 
 /// The same for bytes that are at hand.
 pub fn bytes_ask(bytes: &[u8]) -> bool {
-    scan::requests(bytes).is_ok_and(|requests| any_asks(&requests))
-}
-
-/// More than are kept may stand in the bundle.
-fn any_asks(requests: &[String]) -> bool {
-    requests.len() >= scan::MOST || requests.iter().any(|request| is_asking(request))
+    any_asks(bytes).unwrap_or(false)
 }
 
 /// A request that cannot be understood asks for something.
-fn is_asking(request: &str) -> bool {
-    Request::from_env([request])
-        .map_or(true, |request| request.is_some_and(|request| request.asks_for_gpus()))
+fn any_asks(text: impl io::Read) -> io::Result<bool> {
+    let mut asks = false;
+    scan::requests(text, &mut |request| {
+        asks |= Request::from_env([request])
+            .map_or(true, |request| request.is_some_and(|request| request.asks_for_gpus()));
+    })?;
+    Ok(asks)
 }
 
 impl Config {

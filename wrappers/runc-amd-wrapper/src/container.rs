@@ -5,15 +5,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use allocation::Render;
+use allocation::document::Document as _;
 use allocation::record::Record;
 
 use crate::alive::{self, Process};
 use crate::environment::Environment;
 use crate::lease_file::Leases;
 use crate::liveness::By;
+use crate::log::Log;
 use crate::paths::Paths;
 use crate::runtime_state;
-use crate::store::{Key, valid_id};
+use crate::store::{self, Key, valid_id};
 
 /// A container: runc's state folder and its id there.
 #[derive(Debug)]
@@ -24,6 +26,7 @@ pub struct Container<'a> {
 
 impl<'a> Container<'a> {
     /// `None` where the id is one that runc refuses, or the folder's path no text.
+    #[inline]
     pub fn of(
         root: Option<&[u8]>,
         id: &'a [u8],
@@ -49,14 +52,34 @@ impl<'a> Container<'a> {
         runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
 
-    /// Whether it has a lease on this GPU, alive or dead.
-    pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
-        Leases::of(paths).is_holder(render, &self.root, self.id)
+    /// Whether it was given GPUs.
+    pub fn has_record(&self, paths: &Paths) -> bool {
+        !matches!(store::records(paths, None).read(&self.key().file_name()), Ok(None))
     }
 
-    /// Whether `runc delete` would end it without `--force`: it does not live, or was never started.
-    pub fn can_be_deleted(&self, paths: &Paths) -> bool {
-        !self.lives(paths) || runtime_state::waits_for_start(&self.root, self.id)
+    /// Whether it has a lease on this GPU, alive or dead.
+    pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
+        Leases::of(paths, None).is_holder(render, &self.root, self.id)
+    }
+
+    /// Removes the record where runc will remove the container. It stays for one that lives, which runc
+    /// refuses to delete without `--force`, and for one that is just being created. A record that stays by
+    /// mistake is cleared away by the next decision. So is that of a container with leases, together with
+    /// these: until then it tells a container of the same id that there are leases which are not its own.
+    pub fn forget(&self, force: bool, paths: &Paths, log: &Log<'_>) {
+        let records = store::records(paths, None);
+        let name = self.key().file_name();
+        let Ok(Some(text)) = records.read(&name) else { return };
+        let record = Record::parse(&text);
+        let leased = |record: &Record| record.gpus.iter().any(|gpu| self.has_lease(gpu.render, paths));
+        if record.as_ref().is_ok_and(leased) {
+            return;
+        }
+        let being_created = record.is_ok_and(|record| creator_lives(&record, paths));
+        let can_be_deleted = || !self.lives(paths) || runtime_state::waits_for_start(&self.root, self.id);
+        if force || (!being_created && can_be_deleted()) {
+            records.remove(&name).unwrap_or_else(|error| log.warn(&error));
+        }
     }
 }
 
@@ -82,6 +105,7 @@ pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
 
 /// runc's `--root`, made absolute as runc does; without it `/run/runc`, or for a user who is not root
 /// and in a user namespace `$XDG_RUNTIME_DIR/runc` (runc's `main.go` and `rootless_linux.go`).
+#[inline]
 fn state_root(given: Option<&[u8]>, environment: &Environment<'_>, paths: &Paths) -> Option<PathBuf> {
     if let Some(given) = given {
         let given = Path::new(OsStr::from_bytes(given));

@@ -23,6 +23,7 @@ use allocation::Render;
 use allocation::bundle::Bundle;
 use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
+use allocation::document::Document as _;
 use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
@@ -30,18 +31,18 @@ use allocation::selection::{Chosen, Inventory};
 
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
-use crate::exclusive::{Acquired, Exclusive};
-use crate::grant::{self, Examined};
+use crate::exclusive::Exclusive;
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
-use crate::lock::Lock;
+use crate::lock::{BRIEFLY, Lock};
 use crate::log::Log;
-use crate::nodes::Devices;
+use crate::nodes::{self, Devices, Examined};
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::rootfs::Rootfs;
-use crate::store::{Key, Store};
-use crate::{folders, memlock, open, reap, store};
+use crate::run_folder::RunFolder;
+use crate::store::{self, Key};
+use crate::{folders, memlock, open, reap};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -145,7 +146,7 @@ impl Create<'_> {
             Ok(bundle) => bundle,
             Err(error) => return unreadable(&error),
         };
-        let request = Request::from_env(bundle.env()).map_err(|error| error.to_string())?;
+        let request = Request::from_env(bundle.env())?;
         let setting = Setting {
             kubernetes: is_kubernetes(bundle.annotation_keys()),
             // Of one that asks nobody wants to know.
@@ -156,7 +157,7 @@ impl Create<'_> {
                 self.log.warn(&format!("{refusal}; it starts with the GPUs that its bundle has"));
                 Ask::Nothing
             }
-            ask => ask.map_err(|refusal| refusal.to_string())?,
+            ask => ask?,
         };
         match ask {
             Ask::Nothing => {
@@ -181,30 +182,29 @@ impl Create<'_> {
     /// A record that an earlier container of this id left would speak for this one.
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
-        let store = Store::of(self.paths);
-        if let Ok(Some(text)) = store.read(container.key())
+        let (records, name) = (store::records(self.paths, None), container.key().file_name());
+        if let Ok(Some(text)) = records.read(&name)
             && !container.lives(self.paths)
         {
             let gpus = Record::parse(&text).map(|record| record.gpus).unwrap_or_default();
             if gpus.iter().any(|gpu| container.has_lease(gpu.render, self.paths))
-                && let Err(error) = self.end_leases(container, &store)
+                && let Err(error) = self.end_leases(container)
             {
                 // The record stays: by it the next decision finds the lease.
                 self.log.warn(&error);
                 return Ok(());
             }
-            store.remove(container.key()).unwrap_or_else(|error| self.log.warn(&error.to_string()));
+            records.remove(&name).unwrap_or_else(|error| self.log.warn(&error));
         }
         Ok(())
     }
 
     /// The leases of an earlier container of this id would live with this one.
-    fn end_leases(&self, container: &Container<'_>, store: &Store<'_>) -> Result<(), String> {
-        let lock = store.lock_briefly().map_err(|error| error.to_string())?;
+    fn end_leases(&self, container: &Container<'_>) -> Result<(), String> {
+        let lock = Lock::take(self.paths, BRIEFLY)?;
         let judge = Judge::new(self.paths)?;
-        let leases = Leases::under(&lock, self.paths);
         let Key { root, id } = container.key();
-        leases.remove_dead_of(&lock, &judge, root, id).map(drop).map_err(|error| error.to_string())
+        Leases::of(self.paths, Some(&lock)).remove_dead_of(&lock, &judge, root, id).map(drop)
     }
 
     /// `request`: what must be met; `None`: the default, as far as it can be had.
@@ -216,18 +216,18 @@ impl Create<'_> {
         request: Option<&Request>,
     ) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
-        if let Some(doubt) = bundle.doubt() {
-            return Err(format!("its {} cannot be edited: {doubt}", config.path.display()));
-        }
-        let store = Store::of(self.paths);
+        let path = config.path.display();
         // Who did not ask does not wait long for who did.
-        let lock = if request.is_some() { store.lock() } else { store.lock_briefly() };
-        let lock = lock.map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
+        let patience = if request.is_some() { self.paths.lock_patience } else { BRIEFLY };
+        let lock = Lock::take(self.paths, patience)
+            .map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
+        let records = store::records(self.paths, Some(&lock));
         if container.lives(self.paths) {
             return Ok(());
         }
         self.is_still(config)?;
-        let earlier = store.read(container.key()).ok().flatten().and_then(|text| Record::parse(&text).ok());
+        let name = container.key().file_name();
+        let earlier = records.read(&name).ok().flatten().and_then(|text| Record::parse(&text).ok());
         if earlier.as_ref().is_some_and(|record| self.is_own(record)) {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
@@ -239,58 +239,54 @@ impl Create<'_> {
             return Err(self.spec_fault(&fault));
         }
         let inventory = Inventory::new(policy, &outline);
-        let namespace =
-            bundle.user_namespace().map_err(|error| format!("its {}: {error}", config.path.display()))?;
+        let unclear = |error| format!("its {path}: {error}");
+        let namespace = bundle.user_namespace().map_err(unclear)?;
         let creator = store::creator(policy.sharing, &self.paths.proc)?;
         let (in_bundle, exclusive);
-        let (lock, mut chosen) = match request {
+        let (lock, leased, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
-                let unclear = |error| format!("its {}: {error}", config.path.display());
                 in_bundle = nodes_in(bundle, &inventory).map_err(unclear)?;
                 exclusive = Exclusive {
                     policy,
                     inventory: &inventory,
                     request,
-                    wait_s: request::wait_from_env(bundle.env()).map_err(|error| error.to_string())?,
+                    wait_s: request::wait_from_env(bundle.env())?,
                     key: container.key(),
                     creator: &creator,
-                    store: &store,
+                    records: &records,
                     paths: self.paths,
                     log: self.log,
                     in_bundle: &in_bundle,
                     cgroups_path: bundle.cgroups_path().map_err(unclear)?,
                 };
                 match exclusive.acquire(lock)? {
-                    Acquired::Granted(lock, chosen) => ((lock, Some(&exclusive)), chosen),
-                    Acquired::Nothing => return Ok(()),
+                    Some((lock, chosen)) => (lock, Some(&exclusive), chosen),
+                    None => return Ok(()),
                 }
             }
             Some(request) => {
                 let chosen =
-                    self.choose(&inventory, request, container.key(), earlier.as_ref(), &store, &lock)?;
+                    self.choose(&inventory, request, container.key(), earlier.as_ref(), &records, &lock)?;
                 if let Request::Count(_) = request {
-                    let unclear = |error| format!("its {}: {error}", config.path.display());
                     let there = nodes_in(bundle, &inventory).map_err(unclear)?;
-                    if let Some(other) =
-                        there.iter().find(|render| chosen.iter().all(|c| c.gpu.render != **render))
-                    {
+                    let is_chosen =
+                        |render: &Render| chosen.iter().any(|chosen| chosen.gpu.render == *render);
+                    if let Some(other) = there.iter().find(|render| !is_chosen(render)) {
                         return Err(format!(
-                            "its {} has {other} already, which would be a GPU more than the container asks for: create \
-                             it from a bundle that no earlier create has edited",
-                            config.path.display()
+                            "its {path} has {other} already, which would be a GPU more than the container asks for: \
+                             create it from a bundle that no earlier create has edited"
                         ));
                     }
                 }
-                ((lock, None), chosen)
+                (lock, None, chosen)
             }
             None => {
                 let (there, missing) = inventory.all_that_is_there();
                 missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
-                self.reap(container.key(), &store, &lock);
-                ((lock, None), there)
+                self.reap(container.key(), &records, &lock);
+                (lock, None, there)
             }
         };
-        let (lock, leased) = lock;
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
         // The process is about to become runc: to free thousands of small pieces first would only take time.
@@ -301,10 +297,9 @@ impl Create<'_> {
         for (place, chosen) in chosen.iter_mut().enumerate() {
             chosen.device = place;
         }
-        let setting = grant::Setting {
+        let setting = nodes::Setting {
             spec: &spec,
-            gpus_are_listed: policy.gpus.is_some(),
-            each_brings_its_own: policy.gpus.is_some() || policy.sharing == Sharing::Exclusive,
+            policy,
             namespace: &namespace,
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),
@@ -335,22 +330,19 @@ impl Create<'_> {
         injection.shm_bytes = shm_bytes;
         let rootfs = Rootfs::of(config, bundle);
         if request.is_none() {
-            let unclear = |error| format!("its {}: {error}", config.path.display());
             let devices = bundle.devices().map_err(unclear)?;
             rootfs.has_room_for(&injection, bundle.mounts().map_err(unclear)?, &devices)?;
         }
         let folders = folders::beneath(&policy.folders, &rootfs, self.paths.owner, &self.log);
         injection.folders = &folders;
-        let edited = bundle
-            .edit(&injection, &mut |left_out| self.log.warn(left_out))
-            .map_err(|error| format!("its {}: {error}", config.path.display()))?;
+        let edited = bundle.edit(&injection, &mut |left_out| self.log.warn(left_out)).map_err(unclear)?;
         let record = store::record(container.key(), creator.clone(), &chosen, &injection.process)?;
         if let Some(exclusive) = leased {
             // The lock was let go while it waited.
             self.is_still(config)?;
             exclusive.write(&lock, &chosen)?;
         }
-        store.write(&lock, &record).map_err(|error| error.to_string())?;
+        records.write(&lock, &name, &record.to_json()?)?;
         edited.map_or(Ok(()), |text| config.replace(&text))
     }
 
@@ -371,28 +363,27 @@ impl Create<'_> {
         request: &Request,
         key: Key<'_>,
         earlier: Option<&Record>,
-        store: &Store<'_>,
+        records: &RunFolder,
         lock: &Lock,
     ) -> Result<Vec<Chosen<'i>>, String> {
         let Request::Count(count) = request else {
-            self.reap(key, store, lock);
-            return inventory.select(request, |_| 0).map_err(|refusal| refusal.to_string());
+            self.reap(key, records, lock);
+            return Ok(inventory.select(request, |_| 0)?);
         };
         if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
             let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
             let same = inventory.select(&Request::Listed(same), |_| 0);
             if let Ok(same) = same {
-                self.reap(key, store, lock);
+                self.reap(key, records, lock);
                 return Ok(same);
             }
         }
-        let uses = reap::uses(store, lock, key, self.paths);
-        inventory.select(request, uses).map_err(|refusal| refusal.to_string())
+        Ok(inventory.select(request, reap::uses(records, lock, key, self.paths))?)
     }
 
     /// A decision that looks at no other container's record takes some away of those that are gone.
-    fn reap(&self, own: Key<'_>, store: &Store<'_>, lock: &Lock) {
-        reap::some(store, lock, self.paths, |record| own.is_of(record));
+    fn reap(&self, own: Key<'_>, records: &RunFolder, lock: &Lock) {
+        reap::some(records, lock, self.paths, |record| own.is_of(record));
     }
 
     fn is_own(&self, record: &Record) -> bool {
@@ -416,7 +407,7 @@ fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
 }
 
 /// The render nodes of the inventory's GPUs that the bundle has already.
-fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::bundle::Error> {
+fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::Error> {
     let mut renders = Vec::new();
     for device in bundle.devices()? {
         let render = Render::parse(&device.path).filter(|_| device.path.starts_with('/'));

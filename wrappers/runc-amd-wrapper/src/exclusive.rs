@@ -14,20 +14,19 @@
 //! free. Whoever comes later takes what is left, so that nobody waits for GPUs that no earlier one wants.
 
 mod holders;
-mod reclaim;
 mod turn;
-mod wanted;
 
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 use allocation::Render;
-use allocation::lease::{self, Kind, Lease};
+use allocation::document::Document as _;
+use allocation::lease::{Kind, Lease};
 use allocation::policy::Policy;
 use allocation::record::{Creator, RecordedGpu};
-use allocation::request::Request;
+use allocation::request::{Request, Selector};
 use allocation::selection::{Chosen, Inventory};
-use allocation::ticket::{self, Ticket, Wants};
+use allocation::ticket::{Ticket, Wants};
 
 use crate::idle;
 use crate::lease_file::Leases;
@@ -36,9 +35,9 @@ use crate::lock::Lock;
 use crate::log::{self, Log};
 use crate::paths::Paths;
 use crate::queue::Queue;
-use crate::store::{Key, Store};
+use crate::run_folder::RunFolder;
+use crate::store::Key;
 use turn::Turn;
-use wanted::Wanted;
 
 /// How often one that waits looks again.
 const POLL: Duration = Duration::from_millis(50);
@@ -55,7 +54,7 @@ pub struct Exclusive<'a> {
     pub wait_s: u32,
     pub key: Key<'a>,
     pub creator: &'a Creator,
-    pub store: &'a Store<'a>,
+    pub records: &'a RunFolder,
     pub paths: &'a Paths,
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
@@ -64,29 +63,28 @@ pub struct Exclusive<'a> {
     pub cgroups_path: Option<String>,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub enum Acquired<'a> {
-    /// These are this container's once [`Exclusive::write`] has written it down under the same lock.
-    Granted(Lock, Vec<Chosen<'a>>),
-    /// runc refuses the id, or this process has been here before: nothing is to be done.
-    Nothing,
+/// What is wanted of what is there.
+enum Wanted<'a> {
+    Named(Vec<Chosen<'a>>),
+    Count(u32),
 }
 
 impl<'a> Exclusive<'a> {
-    /// Decides, and waits where the container and the policy want that. `lock` is let go meanwhile.
+    /// Decides, and waits where the container and the policy want that. `lock` is let go meanwhile. The GPUs are this
+    /// container's once [`Exclusive::write`] has written it down under the lock that is answered. None: nothing is to be
+    /// done, since runc refuses the id, or this process has been here before.
     ///
     /// # Errors
     /// The sentence that says why it cannot have what it wants.
-    pub fn acquire(&self, lock: Lock) -> Result<Acquired<'a>, String> {
+    pub fn acquire(&self, mut lock: Lock) -> Result<Option<(Lock, Vec<Chosen<'a>>)>, String> {
         let wanted = self.wanted()?;
         let mut judge = Judge::new(self.paths)?;
         let wait_s = self.wait_s.min(self.policy.wait_limit_s);
         let deadline = Instant::now() + Duration::from_secs(u64::from(wait_s));
-        let (mut lock, mut number, mut reclaims) = (lock, None, 0);
-        let queue = Queue::under(&lock, self.paths);
+        let (mut number, mut reclaims) = (None, 0);
+        let queue = Queue::of(self.paths, Some(&lock));
         let leave = |lock: &Lock, number: Option<u64>| match number {
-            Some(number) => queue.remove(lock, number).map_err(|error| error.to_string()),
+            Some(number) => queue.remove(lock, number),
             None => Ok(()),
         };
         let caller = parent_id();
@@ -105,13 +103,8 @@ impl<'a> Exclusive<'a> {
             }
             let waited = number.map(|_| wait_s);
             match self.turn(&lock, &judge, &wanted, number, waited)? {
-                end @ (Turn::Nothing | Turn::Granted(_)) => {
-                    leave(&lock, number)?;
-                    return Ok(match end {
-                        Turn::Granted(chosen) => Acquired::Granted(lock, chosen),
-                        _ => Acquired::Nothing,
-                    });
-                }
+                Turn::Nothing => return leave(&lock, number).map(|()| None),
+                Turn::Granted(chosen) => return leave(&lock, number).map(|()| Some((lock, chosen))),
                 Turn::Idle(leases) if reclaims < RECLAIMS => {
                     reclaims += 1;
                     self.reclaim(&leases)?;
@@ -134,15 +127,44 @@ impl<'a> Exclusive<'a> {
                     }
                     if number.is_none() {
                         let ticket = self.ticket(&wanted)?;
-                        number = Some(queue.draw(&lock, &ticket).map_err(|error| error.to_string())?);
+                        number = Some(queue.draw(&lock, &ticket)?);
                     }
                     drop(lock);
                     std::thread::sleep(POLL.min(deadline - now));
                 }
             }
-            lock = self.store.lock().map_err(|error| error.to_string())?;
+            lock = Lock::take(self.paths, self.paths.lock_patience)?;
             judge.look_again();
         }
+    }
+
+    /// A bundle that an earlier create has edited gets the same GPUs again, or none.
+    ///
+    /// # Errors
+    /// The sentence that says why this is not to be had, whoever has what.
+    fn wanted(&self) -> Result<Wanted<'a>, String> {
+        let would_do = self.inventory.select(self.request, |_| 0)?;
+        let has = |gpus: &[Chosen<'_>], render: Render| gpus.iter().any(|chosen| chosen.gpu.render == render);
+        let again = |render: Render, what: &str| {
+            format!(
+                "its config.json has the device node {} already, of an earlier try or of another tool, {what}: make \
+                 the bundle anew",
+                render.path()
+            )
+        };
+        let Request::Count(count) = self.request else {
+            return match self.in_bundle.iter().find(|render| !has(&would_do, **render)) {
+                Some(render) => Err(again(*render, "and the container does not ask for it")),
+                None => Ok(Wanted::Named(would_do)),
+            };
+        };
+        let Some(first) = self.in_bundle.first() else { return Ok(Wanted::Count(*count)) };
+        let listed = Request::Listed(self.in_bundle.iter().copied().map(Selector::Render).collect());
+        let same = self.inventory.select(&listed, |_| 0)?;
+        if u32::try_from(same.len()) == Ok(*count) {
+            return Ok(Wanted::Named(same));
+        }
+        Err(again(*first, &format!("so that {count} more or fewer would not be what it asks for")))
     }
 
     fn ticket(&self, wanted: &Wanted<'_>) -> Result<Ticket, String> {
@@ -151,7 +173,7 @@ impl<'a> Exclusive<'a> {
             Wanted::Count(count) => Wants::Count(*count),
         };
         Ok(Ticket {
-            schema_version: ticket::SCHEMA_VERSION,
+            schema_version: Ticket::SCHEMA_VERSION,
             root: self.root()?,
             id: self.key.id.to_owned(),
             wants,
@@ -171,12 +193,12 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// One cannot be written, for this reason; then none of them counts.
     pub fn write(&self, lock: &Lock, chosen: &[Chosen<'_>]) -> Result<(), String> {
-        let leases = Leases::under(lock, self.paths);
-        leases.ensure(lock).map_err(|error| error.to_string())?;
+        let leases = Leases::of(self.paths, Some(lock));
+        leases.ensure(lock)?;
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {
             let lease = Lease {
-                schema_version: lease::SCHEMA_VERSION,
+                schema_version: Lease::SCHEMA_VERSION,
                 gpu: RecordedGpu::from(one.gpu),
                 root: root.clone(),
                 id: self.key.id.to_owned(),
@@ -187,16 +209,18 @@ impl<'a> Exclusive<'a> {
                 idle_since_ms: None,
             };
             if lease.cgroup_ends().is_none() {
-                return Err("its config.json: linux.cgroupsPath is the root cgroup, in which nobody can tell whether \
+                return Err(
+                    "its config.json: linux.cgroupsPath is the root cgroup, which does not show whether \
                             the container still lives: give it a cgroup of its own"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             if let Err(error) = leases.write(lock, &lease) {
                 for written in chosen.iter().take(at) {
                     // What stays names this process, and dies with it.
                     let _ = leases.remove(lock, written.gpu.render);
                 }
-                return Err(error.to_string());
+                return Err(error);
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
-use allocation::{bundle::ProcessEdits, process, record::Record};
+use allocation::{bundle::ProcessEdits, document::Document as _, process, record::Record};
 
 use rustix::fs::OFlags;
 
@@ -19,14 +19,9 @@ use crate::log::Log;
 use crate::memlock;
 use crate::open;
 use crate::paths::Paths;
-use crate::store::Store;
+use crate::store;
 
 const LIMIT: u64 = 16 * 1024 * 1024;
-
-/// Whether the container was given GPUs.
-pub fn has_record(container: &Container<'_>, paths: &Paths) -> bool {
-    !matches!(Store::of(paths).read(container.key()), Ok(None))
-}
 
 /// Writes what `create` gave into the process file too.
 ///
@@ -43,14 +38,11 @@ pub fn prepare(
     if effective_user != paths.owner {
         return Ok(());
     }
-    let record = match Store::of(paths).read(container.key()) {
-        Ok(None) => return Ok(()),
-        Ok(Some(text)) => Record::parse(&text).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
     let id = container.key().id;
-    let record =
-        record.map_err(|error| format!("what the container {id} was given cannot be read: {error}"))?;
+    let unreadable = |error: String| format!("what the container {id} was given cannot be read: {error}");
+    let text = store::records(paths, None).read(&container.key().file_name()).map_err(unreadable)?;
+    let Some(text) = text else { return Ok(()) };
+    let record = Record::parse(&text).map_err(|error| unreadable(format!("the record {error}")))?;
     let mut edits = record.process_edits();
     if edits.is_empty() {
         return Ok(());

@@ -1,7 +1,8 @@
 //! The folders of the machine that every container gets, as they are at this moment.
 
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
 
 use allocation::Quoted;
 use allocation::bundle::{Bundle, Injection};
@@ -9,14 +10,18 @@ use allocation::container::is_kubernetes;
 use allocation::folder::Folder;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
 
 use crate::config::Config;
 use crate::log::Log;
+use crate::open::check_who_may_write;
 use crate::rootfs::Rootfs;
-use crate::trusted_path;
 
 /// Each is a mount that runc makes at every create.
 const MOST: usize = 256;
+
+/// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
 
 /// Mounts the folders beneath these in a bundle that gets nothing else. Whatever is wrong with them, or with the bundle,
 /// is a warning: no container fails for it.
@@ -51,7 +56,7 @@ pub fn beneath(parents: &[String], rootfs: &Rootfs, owner: u32, log: &Log<'_>) -
     let mut folders = Vec::new();
     for parent in parents {
         if let Err(error) = add(parent, rootfs, owner, &mut folders, log)
-            && !error.is_absent()
+            && error.kind() != io::ErrorKind::NotFound
         {
             log.warn(&format!("the folders beneath {parent} are not mounted: {error}"));
         }
@@ -65,14 +70,14 @@ fn add(
     owner: u32,
     folders: &mut Vec<Folder>,
     log: &Log<'_>,
-) -> Result<(), trusted_path::Error> {
-    trusted_path::check(Path::new(parent), owner)?;
+) -> io::Result<()> {
+    check_way(Path::new(parent), owner)?;
     let warn = |name: &str, why: &str| {
         log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
     };
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(parent).map_err(trusted_path::Error::Kernel)? {
-        let name = entry.map_err(trusted_path::Error::Kernel)?.file_name();
+    for entry in std::fs::read_dir(parent)? {
+        let name = entry?.file_name();
         match name.into_string() {
             Ok(name) => names.push(name),
             Err(name) => warn(&name.to_string_lossy(), "its name is not UTF-8"),
@@ -113,4 +118,50 @@ fn examine(folder: &mut Folder) -> io::Result<bool> {
     ];
     folder.kept.extend(all.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, option)| *option));
     Ok(true)
+}
+
+/// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
+/// `owner`'s, and nobody else may write in the folders, so that the path goes on leading there. Above it a folder like
+/// /tmp will do, in which nobody renames what is another's.
+fn check_way(path: &Path, owner: u32) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let check = |path: &Path, uid, mode| {
+        let owner = if uid == 0 { 0 } else { owner };
+        check_who_may_write(uid, mode, owner).map_err(|error| {
+            io::Error::other(format!("{} {error}: only root may own it and write in it", path.display()))
+        })
+    };
+    // From above: nobody else can change anything about what was checked.
+    let mut checked = PathBuf::new();
+    let mut left = path.to_owned();
+    for _ in 0..=MOST_LINKS {
+        let mut parts = left.components();
+        let mut target = None;
+        while let (Some(part), None) = (parts.next(), &target) {
+            match part {
+                Component::CurDir => continue,
+                Component::ParentDir => drop(checked.pop()),
+                part => checked.push(part),
+            }
+            let found = checked.symlink_metadata()?;
+            if found.is_symlink() {
+                // Its mode says nothing.
+                check(&checked, found.uid(), 0)?;
+                let link = std::fs::read_link(&checked)?;
+                checked.pop();
+                target = Some(link.join(parts.as_path()));
+            } else {
+                check(&checked, found.uid(), if found.mode() & STICKY != 0 { 0 } else { found.mode() })?;
+            }
+        }
+        let Some(target) = target else {
+            let found = checked.symlink_metadata()?;
+            if !found.is_dir() {
+                return Err(Errno::NOTDIR.into());
+            }
+            return check(&checked, found.uid(), found.mode());
+        };
+        left = target;
+    }
+    Err(Errno::LOOP.into())
 }

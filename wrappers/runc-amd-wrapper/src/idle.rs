@@ -6,15 +6,17 @@
 //! grace the leases can be had back, by ending that init.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use allocation::lease::Lease;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::alive::Process;
 use crate::kfd::Kfd;
 use crate::liveness::{self, By, Judge};
 use crate::paths::Paths;
-use crate::signal;
 
 /// How long to wait until nothing is left of a container that was killed.
 const UNTIL_EMPTY: Duration = Duration::from_secs(2);
@@ -58,8 +60,26 @@ pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64) -> bool {
 /// The kernel does not let it.
 pub fn end(lease: &Lease, paths: &Paths) -> io::Result<()> {
     match waiting_process(lease, paths) {
-        Some(init) => signal::kill(init, &paths.proc),
+        Some(init) => kill(init, &paths.proc),
         None => Ok(()),
+    }
+}
+
+/// Sends SIGKILL to this process and never to another one with its number. One that has ended already is no error.
+///
+/// # Errors
+/// What the kernel said.
+fn kill(process: Process, proc: &Path) -> io::Result<()> {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("no process has this number"))?;
+    let kill = || {
+        let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+        // From here on the descriptor is one process; whether it is the right one is looked up now.
+        if process.is_alive(proc) { pidfd_send_signal(descriptor, Signal::KILL) } else { Ok(()) }
+    };
+    match kill() {
+        Err(Errno::SRCH) => Ok(()),
+        killed => Ok(killed?),
     }
 }
 
@@ -75,11 +95,11 @@ pub fn wait_until_gone(leases: &[Lease], judge: &mut Judge<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allocation::Render;
-    use allocation::lease::{Kind, SCHEMA_VERSION};
-    use allocation::record::{Creator, RecordedGpu};
+    use crate::lease_file::lease_of_x;
+    use allocation::record::Creator;
     use std::fs;
-    use std::path::Path;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
 
     fn write(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -116,20 +136,24 @@ mod tests {
                 write(&node.join("properties"), &format!("drm_render_minor {minor}\n"));
             }
             write(&at("sys/class/kfd/kfd/proc/9").join(format!("vram_{computes_on}")), "4096\n");
-            let lease = Lease {
-                schema_version: SCHEMA_VERSION,
-                gpu: RecordedGpu { index: 0, pci: None, render: Render::parse("renderD128").unwrap() },
-                root: at("R").to_str().unwrap().to_owned(),
-                id: "x".to_owned(),
-                kind: Kind::Named,
-                since: String::new(),
-                creator: Creator { pid: 1, start_time: 1, boot_id: String::new() },
-                cgroups_path: None,
-                idle_since_ms: None,
-            };
+            let creator = Creator { pid: 1, start_time: 1, boot_id: String::new() };
+            let lease = lease_of_x(&at("R"), creator);
             let kfd = Kfd::read(&paths);
             assert_eq!(mark(&lease, By::Init, 5, &kfd, &paths), expected, "{what}");
             assert_eq!(mark(&lease, By::Cgroup, 5, &kfd, &paths), None, "{what}");
         }
+    }
+
+    #[test]
+    fn a_process_is_ended_and_another_one_with_its_number_is_not() {
+        let proc = Path::new("/proc");
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let named = Process::now(proc, child.id()).unwrap();
+        kill(Process { start_time: named.start_time - 1, ..named }, proc).unwrap();
+        kill(Process { start_time: named.start_time + 1, ..named }, proc).unwrap();
+        assert!(named.is_alive(proc));
+        kill(named, proc).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        kill(named, proc).unwrap();
     }
 }

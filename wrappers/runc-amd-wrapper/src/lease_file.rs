@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use allocation::Render;
+use allocation::document::Document as _;
 use allocation::lease::Lease;
 
 use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
 const KIND: Kind = Kind { folder: "leases", what: "the lease", limit: 64 * 1024 };
@@ -27,51 +27,36 @@ pub struct Held {
     pub holder: Holder,
 }
 
-impl Held {
-    pub fn is_dead(&self) -> bool {
-        matches!(self.holder, Holder::Dead(_))
-    }
-}
-
 /// Who.
 #[derive(Debug)]
 pub enum Holder {
     Lease {
         lease: Box<Lease>,
-        by: By,
+        /// None: the lease is dead.
+        by: Option<By>,
     },
-    /// The lease is dead: only [`Leases::all`] gives these.
-    Dead(Box<Lease>),
     /// The file says nothing that can be believed, for this reason. So the GPU is not free.
     Unknown(String),
 }
 
 impl Leases {
-    pub fn of(paths: &Paths) -> Self {
-        Self { folder: RunFolder::of(paths, KIND) }
-    }
-
-    /// The same for one that has the lock.
-    pub fn under(lock: &Lock, paths: &Paths) -> Self {
-        Self { folder: RunFolder::under(lock, paths, KIND) }
+    pub fn of(paths: &Paths, lock: Option<&Lock>) -> Self {
+        Self { folder: RunFolder::of(paths, KIND, lock) }
     }
 
     /// Every lease, dead ones too, by the names of the render nodes.
     ///
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
-    pub fn all(&self, judge: &Judge<'_>) -> Result<Vec<Held>, Error> {
+    pub fn all(&self, judge: &Judge<'_>) -> Result<Vec<Held>, String> {
         let mut all = Vec::new();
-        for entry in self.folder.entries()? {
+        for (name, text) in self.folder.entries()? {
             // A file that is no GPU's can hold none.
-            let Some(render) = Render::parse(&entry.name) else { continue };
-            let read = entry.text.map_err(|error| error.to_string());
-            let holder = match read.and_then(|text| Lease::parse(&text).map_err(|error| error.to_string())) {
+            let Some(render) = Render::parse(&name) else { continue };
+            let read = text.map_err(|error| error.to_string());
+            let holder = match read.and_then(|text| Ok(Lease::parse(&text)?)) {
                 Ok(lease) if lease.gpu.render != render => Holder::Unknown("is another GPU's".to_owned()),
-                Ok(lease) => match judge.lease(&lease) {
-                    Some(by) => Holder::Lease { lease: Box::new(lease), by },
-                    None => Holder::Dead(Box::new(lease)),
-                },
+                Ok(lease) => Holder::Lease { by: judge.lease(&lease), lease: Box::new(lease) },
                 Err(reason) => Holder::Unknown(reason),
             };
             all.push(Held { render, holder });
@@ -83,20 +68,19 @@ impl Leases {
     ///
     /// # Errors
     /// It cannot be made or is not root's alone.
-    pub fn ensure(&self, lock: &Lock) -> Result<(), Error> {
+    pub fn ensure(&self, lock: &Lock) -> Result<(), String> {
         self.folder.ensure(lock)
     }
 
     /// # Errors
     /// The lease cannot be written.
-    pub fn write(&self, lock: &Lock, lease: &Lease) -> Result<(), Error> {
-        let text = lease.to_json().map_err(|error| self.folder.unwritable(error))?;
-        self.folder.write(lock, &lease.gpu.render.to_string(), &text)
+    pub fn write(&self, lock: &Lock, lease: &Lease) -> Result<(), String> {
+        self.folder.write(lock, &lease.gpu.render.to_string(), &lease.to_json()?)
     }
 
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, _lock: &Lock, render: Render) -> Result<(), Error> {
+    pub fn remove(&self, _lock: &Lock, render: Render) -> Result<(), String> {
         self.folder.remove(&render.to_string())
     }
 
@@ -110,15 +94,16 @@ impl Leases {
         judge: &Judge<'_>,
         root: &Path,
         id: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, String> {
         let mut is_left = false;
         for held in self.all(judge)? {
-            let (Holder::Lease { lease, .. } | Holder::Dead(lease)) = &held.holder else { continue };
-            if lease.id == id && Path::new(&lease.root) == root {
-                if held.is_dead() {
-                    self.remove(lock, held.render)?;
-                } else {
-                    is_left = true;
+            if let Holder::Lease { lease, by } = &held.holder
+                && lease.id == id
+                && Path::new(&lease.root) == root
+            {
+                match by {
+                    Some(_) => is_left = true,
+                    None => self.remove(lock, held.render)?,
                 }
             }
         }
@@ -134,5 +119,25 @@ impl Leases {
     pub fn is_holder(&self, render: Render, root: &Path, id: &str) -> bool {
         let Ok(Some(text)) = self.folder.read(&render.to_string()) else { return false };
         Lease::parse(&text).is_ok_and(|lease| lease.id == id && Path::new(&lease.root) == root)
+    }
+}
+
+/// A lease of the container `x`.
+#[cfg(test)]
+pub(crate) fn lease_of_x(root: &Path, creator: allocation::record::Creator) -> Lease {
+    Lease {
+        schema_version: Lease::SCHEMA_VERSION,
+        gpu: allocation::record::RecordedGpu {
+            index: 0,
+            pci: None,
+            render: Render::parse("renderD128").unwrap(),
+        },
+        root: root.to_str().unwrap().to_owned(),
+        id: "x".to_owned(),
+        kind: allocation::lease::Kind::Named,
+        since: String::new(),
+        creator,
+        cgroups_path: None,
+        idle_since_ms: None,
     }
 }

@@ -15,7 +15,7 @@ use allocation::lease::Lease;
 use allocation::record::Creator;
 
 use crate::alive::{self, Process};
-use crate::cgroup::{self, AllProcesses};
+use crate::cgroup;
 use crate::paths::Paths;
 use crate::runtime_state::{self, Cgroup, State};
 
@@ -47,7 +47,7 @@ pub struct Judge<'p> {
     paths: &'p Paths,
     boot_id: String,
     /// Read once a lease needs it; `None` where it cannot be read.
-    everyone: OnceCell<Option<AllProcesses>>,
+    everyone: OnceCell<Option<Vec<(u32, String)>>>,
 }
 
 impl<'p> Judge<'p> {
@@ -72,7 +72,7 @@ impl<'p> Judge<'p> {
 
     pub fn creator_lives(&self, creator: &Creator) -> bool {
         creator.boot_id == self.boot_id
-            && Process { pid: creator.pid, start_time: creator.start_time }.may_live_since(&self.paths.proc)
+            && Process { pid: creator.pid, start_time: creator.start_time }.lives_since(&self.paths.proc)
     }
 
     pub fn is_of_this_boot(&self, creator: &Creator) -> bool {
@@ -106,8 +106,8 @@ impl<'p> Judge<'p> {
     }
 
     fn is_anybody_in(&self, ends: &[String]) -> bool {
-        let everyone = self.everyone.get_or_init(|| AllProcesses::read(&self.paths.proc).ok());
-        everyone.as_ref().is_none_or(|everyone| !everyone.within(ends, &self.paths.proc).is_empty())
+        let everyone = self.everyone.get_or_init(|| cgroup::all_processes(&self.paths.proc).ok());
+        everyone.as_ref().is_none_or(|all| !cgroup::within(all, ends, &self.paths.proc).is_empty())
     }
 
     /// Forgets which processes there were.
@@ -127,7 +127,7 @@ pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet
     let state = State::read(Path::new(root), id)?;
     let pids = match state.cgroup {
         Cgroup::Folders(folders) => cgroup::processes(&folders).ok()?,
-        Cgroup::Below(path) => AllProcesses::read(proc).ok()?.within(&[path], proc),
+        Cgroup::Below(path) => cgroup::within(&cgroup::all_processes(proc).ok()?, &[path], proc),
         Cgroup::Unknown => return None,
     };
     Some((state.init, pids))
@@ -136,8 +136,7 @@ pub fn processes(root: &str, id: &str, proc: &Path) -> Option<(Process, BTreeSet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allocation::lease::{Kind, SCHEMA_VERSION};
-    use allocation::record::RecordedGpu;
+    use crate::lease_file::lease_of_x;
     use std::fs;
     use std::path::PathBuf;
 
@@ -236,21 +235,8 @@ mod tests {
                 fs::write(file, "9:devices:/\n0::/outer/c/x/beneath\n").unwrap();
             }
             let (pid, start_time) = case.creator;
-            let lease = Lease {
-                schema_version: SCHEMA_VERSION,
-                gpu: RecordedGpu {
-                    index: 0,
-                    pci: None,
-                    render: allocation::Render::parse("renderD128").unwrap(),
-                },
-                root: root.to_str().unwrap().to_owned(),
-                id: "x".to_owned(),
-                kind: Kind::Named,
-                since: String::new(),
-                creator: Creator { pid, start_time, boot_id: case.boot.to_owned() },
-                cgroups_path: Some("/c/x".to_owned()),
-                idle_since_ms: None,
-            };
+            let creator = Creator { pid, start_time, boot_id: case.boot.to_owned() };
+            let lease = Lease { cgroups_path: Some("/c/x".to_owned()), ..lease_of_x(&root, creator) };
             assert_eq!(Judge::new(&paths).unwrap().lease(&lease), expected, "{what}");
         }
     }

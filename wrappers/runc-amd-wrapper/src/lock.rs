@@ -9,7 +9,6 @@
 //! open a file can hold a lock on it, and `/run/rocworker` itself is readable for all.
 
 use std::fs::{File, Metadata, Permissions, TryLockError};
-use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,8 +17,7 @@ use rustix::fs::{OFlags, major, minor};
 
 use crate::open;
 use crate::paths::Paths;
-use crate::run_error::{Attempt, Error};
-use crate::run_folder;
+use crate::run_folder::{self, failed};
 use crate::store::FOLDER;
 
 /// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
@@ -44,14 +42,14 @@ impl Lock {
     ///
     /// # Errors
     /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
-    pub fn take(paths: &Paths, patience: Duration) -> Result<Self, Error> {
+    pub fn take(paths: &Paths, patience: Duration) -> Result<Self, String> {
         let path = paths.run.join("lock");
         let (mut lock, mut opened) = Self::open(paths, &path)?;
         let mut began = None;
         loop {
             let is_free = |file: &File| match file.try_lock() {
                 Err(TryLockError::WouldBlock) => Ok(false),
-                Err(TryLockError::Error(error)) => Err(Error::io("the lock", &path, Attempt::Lock)(error)),
+                Err(TryLockError::Error(error)) => Err(failed("the lock", &path, "locked", error)),
                 Ok(()) => Ok(true),
             };
             // In this order everywhere, so that no two wait for each other.
@@ -71,20 +69,20 @@ impl Lock {
                 continue;
             }
             let who = held.metadata().map(|held| who_has_it(&held, &paths.proc));
-            let rest = format!(
-                "was not to be had within {} s: {}",
+            return Err(format!(
+                "the lock {} could not be taken within {} s: {}",
+                path.display(),
                 patience.as_secs_f32(),
                 who.unwrap_or_else(|error| error.to_string())
-            );
-            return Err(Error::Held { path, rest });
+            ));
         }
     }
 
     /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
     /// not waited for.
-    fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), Error> {
+    fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), String> {
         run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
-        let failed = |error: io::Error| Error::io("the lock", path, Attempt::Open)(error);
+        let refused = |error: open::Error| failed("the lock", path, "opened", error);
         let file = File::options()
             .read(true)
             .write(true)
@@ -93,19 +91,15 @@ impl Lock {
             .mode(0o600)
             .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(path)
-            .map_err(failed)?;
-        let opened = file.metadata().map_err(failed)?;
-        let refused = |error| Error::new("the lock", path, Attempt::Open, error);
+            .map_err(|error| refused(error.into()))?;
+        let opened = file.metadata().map_err(|error| refused(error.into()))?;
         if !opened.is_file() {
             return Err(refused(open::Error::NotRegular));
         }
         open::check_who_may_write(opened.uid(), opened.mode(), paths.owner).map_err(refused)?;
         if opened.mode() & 0o077 != 0 {
-            file.set_permissions(Permissions::from_mode(0o600)).map_err(Error::io(
-                "the lock",
-                path,
-                Attempt::Tighten,
-            ))?;
+            file.set_permissions(Permissions::from_mode(0o600))
+                .map_err(|error| failed("the lock", path, "closed to others", error))?;
         }
         let records = run_folder::ensure(&paths.run.join(FOLDER), run_folder::ROOTS_ALONE, paths.owner)?;
         Ok((Self { file, records }, opened))
@@ -162,10 +156,7 @@ fn holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32> {
         }
         same_inode.push(pid);
     }
-    match same_inode[..] {
-        [pid] => Some(pid),
-        _ => None,
-    }
+    if let [pid] = same_inode[..] { Some(pid) } else { None }
 }
 
 #[cfg(test)]
@@ -179,6 +170,11 @@ mod tests {
                          3: FLOCK  ADVISORY  READ  14 00:19:77 0 EOF\n\
                          4: FLOCK  ADVISORY  WRITE 15 00:19:78 0 EOF\n\
                          5: FLOCK  ADVISORY  WRITE 16 00:1a:78 0 EOF\n";
+
+    fn paths_in(place: &Path) -> Paths {
+        let owner = place.metadata().unwrap().uid();
+        Paths { run: place.to_owned(), owner, ..Paths::system() }
+    }
 
     #[test]
     fn the_holder_is_the_one_that_has_an_flock_on_this_very_file() {
@@ -197,14 +193,13 @@ mod tests {
     #[test]
     fn a_lock_that_is_no_file_is_named_with_what_to_do() {
         let place = tempfile::tempdir().unwrap();
-        let owner = place.path().metadata().unwrap().uid();
-        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let paths = paths_in(place.path());
         let path = place.path().join("lock");
         std::fs::create_dir(&path).unwrap();
-        let of_a_folder = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+        let of_a_folder = Lock::take(&paths, Duration::ZERO).unwrap_err();
         std::fs::remove_dir(&path).unwrap();
         std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let of_a_socket = Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
+        let of_a_socket = Lock::take(&paths, Duration::ZERO).unwrap_err();
         for said in [of_a_folder, of_a_socket] {
             assert!(said.contains("/lock ") && said.ends_with(": remove it"), "{said}");
         }
@@ -214,8 +209,7 @@ mod tests {
     #[test]
     fn a_file_that_is_removed_while_somebody_has_it_lets_nobody_in_beside() {
         let place = tempfile::tempdir().unwrap();
-        let owner = place.path().metadata().unwrap().uid();
-        let paths = Paths { run: place.path().to_owned(), owner, ..Paths::system() };
+        let paths = paths_in(place.path());
         let patience = Duration::from_secs(120);
         let first = Lock::take(&paths, patience).unwrap();
         let (send, receive) = std::sync::mpsc::channel();
@@ -247,8 +241,8 @@ mod tests {
             are_open(1);
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
-            let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err().to_string();
-            let names_it = |said: &String| said.contains("/lock was not to be had within 0 s: the process ");
+            let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err();
+            let names_it = |said: &String| said.contains("/lock could not be taken within 0 s: the process ");
             // The kernel's list misses a lock where one before it goes while it is read (fs/seq_file.c, `seq_read_iter`).
             assert!((0..10).any(|_| names_it(&refused())), "{}", refused());
             drop(first);
@@ -261,17 +255,13 @@ mod tests {
     #[test]
     fn who_waited_in_vain_names_the_process_that_has_the_lock() {
         let place = tempfile::tempdir().unwrap();
-        let paths = Paths {
-            run: place.path().to_owned(),
-            owner: place.path().metadata().unwrap().uid(),
-            ..Paths::system()
-        };
+        let paths = paths_in(place.path());
         let brief = Duration::from_millis(20);
         let lock = Lock::take(&paths, brief).unwrap();
-        let said = Lock::take(&paths, brief).unwrap_err().to_string();
+        let said = Lock::take(&paths, brief).unwrap_err();
         let own = std::process::id();
         assert!(
-            said.contains("lock was not to be had within 0.02 s: the process ")
+            said.contains("lock could not be taken within 0.02 s: the process ")
                 && said.contains(&own.to_string()),
             "{said}"
         );
@@ -296,7 +286,7 @@ mod tests {
         while !stopped() {
             std::thread::sleep(POLL);
         }
-        let said = Lock::take(&paths, brief).unwrap_err().to_string();
+        let said = Lock::take(&paths, brief).unwrap_err();
         holder.kill().unwrap();
         holder.wait().unwrap();
         assert!(said.contains("is stopped: `kill -CONT "), "{said}");

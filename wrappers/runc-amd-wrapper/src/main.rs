@@ -67,6 +67,10 @@ unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
 /// Opens /dev/null as each standard descriptor that the caller has closed, so that no other file gets its number.
 /// Close-on-exec: runc has them as the caller left them.
 fn open_standard_descriptors() {
+    let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    if standard.iter().all(|descriptor| rustix::io::fcntl_getfd(descriptor).is_ok()) {
+        return;
+    }
     // The kernel gives the lowest number that is free.
     while let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")
         && null.as_raw_fd() <= 2

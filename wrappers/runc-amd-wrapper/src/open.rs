@@ -36,6 +36,12 @@ impl std::fmt::Display for Error {
     }
 }
 
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 impl Error {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
@@ -51,11 +57,11 @@ impl Error {
 ///
 /// # Errors
 /// It cannot be opened, or is none.
+#[inline]
 pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| Error::Io(errno.into()))?;
-    let file = File::from(file);
-    let metadata = file.metadata().map_err(Error::Io)?;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
+    let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(Error::NotRegular) }
 }
 
@@ -63,13 +69,14 @@ pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
 ///
 /// # Errors
 /// It cannot be read, or is longer.
+#[inline]
 pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
     if metadata.len() > limit {
         return Err(Error::TooLong { limit });
     }
     // One byte more than the file has: the last read then finds its end without growing the buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).map_or(0, |len| len + 1));
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(Error::Io)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     match u64::try_from(bytes.len()) {
         Ok(len) if len <= limit => Ok(bytes),
         _ => Err(Error::TooLong { limit }),
@@ -81,6 +88,7 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 ///
 /// # Errors
 /// It cannot be read, is no text, or others can have written it.
+#[inline]
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     let (file, metadata) = regular(path, OFlags::NOFOLLOW)?;
     check_who_may_write(metadata.uid(), metadata.mode(), owner)?;

@@ -30,6 +30,7 @@ pub struct Paths {
 
 impl Paths {
     /// Those of a machine.
+    #[inline]
     pub fn system() -> Self {
         Self {
             policy: PathBuf::from("/etc/rocworker/wrapper.json"),

@@ -1,13 +1,13 @@
 //! Those who wait for GPUs, in the order in which they came: a ticket each in `/run/rocworker/waiting`,
 //! named by its number. A ticket counts while the process that drew it lives.
 
+use allocation::document::Document as _;
 use allocation::record::Creator;
 use allocation::ticket::Ticket;
 
 use crate::liveness::Judge;
 use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
 /// A ticket that names 1,024 GPUs has half of the limit.
@@ -27,31 +27,26 @@ pub struct Waiting {
 }
 
 impl Queue {
-    pub fn of(paths: &Paths) -> Self {
-        Self { folder: RunFolder::of(paths, KIND) }
-    }
-
-    /// The same for one that has the lock.
-    pub fn under(lock: &Lock, paths: &Paths) -> Self {
-        Self { folder: RunFolder::under(lock, paths, KIND) }
+    pub fn of(paths: &Paths, lock: Option<&Lock>) -> Self {
+        Self { folder: RunFolder::of(paths, KIND, lock) }
     }
 
     /// Who waits, the first first.
     ///
     /// # Errors
     /// The folder cannot be read or is not root's alone.
-    pub fn waiting(&self, judge: &Judge<'_>) -> Result<Vec<Waiting>, Error> {
+    pub fn waiting(&self, judge: &Judge<'_>) -> Result<Vec<Waiting>, String> {
         let mut waiting = self.all()?;
         waiting.retain(|waiting| judge.creator_lives(&waiting.ticket.creator));
         Ok(waiting)
     }
 
-    fn all(&self) -> Result<Vec<Waiting>, Error> {
+    fn all(&self) -> Result<Vec<Waiting>, String> {
         let mut all = Vec::new();
-        for entry in self.folder.entries()? {
-            let ticket = entry.text.ok().and_then(|text| Ticket::parse(&text).ok());
+        for (name, text) in self.folder.entries()? {
+            let ticket = text.ok().and_then(|text| Ticket::parse(&text).ok());
             // What cannot be read makes nobody wait: its owner draws another one.
-            if let (Ok(number), Some(ticket)) = (entry.name.parse(), ticket) {
+            if let (Ok(number), Some(ticket)) = (name.parse(), ticket) {
                 let at = all.partition_point(|waiting: &Waiting| waiting.number < number);
                 all.insert(at, Waiting { number, ticket });
             }
@@ -63,7 +58,7 @@ impl Queue {
     ///
     /// # Errors
     /// One cannot be removed, or the folder cannot be read.
-    pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<Vec<Waiting>, Error> {
+    pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<Vec<Waiting>, String> {
         let (waiting, dead): (Vec<_>, Vec<_>) =
             self.all()?.into_iter().partition(|waiting| judge.creator_lives(&waiting.ticket.creator));
         for one in dead {
@@ -86,18 +81,17 @@ impl Queue {
     ///
     /// # Errors
     /// The ticket cannot be written.
-    pub fn draw(&self, lock: &Lock, ticket: &Ticket) -> Result<u64, Error> {
+    pub fn draw(&self, lock: &Lock, ticket: &Ticket) -> Result<u64, String> {
         self.folder.ensure(lock)?;
         let names = self.folder.names()?.into_iter().filter_map(|name| name.parse::<u64>().ok());
         let number = names.max().map_or(1, |last| last.saturating_add(1));
-        let text = ticket.to_json().map_err(|error| self.folder.unwritable(error))?;
-        self.folder.write(lock, &name(number), &text)?;
+        self.folder.write(lock, &name(number), &ticket.to_json()?)?;
         Ok(number)
     }
 
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, _lock: &Lock, number: u64) -> Result<(), Error> {
+    pub fn remove(&self, _lock: &Lock, number: u64) -> Result<(), String> {
         self.folder.remove(&name(number))
     }
 }

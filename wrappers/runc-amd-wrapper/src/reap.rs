@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use allocation::document::Document as _;
 use allocation::record::Record;
 use allocation::selection::Gpu;
 
@@ -17,8 +18,8 @@ use crate::lease_file::Leases;
 use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_error::Error;
-use crate::store::{Key, Store};
+use crate::run_folder::RunFolder;
+use crate::store::Key;
 
 /// So many records are judged by a decision that needs none of them: each costs about ten calls of the kernel.
 /// Which ones is left to chance, so that of hundreds each has its turn.
@@ -30,18 +31,18 @@ const SOME: usize = 4;
 /// # Errors
 /// The folder cannot be read, or is not root's alone.
 pub fn all(
-    store: &Store<'_>,
+    records: &RunFolder,
     lock: &Lock,
     paths: &Paths,
     passed_over: impl Fn(&Record) -> bool,
-) -> Result<Vec<Record>, Error> {
-    Ok(living(store, lock, paths, &store.folder().names()?, passed_over))
+) -> Result<Vec<Record>, String> {
+    Ok(living(records, lock, paths, &records.names()?, passed_over))
 }
 
 /// How many living containers but `besides` have each GPU; the records of the dead are removed. Records that cannot be
 /// read are passed over: where GPUs are shared a wrong count costs speed, nothing else.
-pub fn uses(store: &Store<'_>, lock: &Lock, besides: Key<'_>, paths: &Paths) -> impl Fn(&Gpu) -> usize {
-    let living = all(store, lock, paths, |record| besides.is_of(record)).unwrap_or_default();
+pub fn uses(records: &RunFolder, lock: &Lock, besides: Key<'_>, paths: &Paths) -> impl Fn(&Gpu) -> usize {
+    let living = all(records, lock, paths, |record| besides.is_of(record)).unwrap_or_default();
     move |gpu| living.iter().flat_map(|record| &record.gpus).filter(|used| used.is(gpu)).count()
 }
 
@@ -49,16 +50,16 @@ pub fn uses(store: &Store<'_>, lock: &Lock, besides: Key<'_>, paths: &Paths) -> 
 ///
 /// # Errors
 /// As [`all`].
-pub fn look(store: &Store<'_>, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, Error> {
-    let texts = store.folder().entries()?.into_iter().filter_map(|entry| entry.text.ok());
-    let records = texts.filter_map(|text| Record::parse(&text).ok());
-    let of_this_boot = records.filter(|record| judge.is_of_this_boot(&record.creator));
+pub fn look(records: &RunFolder, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, String> {
+    let texts = records.entries()?.into_iter().filter_map(|(_, text)| text.ok());
+    let read = texts.filter_map(|text| Record::parse(&text).ok());
+    let of_this_boot = read.filter(|record| judge.is_of_this_boot(&record.creator));
     Ok(of_this_boot.filter_map(|record| alive_by(&record, paths).map(|by| (record, by))).collect())
 }
 
 /// Removes the records of the dead among a few of all. What goes wrong can wait for the next decision.
-pub fn some(store: &Store<'_>, lock: &Lock, paths: &Paths, passed_over: impl Fn(&Record) -> bool) {
-    let mut names = store.folder().names().unwrap_or_default();
+pub fn some(records: &RunFolder, lock: &Lock, paths: &Paths, passed_over: impl Fn(&Record) -> bool) {
+    let mut names = records.names().unwrap_or_default();
     if names.len() > SOME {
         // A clock's last digits are as good as a die.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -66,11 +67,11 @@ pub fn some(store: &Store<'_>, lock: &Lock, paths: &Paths, passed_over: impl Fn(
         names.rotate_left(first);
         names.truncate(SOME);
     }
-    living(store, lock, paths, &names, passed_over);
+    living(records, lock, paths, &names, passed_over);
 }
 
 fn living(
-    store: &Store<'_>,
+    records: &RunFolder,
     lock: &Lock,
     paths: &Paths,
     names: &[String],
@@ -79,7 +80,7 @@ fn living(
     let mut living = Vec::new();
     let this_boot = OnceCell::new();
     for name in names {
-        let Ok(Some(text)) = store.folder().read(name) else { continue };
+        let Ok(Some(text)) = records.read(name) else { continue };
         let Ok(record) = Record::parse(&text) else { continue };
         if passed_over(&record) {
             continue;
@@ -92,7 +93,7 @@ fn living(
             living.push(record);
         } else if !has_a_lease(&record, lock, paths) {
             // It was only in the way; a record that stays is looked at again next time.
-            let _ = store.folder().remove(name);
+            let _ = records.remove(name);
         }
     }
     living
@@ -101,7 +102,7 @@ fn living(
 /// Whether a lease lives on behind the container, by a process in its cgroup, so that its record must tell a later
 /// container of this id of it. One that is dead, of the time when sharing was exclusive, is removed.
 fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
-    let leases = Leases::under(lock, paths);
+    let leases = Leases::of(paths, Some(lock));
     let (root, id) = (Path::new(&record.root), &record.id);
     if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
         return false;

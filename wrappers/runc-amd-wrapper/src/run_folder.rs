@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::lock::Lock;
 use crate::open;
 use crate::paths::Paths;
-use crate::run_error::{Attempt, Error};
+use crate::store;
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
@@ -34,8 +34,8 @@ pub struct RunFolder {
     path: PathBuf,
     owner: u32,
     kind: Kind,
+    run_is_checked: bool,
     /// What is root's alone stays so: once is enough.
-    run_is_checked: Cell<bool>,
     is_checked: Cell<bool>,
 }
 
@@ -50,30 +50,20 @@ pub struct Kind {
     pub limit: u64,
 }
 
-/// A file by its name, and its text or why it cannot be believed.
-#[derive(Debug)]
-pub struct Entry {
-    pub name: String,
-    pub text: Result<String, open::Error>,
-}
+/// The text of a file, or why it cannot be believed.
+pub type Text = Result<String, open::Error>;
 
 impl RunFolder {
-    pub fn of(paths: &Paths, kind: Kind) -> Self {
+    /// The lock checked the folder above, and the one of records.
+    pub fn of(paths: &Paths, kind: Kind, lock: Option<&Lock>) -> Self {
         Self {
             run: paths.run.clone(),
             path: paths.run.join(kind.folder),
             owner: paths.owner,
             kind,
-            run_is_checked: Cell::new(false),
-            is_checked: Cell::new(false),
+            run_is_checked: lock.is_some(),
+            is_checked: Cell::new(lock.is_some() && kind.folder == store::FOLDER),
         }
-    }
-
-    /// The same for one that has the lock: the folder above was checked for that.
-    pub fn under(_lock: &Lock, paths: &Paths, kind: Kind) -> Self {
-        let folder = Self::of(paths, kind);
-        folder.run_is_checked.set(true);
-        folder
     }
 
     pub fn path_of(&self, name: &str) -> PathBuf {
@@ -85,31 +75,27 @@ impl RunFolder {
     ///
     /// # Errors
     /// It cannot be made, is a link, or somebody else may write in it.
-    pub fn ensure(&self, _lock: &Lock) -> Result<(), Error> {
+    pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
         ensure(&self.path, ROOTS_ALONE, self.owner)?;
-        self.run_is_checked.set(true);
         self.is_checked.set(true);
         Ok(())
     }
 
-    /// This is the folder that was made and checked when the lock was taken.
-    pub(crate) fn was_checked(&self, _lock: &Lock) {
-        self.run_is_checked.set(true);
-        self.is_checked.set(true);
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        for (folder, is_checked) in [(&self.run, &self.run_is_checked), (&self.path, &self.is_checked)] {
-            if !is_checked.get() {
-                let opened = open_folder(folder).map_err(Error::io("the folder", folder, Attempt::Open))?;
-                check(folder, &opened, self.owner)?;
-                is_checked.set(true);
-            }
+    fn check(&self) -> Result<(), String> {
+        if self.is_checked.get() {
+            return Ok(());
         }
+        let unchecked = [&self.run, &self.path].into_iter().skip(usize::from(self.run_is_checked));
+        for folder in unchecked {
+            let opened =
+                open_folder(folder).map_err(|error| failed("the folder", folder, "opened", error))?;
+            check(folder, &opened, self.owner)?;
+        }
+        self.is_checked.set(true);
         Ok(())
     }
 
-    fn text(&self, name: &str) -> Result<String, open::Error> {
+    fn text(&self, name: &str) -> Text {
         open::trusted_text(&self.path_of(name), self.kind.limit, self.owner)
     }
 
@@ -117,14 +103,13 @@ impl RunFolder {
     ///
     /// # Errors
     /// It cannot be read, or others than root can have written it.
-    pub fn read(&self, name: &str) -> Result<Option<String>, Error> {
+    pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
             Err(open::Error::Io(_)) if !self.may_stand(name) => Ok(None),
             read => {
                 self.check()?;
-                let failed = |error| Error::new(self.kind.what, &self.path_of(name), Attempt::Read, error);
-                read.map(Some).map_err(failed)
+                read.map(Some).map_err(|error| failed(self.kind.what, &self.path_of(name), "read", error))
             }
         }
     }
@@ -141,8 +126,8 @@ impl RunFolder {
     ///
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
-    pub fn names(&self) -> Result<Vec<String>, Error> {
-        let failed = |error| Error::io("the folder", &self.path, Attempt::Read)(error);
+    pub fn names(&self) -> Result<Vec<String>, String> {
+        let failed = |error: io::Error| failed("the folder", &self.path, "read", error);
         let opened = match open_folder(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened.map_err(failed)?,
@@ -157,49 +142,50 @@ impl RunFolder {
         Ok(names)
     }
 
-    /// Every file, by name in order.
+    /// Every file by its name, in this order, with its text or why that cannot be believed.
     ///
     /// # Errors
     /// As [`RunFolder::names`].
-    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+    pub fn entries(&self) -> Result<Vec<(String, Text)>, String> {
         let mut names = self.names()?;
         names.sort_unstable();
-        let read = |name: String| {
-            let text = self.text(&name);
-            Entry { name, text }
-        };
-        // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
-        let is_there = |entry: &Entry| !entry.text.as_ref().is_err_and(open::Error::is_absent);
-        Ok(names.into_iter().map(read).filter(is_there).collect())
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            match self.text(&name) {
+                // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
+                Err(error) if error.is_absent() => {}
+                text => entries.push((name, text)),
+            }
+        }
+        Ok(entries)
     }
 
     /// Writes a file whole, in place of an older one, without fsync: it does not outlive the machine's run.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), Error> {
+    pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), String> {
         let path = self.path_of(name);
-        let failed = |attempt| Error::io(self.kind.what, &path, attempt);
+        let what = self.kind.what;
         let temporary = self.path_of(TEMPORARY);
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
             // Of a writer that was killed, or planted: it is taken away and never opened. The lock is held, so that
             // nobody is at work on it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                std::fs::remove_file(&temporary).map_err(Error::io(
-                    "the file",
-                    &temporary,
-                    Attempt::Remove,
-                ))?;
+                std::fs::remove_file(&temporary)
+                    .map_err(|error| failed("the file", &temporary, "removed", error))?;
                 create()
             }
             made => made,
         };
-        let mut file = file.map_err(failed(Attempt::Write))?;
-        let written = file.write_all(text.as_bytes()).map_err(failed(Attempt::Write));
+        let unwritten = |error: io::Error| failed(what, &path, "written", error);
+        let mut file = file.map_err(unwritten)?;
+        let written = file.write_all(text.as_bytes()).map_err(unwritten);
         drop(file);
+        let replace = || std::fs::rename(&temporary, &path);
         let written =
-            written.and_then(|()| std::fs::rename(&temporary, &path).map_err(failed(Attempt::Replace)));
+            written.and_then(|()| replace().map_err(|error| failed(what, &path, "put in its place", error)));
         if written.is_err() {
             // The next writer takes it away where this one cannot.
             let _ = std::fs::remove_file(&temporary);
@@ -211,41 +197,34 @@ impl RunFolder {
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
+    pub fn remove(&self, name: &str) -> Result<(), String> {
         let path = self.path_of(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Error::io(self.kind.what, &path, Attempt::Remove)(error))
+                Err(failed(self.kind.what, &path, "removed", error))
             }
             _ => Ok(()),
         }
-    }
-
-    /// What is to be written cannot be put into words.
-    pub fn unwritable(&self, error: serde_json::Error) -> Error {
-        Error::io(self.kind.what, &self.path, Attempt::Write)(error.into())
     }
 }
 
 /// Makes a folder of this mode where it is missing, checks it, takes away what its mode has beyond that, and answers it,
 /// open.
-pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, Error> {
-    let failed = |attempt| Error::io("the folder", folder, attempt);
+pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, String> {
+    let failed = |attempt| move |error: io::Error| failed("the folder", folder, attempt, error);
     // It is mostly there.
     let opened = match open_folder(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             match DirBuilder::new().mode(mode).create(folder) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(failed(Attempt::Make)(error));
-                }
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("made")(error)),
                 _ => open_folder(folder),
             }
         }
         opened => opened,
     };
-    let opened = opened.map_err(failed(Attempt::Open))?;
+    let opened = opened.map_err(failed("opened"))?;
     if check(folder, &opened, owner)? & 0o777 & !mode != 0 {
-        opened.set_permissions(Permissions::from_mode(mode)).map_err(failed(Attempt::Tighten))?;
+        opened.set_permissions(Permissions::from_mode(mode)).map_err(failed("closed to others"))?;
     }
     Ok(opened)
 }
@@ -256,12 +235,45 @@ fn open_folder(folder: &Path) -> io::Result<File> {
     Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
-/// A folder that is root's and that nobody else may write; answers its mode.
-fn check(folder: &Path, opened: &File, owner: u32) -> Result<u32, Error> {
-    let found = opened.metadata().map_err(Error::io("the folder", folder, Attempt::Read))?;
+/// A folder that is root's and in which no other user may write; answers its mode.
+fn check(folder: &Path, opened: &File, owner: u32) -> Result<u32, String> {
+    let found = opened.metadata().map_err(|error| failed("the folder", folder, "read", error))?;
     open::check_who_may_write(found.uid(), found.mode(), owner)
-        .map_err(|error| Error::new("the folder", folder, Attempt::Open, error))?;
+        .map_err(|error| failed("the folder", folder, "opened", error))?;
     Ok(found.mode())
+}
+
+/// The sentence that says what is not as it must be below `/run/rocworker`: what it is, as a person calls it, where, the
+/// kernel's answer and what to do. `attempt` is what cannot be done to it.
+pub(crate) fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<open::Error>) -> String {
+    let error = error.into();
+    let said = match &error {
+        open::Error::Io(io) if io.kind() == ErrorKind::NotADirectory => {
+            "is no folder, or a symbolic link".to_owned()
+        }
+        open::Error::Io(io) if !error.is_link() => format!("cannot be {attempt}: {io}"),
+        error => error.to_string(),
+    };
+    format!("{what} {} {said}{}", path.display(), remedy(&error))
+}
+
+/// The end of the sentence.
+fn remedy(error: &open::Error) -> &'static str {
+    match error {
+        error if error.is_link() => ": remove it",
+        open::Error::Io(error) => match error.kind() {
+            ErrorKind::StorageFull => ": make room on that file system",
+            ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
+            ErrorKind::NotADirectory | ErrorKind::IsADirectory => ": remove it",
+            ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
+            // What the kernel says of a socket that is to be opened as a file.
+            _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
+            _ => "",
+        },
+        open::Error::NotRegular => ": remove it",
+        open::Error::Foreign(_) => ": make it so, or remove it",
+        open::Error::TooLong { .. } | open::Error::NotText => "",
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! The runtime that the wrapper stands in front of.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::open::is_same_file;
+use rustix::fs::{FileType, Stat, stat};
 
 /// What execvp takes where PATH is not set, and the folders of programs for root.
 const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -16,62 +14,39 @@ const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 pub const DEPTH: &str = "RUNC_AMD_WRAPPER_DEPTH";
 const DEEPEST: u32 = 8;
 
-/// Why there is nothing to run.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Error {
-    NotExecutable(PathBuf),
-    Myself(PathBuf),
-    NoneOnPath(OsString),
-    TooDeep,
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotExecutable(path) => write!(
-                f,
-                "the policy's runtime {} is no program that can be run: install it, or set \"runtime\" to null",
-                path.display()
-            ),
-            Self::Myself(path) => write!(
-                f,
-                "the policy's runtime {} is this wrapper itself: name the real runc, or set \"runtime\" to null",
-                path.display()
-            ),
-            Self::NoneOnPath(path) => {
-                write!(f, "no runc but this wrapper itself is on the PATH {path:?}: install runc")
-            }
-            Self::TooDeep => write!(
-                f,
-                "{DEEPEST} wrappers have run one another: what is run as runc runs this wrapper again; \
-                 set \"runtime\" in the policy to the real runc"
-            ),
-        }
-    }
-}
-
 /// The depth to hand on to the runtime, from what this process was handed.
-pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, Error> {
+#[inline]
+pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, String> {
     let depth = depth
         .and_then(OsStr::to_str)
         .and_then(|text| text.parse::<u32>().ok())
         .map_or(1, |n| n.saturating_add(1));
-    if depth > DEEPEST { Err(Error::TooDeep) } else { Ok(depth) }
+    if depth > DEEPEST {
+        return Err(format!(
+            "{DEEPEST} wrappers have run one another: what is run as runc runs this wrapper again; set \"runtime\" in \
+             the policy to the real runc"
+        ));
+    }
+    Ok(depth)
 }
 
 /// The policy's runtime where it names one, by an absolute path. `own`: this program.
-pub fn named(path: &Path, own: Option<&Metadata>) -> Result<PathBuf, Error> {
-    let Some(program) = program(path) else { return Err(Error::NotExecutable(path.to_owned())) };
-    match own {
-        Some(own) if is_same_file(own, &program) => Err(Error::Myself(path.to_owned())),
-        _ => Ok(path.to_owned()),
-    }
+#[inline]
+pub fn named(path: &Path, own: Option<&Stat>) -> Result<PathBuf, String> {
+    let problem = match (program(path), own) {
+        (None, _) => "is no program that can be run: install it",
+        (Some(program), Some(own)) if is_same_file(own, &program) => {
+            "is this wrapper itself: name the real runc"
+        }
+        _ => return Ok(path.to_owned()),
+    };
+    Err(format!("the policy's runtime {} {problem}, or set \"runtime\" to null", path.display()))
 }
 
 /// The next `runc` on `path` behind this wrapper's own place there, so that several runtimes in a row
 /// each find the following one; where the wrapper's place is the last, or is not on PATH, the first.
 /// This wrapper under any name or link is never taken. Empty and relative folders are passed over.
-pub fn on_path(path: Option<&OsStr>, own: Option<&Metadata>) -> Result<PathBuf, Error> {
+pub fn on_path(path: Option<&OsStr>, own: Option<&Stat>) -> Result<PathBuf, String> {
     let path = path.unwrap_or(OsStr::new(PATH_WITHOUT_ONE));
     let mut before = None;
     let mut met_myself = false;
@@ -89,7 +64,7 @@ pub fn on_path(path: Option<&OsStr>, own: Option<&Metadata>) -> Result<PathBuf, 
             before = Some(candidate);
         }
     }
-    before.ok_or_else(|| Error::NoneOnPath(path.to_owned()))
+    before.ok_or_else(|| format!("no runc but this wrapper itself is on the PATH {path:?}: install runc"))
 }
 
 /// What is run where the kernel could not run the runtime that was to be run (another machine's program, a script
@@ -98,20 +73,32 @@ pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<P
     on_path(path, self::own(own).as_ref()).ok().filter(|next| next != runtime)
 }
 
-fn program(path: &Path) -> Option<Metadata> {
-    path.metadata().ok().filter(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+#[inline]
+fn program(path: &Path) -> Option<Stat> {
+    regular(path).filter(|found| found.st_mode & 0o111 != 0)
 }
 
-/// This program, by the name under which it was executed; where it does not stand there any more, by what the kernel says,
-/// which makes it build this process's folder in `/proc`.
-pub fn own(named: &Path) -> Option<Metadata> {
-    named.metadata().ok().filter(Metadata::is_file).or_else(|| Path::new("/proc/self/exe").metadata().ok())
+/// This program, by the name under which it was executed; where it is not there any more, by what the kernel says, which
+/// makes it build this process's folder in `/proc`.
+#[inline]
+pub fn own(named: &Path) -> Option<Stat> {
+    regular(named).or_else(|| stat("/proc/self/exe").ok())
+}
+
+#[inline]
+fn regular(path: &Path) -> Option<Stat> {
+    stat(path).ok().filter(|found| FileType::from_raw_mode(found.st_mode).is_file())
+}
+
+fn is_same_file(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::ffi::OsString;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     /// Folders a, b, c, …; each holds what its letter stands for.
     fn laid_out(kinds: &[&str]) -> (tempfile::TempDir, PathBuf, OsString) {
@@ -154,28 +141,42 @@ mod tests {
             (&[], None),
         ] {
             let (place, own, path) = laid_out(kinds);
-            let expected =
-                expected.map(|name| place.path().join(name)).ok_or(Error::NoneOnPath(path.clone()));
-            assert_eq!(on_path(Some(&path), own.metadata().ok().as_ref()), expected, "{kinds:?}");
+            let expected = expected.map(|name| place.path().join(name));
+            let found = on_path(Some(&path), stat(&own).ok().as_ref());
+            let nothing = format!("no runc but this wrapper itself is on the PATH {path:?}: install runc");
+            assert_eq!(found, expected.ok_or(nothing), "{kinds:?}");
         }
     }
 
     #[test]
     fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
         let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
-        let (at, own) = (|name: &str| place.path().join(name), own.metadata().unwrap());
+        let (at, own) = (|name: &str| place.path().join(name), stat(&own).unwrap());
         assert_eq!(named(&at("0/runc"), Some(&own)), Ok(at("0/runc")));
-        assert_eq!(named(&at("1/runc"), Some(&own)), Err(Error::Myself(at("1/runc"))));
-        assert_eq!(named(&at("2/runc"), Some(&own)), Err(Error::NotExecutable(at("2/runc"))));
-        assert_eq!(named(&at("3/runc"), Some(&own)), Err(Error::NotExecutable(at("3/runc"))));
+        for (name, problem) in [
+            ("1/runc", "is this wrapper itself: name the real runc, or"),
+            ("2/runc", "is no program that can be run: install it, or"),
+            ("3/runc", "is no program that can be run: install it, or"),
+        ] {
+            let said = named(&at(name), Some(&own)).unwrap_err();
+            assert!(
+                said.starts_with(&format!("the policy's runtime {} {problem}", at(name).display())),
+                "{said}"
+            );
+        }
     }
 
     #[test]
     fn wrappers_that_run_one_another_come_to_an_end() {
         assert_eq!(next_depth(None), Ok(1));
         assert_eq!(next_depth(Some(OsStr::new("7"))), Ok(8));
-        assert_eq!(next_depth(Some(OsStr::new("8"))), Err(Error::TooDeep));
-        assert_eq!(next_depth(Some(OsStr::new("4294967295"))), Err(Error::TooDeep));
+        for deep in ["8", "4294967295"] {
+            assert!(
+                next_depth(Some(OsStr::new(deep)))
+                    .unwrap_err()
+                    .starts_with("8 wrappers have run one another")
+            );
+        }
         assert_eq!(next_depth(Some(OsStr::new("mud"))), Ok(1));
     }
 }

@@ -1,9 +1,8 @@
 //! Whether a bundle may ask for GPUs, found without understanding it.
 //!
 //! A bundle that is too long, a link, or no JSON that this program takes, starts as with plain runc unless it asks:
-//! [`requests`] reads any amount of bytes in bounded memory
-//! and gives back every string in it that is a request, once, whatever its place. That is more than runc would
-//! see in `process.env`, never less.
+//! [`requests`] reads any amount of bytes in bounded memory and shows every string in it that is a request, whatever its
+//! place. That is more than runc would see in `process.env`, never less.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -12,8 +11,6 @@ const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
 
 /// What is kept of one string: more than a request may have.
 const LONGEST: usize = 8192;
-/// How many different requests are kept: a bundle that holds as many asks in any case.
-pub const MOST: usize = 64;
 
 /// The first place of a byte. `skip_until` is the one safe way to the C library's memchr.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
@@ -22,17 +19,16 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     skipped.checked_sub(1).filter(|last| bytes.get(*last) == Some(&byte))
 }
 
-/// Every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`. Each once, and no more than
-/// [`MOST`].
+/// Calls `found` with every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
 ///
 /// # Errors
 /// What reading gave.
-pub fn requests(mut text: impl Read) -> io::Result<Vec<String>> {
-    let mut scanner = Scanner::default();
+pub fn requests(mut text: impl Read, found: &mut dyn FnMut(&str)) -> io::Result<()> {
+    let mut scanner = Scanner { found, state: State::Outside, string: Vec::new() };
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match text.read(&mut buffer) {
-            Ok(0) => return Ok(scanner.found),
+            Ok(0) => return Ok(()),
             Ok(n) => scanner.take(buffer.get(..n).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -40,16 +36,14 @@ pub fn requests(mut text: impl Read) -> io::Result<Vec<String>> {
     }
 }
 
-#[derive(Default)]
-struct Scanner {
-    found: Vec<String>,
+struct Scanner<'f> {
+    found: &'f mut dyn FnMut(&str),
     state: State,
     string: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 enum State {
-    #[default]
     Outside,
     Inside,
     Escape,
@@ -57,7 +51,7 @@ enum State {
     Hexadecimal(u8, u32),
 }
 
-impl Scanner {
+impl Scanner<'_> {
     fn take(&mut self, mut bytes: &[u8]) {
         loop {
             if matches!(self.state, State::Outside) {
@@ -121,11 +115,8 @@ impl Scanner {
 
     fn end(&mut self) {
         let is_request = VARIABLES.iter().any(|variable| self.string.starts_with(variable));
-        if is_request && self.found.len() < MOST {
-            let request = String::from_utf8_lossy(&self.string).into_owned();
-            if !self.found.contains(&request) {
-                self.found.push(request);
-            }
+        if is_request {
+            (self.found)(&String::from_utf8_lossy(&self.string));
         }
     }
 }
@@ -138,6 +129,12 @@ fn ascii(code: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn found(text: impl Read) -> Vec<String> {
+        let mut all = Vec::new();
+        requests(text, &mut |request| all.push(request.to_owned())).unwrap();
+        all
+    }
 
     #[test]
     fn every_string_that_is_a_request_is_found_however_it_is_written() {
@@ -154,8 +151,15 @@ mod tests {
             (r#"["AMD_VISIBLE_DEVICES=\u00e9"]"#, &["AMD_VISIBLE_DEVICES=?"]),
             (r#"["AMD_VISIBLE_DEVICES=../..""#, &["AMD_VISIBLE_DEVICES=../.."]),
             ("no JSON \"AMD_GPU_COUNT=1", &[]),
+            // Of a key that stands twice either may count.
+            (r#"{"process":{"env":["AMD_GPU_COUNT=1"]},"process":{"env":["X=1"]}}"#, &["AMD_GPU_COUNT=1"]),
+            (r#"{"process":{"env":["X=1"]},"PROCESS":{"env":["AMD_GPU_COUNT=1"]}}"#, &["AMD_GPU_COUNT=1"]),
+            (
+                r#"{"process":{"env":["X=1"],"\u0065nv":["AMD_VISIBLE_\u0044EVICES=all"]}}"#,
+                &["AMD_VISIBLE_DEVICES=all"],
+            ),
         ] {
-            assert_eq!(requests(text.as_bytes()).unwrap(), expected, "{text}");
+            assert_eq!(found(text.as_bytes()), expected, "{text}");
         }
     }
 
@@ -163,11 +167,11 @@ mod tests {
     fn a_hundred_megabytes_are_read_in_bounded_memory() {
         let filler = std::io::repeat(b'x').take(100 << 20);
         let text = b"{\"a\":\"".as_slice().chain(filler).chain(b"\",\"e\":\"AMD_GPU_COUNT=1\"}".as_slice());
-        assert_eq!(requests(text).unwrap(), ["AMD_GPU_COUNT=1"]);
+        assert_eq!(found(text), ["AMD_GPU_COUNT=1"]);
         let endless = b"\"AMD_VISIBLE_DEVICES="
             .as_slice()
             .chain(std::io::repeat(b'0').take(1 << 20))
             .chain(b"\"".as_slice());
-        assert_eq!(requests(endless).unwrap().concat().len(), LONGEST);
+        assert_eq!(found(endless).concat().len(), LONGEST);
     }
 }

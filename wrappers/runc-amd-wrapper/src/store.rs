@@ -3,7 +3,6 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use allocation::bundle::ProcessEdits;
 use allocation::policy::Sharing;
@@ -11,15 +10,18 @@ use allocation::record::{self, Creator, Record, RecordedGpu};
 use allocation::selection::Chosen;
 
 use crate::alive::{self, Process};
-use crate::lock::{self, Lock};
+use crate::lock::Lock;
 use crate::paths::Paths;
-use crate::run_error::Error;
 use crate::run_folder::{Kind, RunFolder};
 
 /// The name of the folder.
 pub(crate) const FOLDER: &str = "records";
-/// The longest record that is read.
-const LIMIT: u64 = 256 * 1024;
+
+/// The folder of records, in which each has its [`Key::file_name`].
+pub fn records(paths: &Paths, lock: Option<&Lock>) -> RunFolder {
+    let kind = Kind { folder: FOLDER, what: "the record", limit: 256 * 1024 };
+    RunFolder::of(paths, kind, lock)
+}
 
 /// Which container: runc's state folder, absolute and without `.` and `..`, and the id in it.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +30,12 @@ pub struct Key<'a> {
     pub id: &'a str,
 }
 
-impl Key<'_> {
+impl<'a> Key<'a> {
+    /// Whose a record is.
+    pub fn of(record: &'a Record) -> Self {
+        Self { root: Path::new(&record.root), id: &record.id }
+    }
+
     /// Whether a record is this container's.
     pub fn is_of(&self, record: &Record) -> bool {
         record.id == self.id && Path::new(&record.root) == self.root
@@ -36,6 +43,7 @@ impl Key<'_> {
 
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
+    #[inline]
     pub fn file_name(&self) -> String {
         let mut name = String::new();
         for byte in self.root.as_os_str().as_bytes() {
@@ -52,79 +60,11 @@ impl Key<'_> {
 }
 
 /// The id as text, where runc would take it as a container's (libcontainer, `validateID`).
+#[inline]
 pub fn valid_id(id: &[u8]) -> Option<&str> {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'-' | b'.' | b',');
     let id = std::str::from_utf8(id).ok()?;
     (!id.is_empty() && id.bytes().all(|b| plain(&b)) && id != "." && id != "..").then_some(id)
-}
-
-/// The folder of records.
-#[derive(Debug)]
-pub struct Store<'p> {
-    folder: RunFolder,
-    paths: &'p Paths,
-}
-
-impl<'p> Store<'p> {
-    /// The folder under `paths.run`, whether it is there or not.
-    pub fn of(paths: &'p Paths) -> Self {
-        let kind = Kind { folder: FOLDER, what: "the record", limit: LIMIT };
-        Self { folder: RunFolder::of(paths, kind), paths }
-    }
-
-    /// Makes the folders where they are missing, checks that they are root's alone, and waits for the lock of
-    /// decisions, as long as one that asks for GPUs does.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn lock(&self) -> Result<Lock, Error> {
-        self.lock_within(self.paths.lock_patience)
-    }
-
-    /// The same for one that must not be hindered.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn lock_briefly(&self) -> Result<Lock, Error> {
-        self.lock_within(lock::BRIEFLY)
-    }
-
-    fn lock_within(&self, patience: Duration) -> Result<Lock, Error> {
-        let lock = Lock::take(self.paths, patience)?;
-        self.folder.was_checked(&lock);
-        Ok(lock)
-    }
-
-    /// The text of a container's record; `None` where it has none.
-    ///
-    /// # Errors
-    /// It cannot be read, or others than root can have written it.
-    pub fn read(&self, key: Key<'_>) -> Result<Option<String>, Error> {
-        self.folder.read(&key.file_name())
-    }
-
-    /// Writes a container's record whole, in place of an older one.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn write(&self, lock: &Lock, record: &Record) -> Result<(), Error> {
-        let text = record.to_json().map_err(|error| self.folder.unwritable(error))?;
-        let key = Key { root: Path::new(&record.root), id: &record.id };
-        self.folder.write(lock, &key.file_name(), &text)
-    }
-
-    /// Removes a container's record, if it has one.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn remove(&self, key: Key<'_>) -> Result<(), Error> {
-        self.folder.remove(&key.file_name())
-    }
-
-    /// The folder itself, in which each record has its [`Key::file_name`].
-    pub fn folder(&self) -> &RunFolder {
-        &self.folder
-    }
 }
 
 /// This process, which runc will be.

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
-use crate::{delete, exec_process, runtime};
+use crate::{exec_process, runtime};
 
 /// What an ordinary user's request fails for, whatever the failure itself was.
 const ROOTLESS: &str = "only root's runc can be given GPUs by this wrapper: as an ordinary user, name them by CDI, as \
@@ -29,17 +29,17 @@ pub enum Verdict {
 
 /// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
 /// `arguments` are those after the program's name.
+#[inline]
 pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Verdict {
     let reading = args::read(arguments);
     let log = Log::of(&reading.global());
     let wrapper = Wrapper { environment, paths, log };
     match wrapper.prepare(&reading) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
-        Err(sentence) if environment.effective_user != paths.owner => {
-            log.fail(&format!("{sentence}; {ROOTLESS}"));
-            Verdict::Fail
-        }
-        Err(sentence) => {
+        Err(mut sentence) => {
+            if environment.effective_user != paths.owner {
+                sentence = [&sentence, "; ", ROOTLESS].concat();
+            }
             log.fail(&sentence);
             Verdict::Fail
         }
@@ -53,15 +53,14 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
+    #[inline]
     fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
-        let depth =
-            runtime::next_depth(self.environment.get(runtime::DEPTH)).map_err(|error| error.to_string())?;
+        let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
         let policys_runtime = match reading {
-            Reading::Certain(Call {
-                command: Command::Create { bundle, id } | Command::Run { bundle, id },
-                global,
-            }) => {
-                let container = Container::of(global.root, id, self.environment, self.paths);
+            Reading::Certain(
+                call @ Call { command: Command::Create { bundle, id } | Command::Run { bundle, id }, .. },
+            ) => {
+                let container = self.container(call, id);
                 let create = Create {
                     bundle: *bundle,
                     container: container.as_ref(),
@@ -100,27 +99,25 @@ impl Wrapper<'_> {
             }),
             None => runtime::on_path(self.environment.get("PATH"), own.as_ref()),
         };
-        runtime.map(|runtime| (runtime, depth)).map_err(|error| error.to_string())
+        Ok((runtime?, depth))
+    }
+
+    fn container<'c>(&self, call: &Call<'c>, id: &'c [u8]) -> Option<Container<'c>> {
+        Container::of(call.global.root, id, self.environment, self.paths)
     }
 
     /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
     /// when the policy is gone.
     fn prepare_other(&self, call: &Call<'_>) -> Result<(), String> {
-        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
-            Command::Exec { process: Some(file), id } if !file.is_empty() => match container(id) {
-                Some(container) => exec_process::prepare(
-                    &container,
-                    file,
-                    self.environment.effective_user,
-                    self.paths,
-                    &self.log,
-                ),
-                None => Ok(()),
-            },
+            Command::Exec { process: Some(file), id } if !file.is_empty() => {
+                let Some(container) = self.container(call, id) else { return Ok(()) };
+                let user = self.environment.effective_user;
+                exec_process::prepare(&container, file, user, self.paths, &self.log)
+            }
             Command::Delete { force, id } => {
-                if let Some(container) = container(id) {
-                    delete::forget(&container, force, self.paths, &self.log);
+                if let Some(container) = self.container(call, id) {
+                    container.forget(force, self.paths, &self.log);
                 }
                 Ok(())
             }
@@ -132,15 +129,13 @@ impl Wrapper<'_> {
     fn refuse_in_doubt(&self, call: &Call<'_>) -> Result<(), String> {
         const DOUBT: &str = "a flag on runc's command line is not known to this version of the wrapper, so that it is \
                              not certain which container is meant: write the flag as --flag=value, or update the wrapper";
-        let container = |id| Container::of(call.global.root, id, self.environment, self.paths);
         match call.command {
             Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
                 Create { bundle, container: None, paths: self.paths, log: self.log }
                     .refuse_if_it_asks(DOUBT, Default::None)
             }
             Command::Exec { process: Some(_), id }
-                if container(id)
-                    .is_some_and(|container| exec_process::has_record(&container, self.paths)) =>
+                if self.container(call, id).is_some_and(|container| container.has_record(self.paths)) =>
             {
                 Err(format!("a container with GPUs may be meant, but {DOUBT}"))
             }

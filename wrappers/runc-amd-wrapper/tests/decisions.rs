@@ -43,7 +43,7 @@ fn a_process_that_is_stopped_with_the_lock_is_named_by_who_waited_for_it_in_vain
     holder.wait().unwrap();
     let sentence = |seconds: &str| {
         format!(
-            "what containers are given cannot be kept: the lock {} was not to be had within {seconds} s: the process {} (\"sh\") \
+            "what containers are given cannot be kept: the lock {} could not be taken within {seconds} s: the process {} (\"sh\") \
          has it and is stopped: `kill -CONT {}` lets it go on, or end it",
             stage.path("run/lock").display(),
             holder.id(),

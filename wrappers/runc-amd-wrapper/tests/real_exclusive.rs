@@ -203,7 +203,7 @@ fn real_leases_that_cannot_be_believed_stop_what_asks_and_nothing_else() {
                 std::fs::set_permissions(leases, std::fs::Permissions::from_mode(0o700)).unwrap();
                 std::fs::write(leases.join("renderD128"), "{\"schema_ver").unwrap();
             },
-            "nobody can say who holds the GPU 0",
+            "the holder of the GPU 0 (0000:64:00.0, renderD128) is unknown",
         ),
     ];
     for (what, make, part) in cases {

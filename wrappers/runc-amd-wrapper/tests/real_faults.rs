@@ -167,7 +167,7 @@ fn real_a_wrapper_that_is_stopped_in_a_decision_holds_up_only_who_asks_until_it_
         assert!(began.elapsed() < Duration::from_secs(5), "{id}: {:?}", began.elapsed());
     }
     let said = std::fs::read_to_string(machine.path("again/said")).unwrap();
-    let sentence = format!("lock was not to be had within 0.25 s: the process {stopped} (");
+    let sentence = format!("lock could not be taken within 0.25 s: the process {stopped} (");
     assert!(
         said.contains("warning") && said.contains(&sentence) && said.contains("is stopped: `kill -CONT"),
         "{said}"

@@ -3,75 +3,21 @@
 //! Go's decoder takes a key in another case for the field, over the value that the field has already. An entry
 //! with a key in another case, or with one twice, is refused, not guessed at.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use super::{Error, inject::clean};
 use crate::{
-    cdi,
+    Error, cdi,
     gids::IdMapping,
-    json::{Fault, Keyed, Misread, Scanner, Text, keyed, object},
+    json::{Fault, Keyed, Scanner, keyed, object, spelt},
+    path::clean,
     splice::Place,
 };
-
-/// A key that Go takes for another, known one would change what the entry means.
-pub(super) fn spelt<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
-    match T::KEYS.iter().find(|known| key.names(known)) {
-        Some(known) => Err(Fault::Spelling { offset: key.span.start, known }),
-        None => Ok(()),
-    }
-}
 
 keyed!(IdMapping, required ["containerID", "hostID", "size"], |mapping, scanner| {
     "containerID" => mapping.container_id = scanner.integer()?,
     "hostID" => mapping.host_id = scanner.integer()?,
     "size" => mapping.size = scanner.integer()?,
 }, |_mapping, key| spelt::<Self>(key));
-
-/// A device that the bundle has already, of `linux.devices`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Device<'a> {
-    pub path: Cow<'a, str>,
-    /// `c`, `b`, `u` or `p`.
-    pub kind: Cow<'a, str>,
-    pub major: Option<i64>,
-    pub minor: Option<i64>,
-}
-
-keyed!(Device<'a>, required ["path", "type"], |device, scanner| {
-    "path" => device.path = scanner.text()?,
-    "type" => device.kind = scanner.text()?,
-    "major" => device.major = scanner.optional(Scanner::integer)?,
-    "minor" => device.minor = scanner.optional(Scanner::integer)?,
-}, |_device, key| spelt::<Self>(key));
-
-/// A rule of the device cgroup, of `linux.resources.devices`.
-#[derive(Debug, Default)]
-pub(super) struct Rule<'a> {
-    pub(super) allow: bool,
-    pub(super) kind: Option<Cow<'a, str>>,
-    pub(super) major: Option<i64>,
-    pub(super) minor: Option<i64>,
-    pub(super) access: Option<Cow<'a, str>>,
-}
-
-keyed!(Rule<'a>, required ["allow"], |rule, scanner| {
-    "allow" => rule.allow = scanner.boolean()?,
-    "type" => rule.kind = scanner.optional(Scanner::text)?,
-    "major" => rule.major = scanner.optional(Scanner::integer)?,
-    "minor" => rule.minor = scanner.optional(Scanner::integer)?,
-    "access" => rule.access = scanner.optional(Scanner::text)?,
-}, |_rule, key| spelt::<Self>(key));
-
-impl Rule<'_> {
-    /// Whether this rule already allows a character device all that `access` says.
-    pub(super) fn allows(&self, major: u32, minor: u32, access: &str) -> bool {
-        self.allow
-            && self.kind.as_deref() == Some("c")
-            && self.major == Some(major.into())
-            && self.minor == Some(minor.into())
-            && self.access.as_deref().is_some_and(|has| access.chars().all(|c| has.contains(c)))
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Namespace<'a> {
@@ -166,8 +112,8 @@ impl Hook<'_> {
 }
 
 /// Reads the entries of a list; none where there is no list.
-pub(crate) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
-    read_each(text, place, &key, object)
+pub(super) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
+    read_each(text, place, key, object)
 }
 
 /// The same with the place of each in the text.
@@ -176,26 +122,23 @@ pub(super) fn read_with_places<'a, T: Keyed<'a>>(
     place: Place,
     key: &str,
 ) -> Result<Vec<(usize, T)>, Error> {
-    read_each(text, place, &key, |scanner| {
+    read_each(text, place, key, |scanner| {
         scanner.peek()?;
         Ok((scanner.offset(), object(scanner)?))
     })
 }
 
-/// The same of a list of numbers.
-pub(crate) fn read_numbers(text: &str, place: Place, key: &dyn fmt::Display) -> Result<Vec<u32>, Error> {
-    read_each(text, place, key, Scanner::integer)
-}
-
-fn read_each<'a, T>(
+pub(super) fn read_each<'a, T>(
     text: &'a str,
     place: Place,
-    key: &dyn fmt::Display,
+    key: &str,
     entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Error> {
     let Place::Here(container) = place else { return Ok(Vec::new()) };
-    Scanner::at(text, container.span.start).list(entry).map_err(|fault| {
-        let reason = Misread::of(text, fault).to_string();
-        Error::Unreadable { key: key.to_string(), reason }
-    })
+    Scanner::at(text, container.span.start).list(entry).map_err(|fault| unreadable(text, key, fault))
+}
+
+/// An entry of a list cannot be read, with what is wrong about it, and where.
+pub(super) fn unreadable(text: &str, key: &str, fault: Fault) -> Error {
+    Error::new(format!("the key {key} cannot be read: {}", fault.of(text)))
 }

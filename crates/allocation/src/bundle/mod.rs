@@ -6,16 +6,16 @@
 //!
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
-//! merges what stands twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters stands twice, or has a wrong type, nobody can say what the
-//! bundle means: [`Bundle::doubt`] says so and [`Bundle::inject`] refuses; a container that asks for
-//! nothing is not hindered by it.
+//! merges what appears twice. So a key is recognised here in every spelling that Go takes for it, and edited
+//! where it stands. Where one that matters appears twice, or has a wrong type, it is not clear what the
+//! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
+//! that asks for nothing is not hindered by it.
 //!
-//! What nobody wants to know here is gone past by its brackets, and runc says whether it is JSON. Where it is none, what is
+//! What does not matter here is passed over by its brackets, and runc says whether it is JSON. Where it is none, what is
 //! made of it is none either.
 
+mod devices;
 mod entries;
-mod error;
 mod hooks;
 mod inject;
 mod mounts;
@@ -24,29 +24,32 @@ mod rlimits;
 
 use std::borrow::Cow;
 
-pub use entries::{Device, Mount};
-pub use error::Error;
-pub use inject::{Injection, Node, ProcessEdits};
+pub use devices::{Device, Node};
+pub use entries::Mount;
+pub use inject::{Injection, ProcessEdits};
 pub use mounts::{mount_over, rest_behind};
-pub(crate) use places::{Doubt, Process};
+pub(crate) use places::Process;
 
 use crate::{
+    Error,
     gids::UserNamespace,
-    json::{Container, Misread, Scanner},
-    splice::{Brackets, Place},
+    json::{Container, Fault, Scanner, Span},
+    splice::{ARRAY, OBJECT, Place},
 };
-use places::{Key, Linux};
+use places::Linux;
 
 /// A bundle's `config.json`, of which only the places of what matters are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bundle<'a> {
     text: &'a str,
-    doubt: Doubt,
     root: Container,
+    /// Of the value of `root`.
+    rootfs: Option<Span>,
     process_place: Place,
     process: Process<'a>,
     linux_place: Place,
     linux: Linux,
+    annotations: Place,
     annotation_keys: Vec<Cow<'a, str>>,
     mounts: Place,
     hooks: Place,
@@ -56,33 +59,33 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127.
+    /// The text is not one JSON object, as far as is looked at, is nested deeper than 127, or has a key that matters twice
+    /// or with a value of another type.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let mut scanner = Scanner::new(text);
-        let mut doubt = Doubt::default();
-        let (mut process_place, mut process) = (Place::Absent, Process::default());
-        let (mut linux_place, mut linux) = (Place::Absent, Linux::default());
-        let (mut mounts, mut hooks, mut annotations) = (Place::Absent, Place::Absent, Place::Absent);
-        let mut annotation_keys = Vec::new();
-        if scanner.peek()? != b'{' {
-            return Err(Error::Syntax { offset: scanner.offset(), expected: "an object" });
-        }
-        let root = scanner.object(|scanner, key| {
+        let mut bundle = Self { text, ..Self::default() };
+        bundle.read().map_err(|fault| fault.of(text))?;
+        Ok(bundle)
+    }
+
+    fn read(&mut self) -> Result<(), Fault> {
+        let mut scanner = Scanner::new(self.text);
+        self.root = scanner.object_of(|scanner, key| {
             if key.names("process") {
-                let read = |scanner: &mut _, doubt: &mut _| process.read(scanner, doubt, "process.");
-                doubt.member(scanner, Key("", "process"), Brackets::Object, &mut process_place, read)
+                let read = |scanner: &mut _| self.process.read(scanner);
+                self.process_place.read(scanner, (key, "process"), OBJECT, read)
             } else if key.names("linux") {
-                let read = |scanner: &mut _, doubt: &mut _| linux.read(scanner, doubt);
-                doubt.member(scanner, Key("", "linux"), Brackets::Object, &mut linux_place, read)
+                self.linux_place.read(scanner, (key, "linux"), OBJECT, |scanner| self.linux.read(scanner))
             } else if key.names("mounts") {
-                doubt.whole(scanner, Key("", "mounts"), Brackets::Array, &mut mounts)
+                self.mounts.pass(scanner, (key, "mounts"), ARRAY)
+            } else if key.names("root") {
+                self.rootfs = Some(scanner.pass()?);
+                Ok(())
             } else if key.names("hooks") {
-                doubt.whole(scanner, Key("", "hooks"), Brackets::Object, &mut hooks)
+                self.hooks.pass(scanner, (key, "hooks"), OBJECT)
             } else if key.names("annotations") {
-                let key = Key("", "annotations");
-                doubt.member(scanner, key, Brackets::Object, &mut annotations, |scanner, _| {
+                self.annotations.read(scanner, (key, "annotations"), OBJECT, |scanner| {
                     scanner.object(|scanner, key| {
-                        annotation_keys.push(key.decode());
+                        self.annotation_keys.push(key.decode());
                         scanner.pass().map(drop)
                     })
                 })
@@ -90,28 +93,10 @@ impl<'a> Bundle<'a> {
                 scanner.pass().map(drop)
             }
         })?;
-        scanner.finish()?;
-        Ok(Self {
-            text,
-            doubt,
-            root,
-            process_place,
-            process,
-            linux_place,
-            linux,
-            annotation_keys,
-            mounts,
-            hooks,
-        })
+        scanner.finish()
     }
 
-    /// Why this bundle cannot be edited, if it cannot: the first key in doubt.
-    #[must_use]
-    pub fn doubt(&self) -> Option<&Error> {
-        self.doubt.0.as_ref()
-    }
-
-    /// `process.env`, entry by entry. Where the key stands twice, the entries of both.
+    /// `process.env`, entry by entry.
     pub fn env(&self) -> impl Iterator<Item = &str> {
         self.process.entries.iter().map(|entry| &*entry.text)
     }
@@ -124,9 +109,8 @@ impl<'a> Bundle<'a> {
     /// The user namespace that the bundle asks for (`linux.namespaces`, `uidMappings`, `gidMappings`).
     ///
     /// # Errors
-    /// The bundle is in doubt, or one of these keys cannot be read.
+    /// One of these keys cannot be read.
     pub fn user_namespace(&self) -> Result<UserNamespace, Error> {
-        self.certain()?;
         let namespaces: Vec<entries::Namespace<'_>> =
             entries::read(self.text, self.linux.namespaces, "linux.namespaces")?;
         let Some(user) = namespaces.into_iter().find(|namespace| namespace.kind == "user") else {
@@ -145,60 +129,41 @@ impl<'a> Bundle<'a> {
     /// `linux.devices`.
     ///
     /// # Errors
-    /// The bundle is in doubt, or an entry is not a device.
+    /// An entry is not a device.
     pub fn devices(&self) -> Result<Vec<Device<'a>>, Error> {
-        self.certain()?;
         entries::read(self.text, self.linux.devices, "linux.devices")
     }
 
     /// `mounts`.
     ///
     /// # Errors
-    /// The bundle is in doubt, or an entry is not a mount.
+    /// An entry is not a mount.
     pub fn mounts(&self) -> Result<Vec<Mount<'a>>, Error> {
-        self.certain()?;
         entries::read(self.text, self.mounts, "mounts")
     }
 
-    /// `linux.cgroupsPath`; the last one where it stands twice, as Go's decoder has it.
+    /// `linux.cgroupsPath`; the last one where it appears twice, as Go's decoder has it.
     ///
     /// # Errors
-    /// The bundle is in doubt, or it is no string.
+    /// It is no string.
     pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
-        self.certain()?;
         let Some(span) = self.linux.cgroups_path else { return Ok(None) };
-        let path = Scanner::at(self.text, span.start).optional(Scanner::text);
-        path.map(|path| path.map(Cow::into_owned)).map_err(|fault| Error::Unreadable {
-            key: "linux.cgroupsPath".to_owned(),
-            reason: Misread::of(self.text, fault).to_string(),
-        })
+        let path = Scanner::at(self.text, span.start).optional(Scanner::string_of_its_own);
+        path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))
     }
 
-    /// `root.path`; None where it is not plain to see. Looked for only where it is wanted.
+    /// `root.path`; None where it is not plain to see.
     #[must_use]
     pub fn rootfs(&self) -> Option<Cow<'a, str>> {
         let mut path = None;
-        let root = Scanner::at(self.text, self.root.span.start).object(|scanner, key| {
-            if !key.names("root") {
+        let root = Scanner::at(self.text, self.rootfs?.start).object_of(|scanner, key| {
+            if !key.names("path") {
                 return scanner.pass().map(drop);
             }
-            let root = scanner.object_of(|scanner, key| {
-                if !key.names("path") {
-                    return scanner.pass().map(drop);
-                }
-                path = Some(scanner.text()?);
-                Ok(())
-            });
-            root.map(drop)
+            path = Some(scanner.text()?);
+            Ok(())
         });
         path.filter(|_| root.is_ok())
-    }
-
-    fn certain(&self) -> Result<(), Error> {
-        match &self.doubt.0 {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
     }
 }
 

@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::{
-    Error, Injection,
+    Injection,
     entries::{self, Mount},
-    inject::clean,
 };
 use crate::{
-    json::Scanner,
-    splice::{Brackets, Members, Place, Splices, elements, json},
+    Error,
+    json::{Fault, Scanner},
+    path::clean,
+    splice::{ARRAY, Members, OBJECT, Place, Splices, elements, json},
 };
 
 const SHM: &str = "/dev/shm";
@@ -30,7 +31,9 @@ pub(super) fn extend(
         Err(error) if for_gpus => return Err(error),
         // A container that asks for nothing starts all the same.
         Err(error) => {
-            warn(&no_folders(&error));
+            warn(&format!(
+                "the policy's folders are not mounted, since its mounts cannot be edited: {error}"
+            ));
             return Ok(None);
         }
     };
@@ -57,7 +60,7 @@ pub(super) fn extend(
                 missing.push(New { destination: SHM, kind: Some("tmpfs"), source: "shm", options });
             }
             Some((at, mount)) if mount.kind.as_deref() == Some("tmpfs") => {
-                resize(text, *at, size, splices)?;
+                resize(text, *at, size, splices).map_err(|fault| fault.of(text))?;
             }
             Some(_) => warn(
                 "its /dev/shm is no tmpfs of its own, and keeps its size: shm_bytes in the policy does not count here",
@@ -75,7 +78,7 @@ pub(super) fn extend(
         let options = [&["rbind", access], kept].concat();
         missing.push(New { destination: &folder.path, kind: Some("bind"), source: &folder.path, options });
     }
-    Ok(splices.extend(place, Brackets::Array, elements(&missing)))
+    Ok(splices.extend(place, ARRAY, elements(&missing)))
 }
 
 /// A mount that is added.
@@ -114,12 +117,8 @@ fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {
     }
 }
 
-fn no_folders(error: &Error) -> String {
-    format!("the policy's folders are not mounted, since its mounts cannot be edited: {error}")
-}
-
 /// Puts the option in place of each size that the mount at this offset has, or behind its others.
-fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<(), Error> {
+fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<(), Fault> {
     let (mut options, mut has_size) = (Place::Absent, false);
     let mount = Scanner::at(text, at).object(|scanner, key| {
         // It was read before: in no other spelling, and once.
@@ -142,8 +141,8 @@ fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<()
     })?;
     if !has_size {
         let mut members = Members::default();
-        members.add("options", splices.extend(options, Brackets::Array, json(size)));
-        splices.extend(Place::Here(mount), Brackets::Object, members.0);
+        members.add("options", splices.extend(options, ARRAY, json(size)));
+        splices.extend(Place::Here(mount), OBJECT, members.0);
     }
     Ok(())
 }

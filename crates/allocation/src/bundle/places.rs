@@ -1,92 +1,60 @@
-//! Where things stand in a bundle, and what is in doubt about it.
+//! Where things stand in a bundle.
 
 use std::borrow::Cow;
 
-use super::Error;
+use super::entries::unreadable;
 use crate::{
-    json::{Container, Fault, Scanner, Span},
-    splice::{Brackets, Place},
+    Error,
+    json::{Container, Fault, Problem, Scanner, Span, Text},
+    splice::{ARRAY, OBJECT, Place},
 };
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::TooDeep { offset } => Self::TooDeep { offset },
-            Fault::Syntax { offset, expected } | Fault::Unwanted { offset, expected } => {
-                Self::Syntax { offset, expected }
-            }
-            // Entries of lists have keys of their own: there it is said of the list (entries::read).
-            Fault::Twice { key, .. } | Fault::Missing { key, .. } | Fault::Spelling { known: key, .. } => {
-                Self::WrongType { key: key.to_owned(), expected: "there once, as it is spelt here" }
-            }
-            Fault::Unknown { offset, .. } => Self::Syntax { offset, expected: "another key" },
-        }
-    }
-}
-
-/// The first reason why a text cannot be edited. Scanning goes on behind it, since whether the container
-/// asks for anything must be known all the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Doubt(pub(crate) Option<Error>);
-
-impl Doubt {
-    fn note(&mut self, error: impl FnOnce() -> Error) {
-        self.0.get_or_insert_with(error);
-    }
-
-    /// Reads the object or array that stands behind a key, and notes where, or what is wrong about it.
-    pub(crate) fn member<'a>(
+impl Place {
+    /// Reads the object or array that stands behind a key, and notes where.
+    ///
+    /// # Errors
+    /// The key was there before, or something else stands behind it: then it is not clear what the text means.
+    pub(super) fn read<'a>(
         &mut self,
         scanner: &mut Scanner<'a>,
-        key: Key,
-        brackets: Brackets,
-        place: &mut Place,
-        read: impl FnOnce(&mut Scanner<'a>, &mut Self) -> Result<Container, Fault>,
+        (key, name): (Text<'a>, &'static str),
+        brackets: &'static str,
+        read: impl FnOnce(&mut Scanner<'a>) -> Result<Container, Fault>,
     ) -> Result<(), Fault> {
-        if *place != Place::Absent {
-            self.note(|| Error::Twice { key: key.to_string() });
+        if *self != Self::Absent {
+            return Err(Fault { offset: key.span.start, problem: Problem::Twice(name) });
         }
-        match (brackets, scanner.peek()?) {
-            (Brackets::Object, b'{') | (Brackets::Array, b'[') => {
-                *place = Place::Here(read(scanner, self)?);
-            }
-            (_, b'n') => *place = Place::Null(scanner.skip()?),
-            (Brackets::Object, _) => self.wrong_type(scanner, key, "an object")?,
-            (Brackets::Array, _) => self.wrong_type(scanner, key, "an array")?,
-        }
+        *self = match scanner.peek()? {
+            b'n' => Self::Null(scanner.skip()?),
+            first if brackets.as_bytes().first() == Some(&first) => Self::Here(read(scanner)?),
+            _ if brackets == OBJECT => return scanner.unwanted("an object"),
+            _ => return scanner.unwanted("a list"),
+        };
         Ok(())
     }
 
-    /// As [`Doubt::member`], for a value of which only the place matters now.
-    pub(crate) fn whole(
+    /// As [`Place::read`], for a value of which only the place matters now.
+    pub(super) fn pass<'a>(
         &mut self,
-        scanner: &mut Scanner<'_>,
-        key: Key,
-        brackets: Brackets,
-        place: &mut Place,
+        scanner: &mut Scanner<'a>,
+        key: (Text<'a>, &'static str),
+        brackets: &'static str,
     ) -> Result<(), Fault> {
-        self.member(scanner, key, brackets, place, |scanner, _| scanner.pass_whole())
-    }
-
-    fn wrong_type(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        key: Key,
-        expected: &'static str,
-    ) -> Result<(), Fault> {
-        self.note(|| Error::WrongType { key: key.to_string(), expected });
-        scanner.pass().map(drop)
+        self.read(scanner, key, brackets, Scanner::pass_whole)
     }
 }
 
-/// A key by its way from the root of the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key(pub(crate) &'static str, pub(crate) &'static str);
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.0, self.1)
-    }
+/// The place of the list behind this key of an object, which is passed over otherwise. `path` names the object.
+///
+/// # Errors
+/// It stands there twice, or is something else.
+pub(super) fn find(text: &str, object: Container, path: &str, name: &'static str) -> Result<Place, Error> {
+    let mut place = Place::Absent;
+    let read = Scanner::at(text, object.span.start).object(|scanner, key| {
+        if key.names(name) { place.pass(scanner, (key, name), ARRAY) } else { scanner.pass().map(drop) }
+    });
+    read.map_err(|fault| unreadable(text, &[path, name].concat(), fault))?;
+    Ok(place)
 }
 
 /// An entry of `process.env`: what it says, and where it stands, with its quotation marks.
@@ -106,21 +74,15 @@ pub(crate) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// Reads a process object. `prefix` is what its keys are called in messages.
-    pub(crate) fn read(
-        &mut self,
-        scanner: &mut Scanner<'a>,
-        doubt: &mut Doubt,
-        prefix: &'static str,
-    ) -> Result<Container, Fault> {
+    /// Reads a process object.
+    pub(crate) fn read(&mut self, scanner: &mut Scanner<'a>) -> Result<Container, Fault> {
         let Self { env, entries, user, gids } = self;
-        scanner.object(|scanner, key| {
+        scanner.object_of(|scanner, key| {
             if key.names("env") {
-                let key = Key(prefix, "env");
-                doubt.member(scanner, key, Brackets::Array, env, |scanner, doubt| {
+                env.read(scanner, (key, "env"), ARRAY, |scanner| {
                     scanner.array(|scanner| {
                         if scanner.peek()? != b'"' {
-                            return doubt.wrong_type(scanner, key, "an array of strings");
+                            return scanner.unwanted("a string");
                         }
                         let entry = scanner.string()?;
                         entries.push(Entry { text: entry.decode(), span: entry.span });
@@ -128,10 +90,10 @@ impl<'a> Process<'a> {
                     })
                 })
             } else if key.names("user") {
-                doubt.member(scanner, Key(prefix, "user"), Brackets::Object, user, |scanner, doubt| {
+                user.read(scanner, (key, "user"), OBJECT, |scanner| {
                     scanner.object(|scanner, key| {
                         if key.names("additionalGids") {
-                            doubt.whole(scanner, Key(prefix, "user.additionalGids"), Brackets::Array, gids)
+                            gids.pass(scanner, (key, "additionalGids"), ARRAY)
                         } else {
                             scanner.pass().map(drop)
                         }
@@ -159,42 +121,35 @@ pub(crate) struct Linux {
 }
 
 impl Linux {
-    pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>, doubt: &mut Doubt) -> Result<Container, Fault> {
-        use Brackets::{Array, Object};
+    pub(crate) fn read(&mut self, scanner: &mut Scanner<'_>) -> Result<Container, Fault> {
+        let Self { devices, resources, rules, namespaces, uid_mappings, gid_mappings, cgroups_path } = self;
+        let mut lists = [
+            ("devices", devices),
+            ("namespaces", namespaces),
+            ("uidMappings", uid_mappings),
+            ("gidMappings", gid_mappings),
+        ];
         scanner.object(|scanner, key| {
-            if key.names("cgroupsPath") {
+            if let Some((name, place)) = lists.iter_mut().find(|(name, _)| key.names(name)) {
+                place.pass(scanner, (key, name), ARRAY)
+            } else if key.names("cgroupsPath") {
                 // Only a lease looks at it, so that what is odd about it is for the lease to say. Where null stands
                 // Go's decoder leaves what it has read already.
                 match scanner.peek()? {
                     b'n' => drop(scanner.skip()?),
-                    _ => self.cgroups_path = Some(scanner.pass()?),
+                    _ => *cgroups_path = Some(scanner.pass()?),
                 }
                 Ok(())
-            } else if key.names("devices") {
-                doubt.whole(scanner, Key("linux.", "devices"), Array, &mut self.devices)
-            } else if key.names("namespaces") {
-                doubt.whole(scanner, Key("linux.", "namespaces"), Array, &mut self.namespaces)
-            } else if key.names("uidMappings") {
-                doubt.whole(scanner, Key("linux.", "uidMappings"), Array, &mut self.uid_mappings)
-            } else if key.names("gidMappings") {
-                doubt.whole(scanner, Key("linux.", "gidMappings"), Array, &mut self.gid_mappings)
             } else if key.names("resources") {
-                let rules = &mut self.rules;
-                doubt.member(
-                    scanner,
-                    Key("linux.", "resources"),
-                    Object,
-                    &mut self.resources,
-                    |scanner, doubt| {
-                        scanner.object(|scanner, key| {
-                            if key.names("devices") {
-                                doubt.whole(scanner, Key("linux.resources.", "devices"), Array, rules)
-                            } else {
-                                scanner.pass().map(drop)
-                            }
-                        })
-                    },
-                )
+                resources.read(scanner, (key, "resources"), OBJECT, |scanner| {
+                    scanner.object(|scanner, key| {
+                        if key.names("devices") {
+                            rules.pass(scanner, (key, "devices"), ARRAY)
+                        } else {
+                            scanner.pass().map(drop)
+                        }
+                    })
+                })
             } else {
                 scanner.pass().map(drop)
             }

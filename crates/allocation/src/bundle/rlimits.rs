@@ -2,14 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{
-    Doubt, Error,
-    entries::{self, spelt},
-    places::Key,
-};
+use super::{entries, places::find};
 use crate::{
-    json::{Container, Fault, Scanner, Span, keyed},
-    splice::{Brackets, Place, Splices},
+    Error,
+    json::{Container, Fault, Scanner, Span, keyed, spelt},
+    splice::{ARRAY, Splices},
 };
 
 const MEMLOCK: &str = "RLIMIT_MEMLOCK";
@@ -43,19 +40,8 @@ pub(super) fn extend(
     splices: &mut Splices,
     prefix: &'static str,
 ) -> Result<Option<String>, Error> {
-    let (mut list, mut doubt) = (Place::Absent, Doubt::default());
-    let key = Key(prefix, "rlimits");
-    Scanner::at(text, process.span.start).object(|scanner, name| {
-        if name.names("rlimits") {
-            doubt.whole(scanner, key, Brackets::Array, &mut list)
-        } else {
-            scanner.pass().map(drop)
-        }
-    })?;
-    if let Some(error) = doubt.0 {
-        return Err(error);
-    }
-    let present: Vec<Rlimit<'_>> = entries::read(text, list, &key.to_string())?;
+    let list = find(text, process, prefix, "rlimits")?;
+    let present: Vec<Rlimit<'_>> = entries::read(text, list, &[prefix, "rlimits"].concat())?;
     let bytes = memlock_bytes.to_string();
     let mut missing = ["{\"type\":\"", MEMLOCK, "\",\"hard\":", &bytes, ",\"soft\":", &bytes, "}"].concat();
     for rlimit in present.iter().filter(|rlimit| rlimit.kind == MEMLOCK) {
@@ -66,5 +52,5 @@ pub(super) fn extend(
             }
         }
     }
-    Ok(splices.extend(list, Brackets::Array, missing))
+    Ok(splices.extend(list, ARRAY, missing))
 }

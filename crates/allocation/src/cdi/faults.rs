@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec, version};
+use super::{Device, DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec};
 use crate::Quoted;
+
+/// Every version that was released, in their order.
+const RELEASED: [&str; 10] =
+    ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
 /// One thing that is wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +41,35 @@ impl Spec<'_> {
         faults.0
     }
 
+    /// The lowest version whose consumers understand all that the spec has in it: the one to write, since a
+    /// consumer refuses every version that it does not know (specs-go/version.go of CDI).
+    ///
+    /// Whether `intelRdt` needs 1.1.0 depends on what is in it, which is not read here: 0.7.0 is its lowest.
+    #[must_use]
+    pub fn minimum_version(&self) -> &'static str {
+        let any_edits = |is: &dyn Fn(&Edits<'_>) -> bool| {
+            is(&self.edits) || self.devices.iter().any(|device| is(&device.edits))
+        };
+        let any_device = |is: fn(&Device<'_>) -> bool| self.devices.iter().any(is);
+        let has_other =
+            |name: &'static str| any_edits(&|edits| edits.others.iter().any(|other| other == name));
+        let needs = [
+            ("1.1.0", has_other("netDevices")),
+            ("0.7.0", any_edits(&|edits| !edits.additional_gids.is_empty()) || has_other("intelRdt")),
+            ("0.6.0", self.kind.split_once('/').is_some_and(|(_, class)| class.contains('.'))),
+            ("0.6.0", self.annotated || any_device(|device| device.annotated)),
+            ("0.5.0", any_device(|device| device.name.starts_with(|first: char| first.is_ascii_digit()))),
+            ("0.5.0", any_edits(&|edits| edits.device_nodes.iter().any(|node| node.host_path.is_some()))),
+            ("0.4.0", any_edits(&|edits| edits.mounts.iter().any(|mount| mount.kind.is_some()))),
+        ];
+        needs.into_iter().find(|(_, is_needed)| *is_needed).map_or("0.3.0", |(version, _)| version)
+    }
+
     fn version_faults(&self, faults: &mut Faults) {
         let minimum = self.minimum_version();
-        match version::released(&self.version) {
+        match released(&self.version) {
             None => faults.add(&"cdiVersion", format!("{} is no version of CDI", Quoted(&self.version))),
-            Some(declared) if version::released(minimum) > Some(declared) => faults.add(
+            Some(declared) if released(minimum) > Some(declared) => faults.add(
                 &"cdiVersion",
                 format!("{} is too low for what the spec has in it, which needs {minimum}", self.version),
             ),
@@ -160,21 +188,25 @@ fn hook_faults(at: &dyn fmt::Display, hook: &Hook<'_>, faults: &mut Faults) {
     faults.unknown(at, &hook.unknown);
 }
 
+/// The place of a version among the released ones, by which they compare; None if there is none such.
+/// Consumers let a `v` before it pass.
+fn released(version: &str) -> Option<usize> {
+    let version = version.strip_prefix('v').unwrap_or(version);
+    RELEASED.iter().position(|released| *released == version)
+}
+
 // The names of CDI (SPEC.md, "Kind" and "CDI Devices").
 
 /// Why a kind is none, if it is none: `vendor/class`, each beginning with a letter and ending with a
 /// letter or digit.
-fn kind_problem(kind: &str) -> Option<&'static str> {
-    match kind.split_once('/') {
-        None => Some("it is not of the form vendor/class"),
-        Some((vendor, _)) if !is_name(vendor, false, "_-.") => Some(
-            "the vendor must begin with a letter, end with a letter or digit, and have only those, _, - and .",
-        ),
-        Some((_, class)) if !is_name(class, false, "_-.") => Some(
-            "the class must begin with a letter, end with a letter or digit, and have only those, _, - and .",
-        ),
-        Some(_) => None,
-    }
+fn kind_problem(kind: &str) -> Option<String> {
+    let Some((vendor, class)) = kind.split_once('/') else {
+        return Some("it is not of the form vendor/class".to_owned());
+    };
+    let parts = [("vendor", vendor), ("class", class)];
+    let (part, _) = parts.iter().find(|(_, name)| !is_name(name, false, "_-."))?;
+    let rule = "must begin with a letter, end with a letter or digit, and have only those, _, - and .";
+    Some(format!("the {part} {rule}"))
 }
 
 /// Whether this can be a device's name: letters and digits, between them also `_`, `-`, `.` and `:`.

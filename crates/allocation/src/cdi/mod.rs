@@ -8,14 +8,13 @@ mod faults;
 mod grant;
 mod outline;
 mod read;
-mod version;
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use crate::json::{Misread, whole};
+use crate::Error;
 
 pub use faults::Fault;
-pub use grant::{Grant, GrantError};
+pub use grant::Grant;
 pub use outline::Outline;
 
 /// The hooks that the OCI runtime-spec knows.
@@ -145,31 +144,14 @@ pub struct Hook<'a> {
     pub unknown: Vec<String>,
 }
 
-/// A text that is no CDI spec, and where it is not.
-#[derive(Debug)]
-pub struct Error(Misread);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a CDI spec: {}", self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl<'a> Spec<'a> {
     /// Reads a spec.
     ///
     /// # Errors
-    /// The text is not JSON, a value has the wrong type, or a key stands twice.
+    /// The text is not JSON, a value has the wrong type, or a key appears twice.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        whole(text).map_err(|fault| Error(Misread::of(text, fault)))
-    }
-
-    /// The place of a device in [`Spec::devices`], by its name.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.devices.iter().position(|device| device.name == name)
+        let outline = Outline::parse(text)?;
+        outline.only(0..outline.devices().count())
     }
 }
 

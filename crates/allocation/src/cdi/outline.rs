@@ -6,17 +6,20 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{Device, Edits, Error, Fault, Spec, read};
+use super::{Device, Edits, Fault, Spec, read};
 use crate::{
-    Quoted, Render,
-    json::{self, Misread, Scanner, Span, keyed, object, whole},
+    Error, Quoted, Render,
+    json::{self, Scanner, Span, keyed, object, whole},
 };
 
 /// The names of a spec, each with its render nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outline<'a> {
     text: &'a str,
-    top: Top<'a>,
+    /// All but its devices and edits.
+    spec: Spec<'a>,
+    devices: Vec<Named<'a>>,
+    edits: Option<Span>,
 }
 
 /// A device by its name.
@@ -27,36 +30,24 @@ struct Named<'a> {
     whole: Span,
 }
 
-/// What is read at once.
-#[derive(Clone, Debug, Default)]
-struct Top<'a> {
-    version: Cow<'a, str>,
-    kind: Cow<'a, str>,
-    annotated: bool,
-    devices: Vec<Named<'a>>,
-    edits: Option<Span>,
-    unknown: Vec<String>,
-}
+keyed!(Outline<'a>, required [], |outline, scanner| {
+    "cdiVersion" => outline.spec.version = scanner.text()?,
+    "kind" => outline.spec.kind = scanner.text()?,
+    "annotations" => outline.spec.annotated = read::annotated(scanner)?,
+    "devices" => outline.devices = scanner.list(device)?,
+    "containerEdits" => outline.edits = scanner.optional(|scanner| {
+        Ok(scanner.object_of(|scanner, _| scanner.skip().map(drop))?.span)
+    })?,
+}, |outline, key| read::note(&mut outline.spec.unknown, key));
 
-keyed!(Top<'a>, required [], |top, scanner| {
-    "cdiVersion" => top.version = scanner.text()?,
-    "kind" => top.kind = scanner.text()?,
-    "annotations" => top.annotated = read::annotated(scanner)?,
-    "devices" => top.devices = scanner.list(device)?,
-    "containerEdits" => top.edits = scanner.optional(Scanner::object_span)?,
-}, |top, key| {
-    top.unknown.push(key.decode().into_owned());
-    Ok(())
-});
-
-/// Goes past a device.
+/// Goes past a device. `all` has every node of the spec once more, and no GPU is known by it.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
     let mut renders = Vec::new();
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
             scanner.text().map(|text| name = text)
-        } else if key.is("containerEdits") {
+        } else if key.is("containerEdits") && name != "all" {
             let edits = scanner.object_of(|scanner, key| {
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
@@ -68,7 +59,7 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
             });
             edits.map(drop)
         } else {
-            scanner.skip().map(drop)
+            scanner.pass().map(drop)
         }
     })?;
     Ok(Named { name, renders, whole: object.span })
@@ -76,6 +67,9 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+    if let Some(node) = scanner.by_text(read::in_one_line) {
+        return Ok(Render::parse(&node.path));
+    }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
         if key.is("path") {
@@ -93,16 +87,16 @@ impl<'a> Outline<'a> {
     /// Finds the devices of a spec.
     ///
     /// # Errors
-    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself stands twice.
+    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself appears twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let top = whole(text).map_err(|fault| Error(Misread::of(text, fault)))?;
-        Ok(Self { text, top })
+        let outline = whole(text).map_err(|fault| no_spec(text, fault))?;
+        Ok(Self { text, ..outline })
     }
 
     /// The devices in the spec's order: name and render nodes.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &[Render])> {
-        self.top.devices.iter().map(|device| (&*device.name, &*device.renders))
+        self.devices.iter().map(|device| (&*device.name, &*device.renders))
     }
 
     /// The spec with nothing but these devices (places in [`Outline::devices`]) in it, in this order, and with
@@ -113,32 +107,29 @@ impl<'a> Outline<'a> {
     pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
         let read = || {
             let at = |span: Span| Scanner::at(self.text, span.start);
-            let devices = places.into_iter().filter_map(|place| self.top.devices.get(place));
+            let devices = places.into_iter().filter_map(|place| self.devices.get(place));
             let devices = devices.map(|device| object::<Device<'a>>(&mut at(device.whole)));
             let devices = devices.collect::<Result<Vec<_>, _>>()?;
-            let edits = self.top.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
+            let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };
-        let (devices, edits) = read().map_err(|fault| Error(Misread::of(self.text, fault)))?;
-        Ok(Spec {
-            version: self.top.version.clone(),
-            kind: self.top.kind.clone(),
-            annotated: self.top.annotated,
-            devices,
-            edits,
-            unknown: self.top.unknown.clone(),
-        })
+        let (devices, edits) = read().map_err(|fault| no_spec(self.text, fault))?;
+        Ok(Spec { devices, edits, ..self.spec.clone() })
     }
 
-    /// What makes the spec as a whole useless, whatever is taken from it: a name that stands twice in it.
+    /// What makes the spec as a whole useless, whatever is taken from it: a name that appears twice in it.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
-        let devices = &self.top.devices;
+        let devices = &self.devices;
         let mut names = HashSet::with_capacity(devices.len());
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),
-            problem: format!("the name {} stands twice, which voids the whole spec", Quoted(&twice.name)),
+            problem: format!("the name {} appears twice, which voids the whole spec", Quoted(&twice.name)),
         })
     }
+}
+
+fn no_spec(text: &str, fault: json::Fault) -> Error {
+    Error::new(format!("not a CDI spec: {}", fault.of(text)))
 }

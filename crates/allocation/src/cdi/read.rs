@@ -1,6 +1,6 @@
 //! The objects of a spec. Keys that CDI does not know are kept by name: what they ask for is not given.
 
-use super::{Device, DeviceNode, Edits, Hook, Mount, Spec};
+use super::{Device, DeviceNode, Edits, Hook, Mount};
 use crate::json::{Fault, Scanner, Text, keyed, object};
 
 /// Whether there is any annotation: of these, nothing else matters here.
@@ -9,18 +9,10 @@ pub(super) fn annotated(scanner: &mut Scanner<'_>) -> Result<bool, Fault> {
     Ok(annotations.is_some_and(|annotations| !annotations.empty))
 }
 
-fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
+pub(super) fn note(unknown: &mut Vec<String>, key: Text<'_>) -> Result<(), Fault> {
     unknown.push(key.decode().into_owned());
     Ok(())
 }
-
-keyed!(Spec<'a>, required [], |spec, scanner| {
-    "cdiVersion" => spec.version = scanner.text()?,
-    "kind" => spec.kind = scanner.text()?,
-    "annotations" => spec.annotated = annotated(scanner)?,
-    "devices" => spec.devices = scanner.list(object)?,
-    "containerEdits" => spec.edits = scanner.optional(object)?.unwrap_or_default(),
-}, |spec, key| note(&mut spec.unknown, key));
 
 keyed!(Device<'a>, required [], |device, scanner| {
     "name" => device.name = scanner.text()?,
@@ -30,7 +22,10 @@ keyed!(Device<'a>, required [], |device, scanner| {
 
 keyed!(Edits<'a>, required [], |edits, scanner| {
     "env" => edits.env = scanner.texts()?,
-    "deviceNodes" => edits.device_nodes = scanner.list(object)?,
+    "deviceNodes" => edits.device_nodes = scanner.list(|scanner| match scanner.by_text(in_one_line) {
+        Some(node) => Ok(node),
+        None => object(scanner),
+    })?,
     "mounts" => edits.mounts = scanner.list(object)?,
     "hooks" => edits.hooks = scanner.list(object)?,
     "additionalGids" => edits.additional_gids = scanner.list(Scanner::integer)?,
@@ -47,6 +42,28 @@ keyed!(DeviceNode<'a>, required [], |node, scanner| {
     "uid" => node.uid = scanner.optional(Scanner::integer)?,
     "gid" => node.gid = scanner.optional(Scanner::integer)?,
 }, |node, key| note(&mut node.unknown, key));
+
+/// A node in the line that templates/cdi/amd.json writes for it, and what follows. A spec of 64 partitions has 384 such
+/// lines, and to compare one takes a tenth of the time that reading it key by key takes.
+pub(super) fn in_one_line(text: &str) -> Option<(DeviceNode<'_>, &str)> {
+    let (path, rest) = text.strip_prefix(r#"{ "path": ""#)?.split_once('"')?;
+    let (file_mode, rest) = number(rest.strip_prefix(r#", "fileMode": "#)?)?;
+    let (gid, rest) = number(rest.strip_prefix(r#", "gid": "#)?)?;
+    let rest = rest.strip_prefix(r#", "permissions": "rw" }"#)?;
+    if path.bytes().any(|byte| byte == b'\\' || byte < b' ') {
+        return None;
+    }
+    let (file_mode, gid, permissions) = (Some(file_mode), Some(gid), Some("rw".into()));
+    Some((DeviceNode { path: path.into(), file_mode, gid, permissions, ..DeviceNode::default() }, rest))
+}
+
+/// The number at the beginning, as JSON spells it.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    let is_json = digits == 1 || !number.starts_with('0');
+    Some((number.parse().ok().filter(|_| is_json)?, rest))
+}
 
 keyed!(Mount<'a>, required [], |mount, scanner| {
     "hostPath" => mount.host_path = scanner.text()?,

@@ -33,7 +33,8 @@ fn reads_what_rocworker_writes_without_copying_it() {
     let spec = Spec::parse(AMD).unwrap();
     assert_eq!(spec.faults(), []);
     assert_eq!(spec.minimum_version(), "0.5.0");
-    assert_eq!((spec.find("1"), spec.find("2")), (Some(2), None));
+    let place = |name: &str| spec.devices.iter().position(|device| device.name == name);
+    assert_eq!((place("1"), place("2")), (Some(2), None));
     let node = &spec.devices[0].edits.device_nodes[1];
     assert!(matches!(node.path, Cow::Borrowed("/dev/dri/renderD128")));
     assert_eq!((node.host(), node.access()), ("/dev/dri/renderD128", "rw"));
@@ -75,9 +76,9 @@ fn what_is_no_spec_is_refused_with_the_reason() {
         ("", "the text ends where a value should be"),
         ("[]", "expected an object, found a list"),
         (r#"{"kind":5}"#, "expected a string, found \"5\" (line 1, column 9)"),
-        (r#"{"kind":"a/b","kind":"a/b"}"#, "the key \"kind\" stands twice (line 1, column 15)"),
+        (r#"{"kind":"a/b","kind":"a/b"}"#, "the key \"kind\" appears twice (line 1, column 15)"),
         (&AMD[..AMD.len() / 2], "the text ends where "),
-        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "the key \"path\" stands twice"),
+        (&spec_with(r#"{"deviceNodes":[{"path":"/a","path":"/b"}]}"#, ""), "the key \"path\" appears twice"),
         (
             &spec_with(r#"{"deviceNodes":[{"path":"/a","major":"1"}]}"#, ""),
             "expected a whole number in its range, found \"1\"",
@@ -263,7 +264,7 @@ fn what_is_wrong_with_a_device_matters_to_those_who_want_it() {
     );
     let twice = AMD.replace(r#""name": "1""#, r#""name": "0""#);
     let fault = Outline::parse(&twice).unwrap().fault().unwrap().to_string();
-    assert_eq!(fault, "devices[2]: the name \"0\" stands twice, which voids the whole spec");
+    assert_eq!(fault, "devices[2]: the name \"0\" appears twice, which voids the whole spec");
     for no_spec in
         ["", "[]", r#"{"devices":{}}"#, r#"{"devices":[{"containerEdits":{"deviceNodes":[{"path":1}]}}]}"#]
     {
@@ -374,4 +375,26 @@ fn a_device_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
         compare(&device.replace("44", number));
     }
     assert!(accepted > 1000, "{accepted}");
+}
+
+/// What is compared as a line says the same as when it is read key by key; other spellings are left to that.
+#[test]
+fn a_node_in_one_line_is_the_node_that_its_keys_say() {
+    let line = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "gid": 0, "permissions": "rw" }"#;
+    let (node, rest) = super::read::in_one_line(line).unwrap();
+    assert_eq!((node, rest), (crate::json::whole(line).unwrap(), ""));
+    for (from, to) in [
+        ("renderD128", r"renderD128\u0000"),
+        ("renderD128", "renderD\n128"),
+        ("432", "0432"),
+        ("432", "4294967296"),
+        ("432", "-1"),
+        ("432", ""),
+        ("\"rw\"", "\"rwm\""),
+        (" }", ", \"uid\": 5 }"),
+        ("{ ", "{"),
+    ] {
+        let other = line.replacen(from, to, 1);
+        assert!(super::read::in_one_line(&other).is_none(), "{other}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Objects with known keys.
 
-use super::{Fault, Scanner, Text};
+use super::{Fault, Problem, Scanner, Text};
 
 /// An object of which some keys are known: at most 32.
 pub(crate) trait Keyed<'a>: Default {
@@ -22,7 +22,7 @@ pub(crate) struct Seen(u32);
 impl Seen {
     pub(crate) fn mark(&mut self, place: u32, key: Text<'_>, known: &'static str) -> Result<(), Fault> {
         if self.0 & (1 << place) != 0 {
-            return Err(Fault::Twice { offset: key.span.start, key: known });
+            return Err(Fault { offset: key.span.start, problem: Problem::Twice(known) });
         }
         self.0 |= 1 << place;
         Ok(())
@@ -45,7 +45,7 @@ pub(crate) fn object<'a, T: Keyed<'a>>(scanner: &mut Scanner<'a>) -> Result<T, F
     })?;
     let has = |key: &str| T::KEYS.iter().zip(0..).any(|(known, at)| *known == key && seen.0 & (1 << at) != 0);
     match T::REQUIRED.iter().find(|key| !has(key)) {
-        Some(key) => Err(Fault::Missing { offset, key }),
+        Some(key) => Err(Fault { offset, problem: Problem::Missing(key) }),
         None => Ok(value),
     }
 }
@@ -56,6 +56,19 @@ pub(crate) fn whole<'a, T: Keyed<'a>>(text: &'a str) -> Result<T, Fault> {
     let value = object(&mut scanner)?;
     scanner.finish()?;
     Ok(value)
+}
+
+/// Refuses a key that is not known.
+pub(crate) fn unknown<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
+    Err(Fault { offset: key.span.start, problem: Problem::Unknown(T::KEYS) })
+}
+
+/// Refuses a key that Go takes for another, known one: it would change what the object means.
+pub(crate) fn spelt<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
+    match T::KEYS.iter().find(|known| key.names(known)) {
+        Some(known) => Err(Fault { offset: key.span.start, problem: Problem::Spelling(known) }),
+        None => Ok(()),
+    }
 }
 
 /// `keyed!(TYPE, required [KEYS], |value, scanner| { KEY => how it is read, … }, |value, key| other keys)`.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Fault, Scanner};
+use super::{Fault, Problem, Scanner};
 
 fn scan(text: &str) -> Result<(), Fault> {
     let mut scanner = Scanner::new(text);
@@ -35,7 +35,7 @@ fn refuses_what_is_not_json_and_says_where() {
         ("NaN", 0, "a value"),
     ];
     for (text, offset, expected) in table {
-        assert_eq!(scan(text), Err(Fault::Syntax { offset, expected }), "{text:?}");
+        assert_eq!(scan(text), Err(Fault { offset, problem: Problem::Syntax(expected) }), "{text:?}");
     }
 }
 
@@ -53,7 +53,11 @@ fn the_end_of_a_string_is_found_whatever_stands_in_front_of_it_and_behind() {
                     '\\' => assert_ne!(string.map(|text| text.span.end), Ok(end + 1), "{text:?}"),
                     _ => {
                         let expected = "an escape instead of a control character";
-                        assert_eq!(string.err(), Some(Fault::Syntax { offset: end, expected }), "{text:?}");
+                        assert_eq!(
+                            string.err(),
+                            Some(Fault { offset: end, problem: Problem::Syntax(expected) }),
+                            "{text:?}"
+                        );
                     }
                 }
             }
@@ -61,7 +65,7 @@ fn the_end_of_a_string_is_found_whatever_stands_in_front_of_it_and_behind() {
         let text = format!("\"{before}");
         let expected = "the end of the string";
         let fault = Scanner::new(&text).string().err();
-        assert_eq!(fault, Some(Fault::Syntax { offset: text.len(), expected }), "{text:?}");
+        assert_eq!(fault, Some(Fault { offset: text.len(), problem: Problem::Syntax(expected) }), "{text:?}");
     }
 }
 
@@ -73,9 +77,9 @@ fn goes_as_deep_as_serde_json_and_no_deeper() {
         assert_eq!(scan(&text).is_ok(), accepted, "{depth}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), accepted, "{depth}");
     }
-    assert_eq!(scan(&nested(128)), Err(Fault::TooDeep { offset: 127 }));
+    assert_eq!(scan(&nested(128)), Err(Fault { offset: 127, problem: Problem::TooDeep }));
     let unclosed = "[{\"a\":".repeat(50_000);
-    assert_eq!(scan(&unclosed), Err(Fault::TooDeep { offset: 127 / 2 * 6 + 1 }));
+    assert_eq!(scan(&unclosed), Err(Fault { offset: 127 / 2 * 6 + 1, problem: Problem::TooDeep }));
 }
 
 #[test]
@@ -103,7 +107,11 @@ fn passing_ends_where_skipping_does() {
         ("[\"]", "the end of the string"),
         ("{\"a\\\"}", "the end of the string"),
     ] {
-        assert_eq!(Scanner::new(text).pass(), Err(Fault::Syntax { offset: text.len(), expected }), "{text}");
+        assert_eq!(
+            Scanner::new(text).pass(),
+            Err(Fault { offset: text.len(), problem: Problem::Syntax(expected) }),
+            "{text}"
+        );
     }
     for depth in [127, 128, 500] {
         let text = "[".repeat(depth) + &"]".repeat(depth);

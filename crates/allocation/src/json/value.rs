@@ -2,15 +2,16 @@
 
 use std::{borrow::Cow, str::FromStr};
 
-use super::{Container, Fault, Scanner, Span, Text};
+use super::{Container, Fault, Problem, Scanner, Text};
 
 impl<'a> Scanner<'a> {
     /// What is wanted here is something else than what stands at the scanner's place.
     pub(crate) fn unwanted<T>(&mut self, expected: &'static str) -> Result<T, Fault> {
         self.peek()?;
-        Err(Fault::Unwanted { offset: self.offset(), expected })
+        Err(Fault { offset: self.offset(), problem: Problem::Unwanted(expected) })
     }
 
+    #[inline]
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
         match self.peek()? {
             b'"' => self.string().map(Text::decode),
@@ -18,6 +19,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn string_of_its_own(&mut self) -> Result<String, Fault> {
         self.text().map(Cow::into_owned)
     }
@@ -32,7 +34,16 @@ impl<'a> Scanner<'a> {
             return self.unwanted(expected);
         }
         let offset = self.offset();
-        meaning(&self.text()?).ok_or(Fault::Unwanted { offset, expected })
+        meaning(&self.text()?).ok_or(Fault { offset, problem: Problem::Unwanted(expected) })
+    }
+
+    /// A string that is one of these.
+    pub(crate) fn one_of<T: Copy>(
+        &mut self,
+        expected: &'static str,
+        names: &[(&str, T)],
+    ) -> Result<T, Fault> {
+        self.named(expected, |text| names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value))
     }
 
     pub(crate) fn boolean(&mut self) -> Result<bool, Fault> {
@@ -48,10 +59,12 @@ impl<'a> Scanner<'a> {
         let expected = "a whole number in its range";
         let (b'-' | b'0'..=b'9') = self.peek()? else { return self.unwanted(expected) };
         let span = self.skip()?;
-        span.of(self.whole()).parse().map_err(|_| Fault::Unwanted { offset: span.start, expected })
+        let unwanted = Fault { offset: span.start, problem: Problem::Unwanted(expected) };
+        span.of(self.whole()).parse().map_err(|_| unwanted)
     }
 
     /// `null` is as good as absent.
+    #[inline]
     pub(crate) fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -96,14 +109,6 @@ impl<'a> Scanner<'a> {
     ) -> Result<Container, Fault> {
         match self.peek()? {
             b'{' => self.object(member),
-            _ => self.unwanted("an object"),
-        }
-    }
-
-    /// Goes past an object, which is read later.
-    pub(crate) fn object_span(&mut self) -> Result<Span, Fault> {
-        match self.peek()? {
-            b'{' => self.skip(),
             _ => self.unwanted("an object"),
         }
     }

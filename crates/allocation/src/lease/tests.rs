@@ -3,7 +3,7 @@ use crate::{PciAddress, Render};
 
 fn lease(cgroups_path: Option<&str>) -> Lease {
     Lease {
-        schema_version: SCHEMA_VERSION,
+        schema_version: Lease::SCHEMA_VERSION,
         gpu: RecordedGpu {
             index: 0,
             pci: PciAddress::parse("0000:64:00.0"),

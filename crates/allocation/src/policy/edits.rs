@@ -2,7 +2,7 @@
 
 use crate::{
     Render,
-    json::{Fault, Scanner, keyed},
+    json::{Fault, Problem, Scanner, keyed, unknown},
 };
 
 /// The variable by which ROCm's runtime takes a GPU for one of another, supported kind (ROCR-Runtime, libhsakmt,
@@ -32,14 +32,14 @@ keyed!(Edits, required [], |edits, scanner| {
         _ => bytes(scanner),
     })?,
     "gfx_override" => edits.gfx_override = scanner.optional(gfx_override)?.unwrap_or_default(),
-}, |_edits, key| Err(Fault::Unknown { offset: key.span.start, known: Self::KEYS }));
+}, |_edits, key| unknown::<Self>(key));
 
 /// The kernel takes a tmpfs of 0 bytes for one without limit, and nobody wants to lock 0 bytes.
 fn bytes(scanner: &mut Scanner<'_>) -> Result<u64, Fault> {
     scanner.peek()?;
     let offset = scanner.offset();
     match scanner.integer()? {
-        0 => Err(Fault::Unwanted { offset, expected: "a number of bytes, from 1 on" }),
+        0 => Err(Fault { offset, problem: Problem::Unwanted("a number of bytes, from 1 on") }),
         bytes => Ok(bytes),
     }
 }
@@ -47,10 +47,8 @@ fn bytes(scanner: &mut Scanner<'_>) -> Result<u64, Fault> {
 fn gfx_override(scanner: &mut Scanner<'_>) -> Result<Vec<(Render, String)>, Fault> {
     let mut overrides: Vec<(Render, String)> = Vec::new();
     scanner.object_of(|scanner, key| {
-        let unwanted = Fault::Unwanted {
-            offset: key.span.start,
-            expected: "render nodes like \"/dev/dri/renderD128\", each once",
-        };
+        let problem = Problem::Unwanted("render nodes like \"/dev/dri/renderD128\", each once");
+        let unwanted = Fault { offset: key.span.start, problem };
         let render = Render::parse(&key.decode()).ok_or(unwanted)?;
         if overrides.iter().any(|(other, _)| *other == render) {
             return Err(unwanted);

@@ -45,12 +45,12 @@ fn agrees_with_what_a_bundle_gets() {
 #[test]
 fn what_cannot_be_edited_is_refused() {
     let table = [
-        ("", "not JSON at byte 0: expected a value"),
-        ("[]", "not JSON at byte 0: expected an object"),
-        ("{} {}", "not JSON at byte 3: expected the end of the text"),
-        (r#"{"env":[],"Env":[]}"#, "the key env stands twice, so it is not clear which one counts"),
-        (r#"{"user":5}"#, "the key user is not an object"),
-        (r#"{"user":{"additionalGids":{}}}"#, "the key user.additionalGids is not an array"),
+        ("", "the text ends where a value should be (line 1, column 1)"),
+        ("[]", "expected an object, found a list (line 1, column 1)"),
+        ("{} {}", "not JSON, expected the end of the text (line 1, column 4)"),
+        (r#"{"env":[],"Env":[]}"#, "the key \"env\" appears twice (line 1, column 11)"),
+        (r#"{"user":5}"#, "expected an object, found \"5\" (line 1, column 9)"),
+        (r#"{"user":{"additionalGids":{}}}"#, "expected a list, found an object (line 1, column 27)"),
     ];
     for (text, expected) in table {
         assert_eq!(inject(text, &edits(&[992], &["A=1"])).unwrap_err().to_string(), expected, "{text}");
@@ -73,7 +73,7 @@ fn a_process_has_the_memory_and_the_variable_that_the_container_has() {
         ),
         (
             r#"{"rlimits":[],"Rlimits":[]}"#,
-            Err("the key rlimits stands twice, so it is not clear which one counts"),
+            Err("the key rlimits cannot be read: the key \"rlimits\" appears twice (line 1, column 15)"),
         ),
         (
             r#"{"rlimits":[{"type":"RLIMIT_MEMLOCK"}]}"#,

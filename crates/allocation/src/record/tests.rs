@@ -58,15 +58,15 @@ fn what_a_process_is_given_besides_is_of_version_2() {
 #[test]
 fn what_is_no_record_is_refused() {
     let table = [
-        ("1,\"id\"", "3,\"id\"", "schema_version 3 was written by a newer version (this one reads 2)"),
-        ("\"gids\"", "\"gid\"", "not a record of what a container was given: unknown field `gid`"),
-        ("77", "-1", "not a record of what a container was given: invalid value: integer `-1`"),
+        ("1,\"id\"", "3,\"id\"", "has schema_version 3 of a newer version (this one reads 2)"),
+        ("\"gids\"", "\"gid\"", "is no record of what a container was given: unknown field `gid`"),
+        ("77", "-1", "is no record of what a container was given: invalid value: integer `-1`"),
         (
             "renderD128",
             "sda",
-            "not a record of what a container was given: invalid value: string \"/dev/dri/sda\"",
+            "is no record of what a container was given: invalid value: string \"/dev/dri/sda\"",
         ),
-        (STORED, "", "not a record of what a container was given: EOF"),
+        (STORED, "", "is no record of what a container was given: EOF"),
     ];
     for (from, to, expected) in table {
         let message = Record::parse(&STORED.replace(from, to)).unwrap_err().to_string();

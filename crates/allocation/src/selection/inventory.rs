@@ -1,12 +1,18 @@
 //! The GPUs that can be given, and the choice among them.
 
-use super::{Chosen, Gpu, Refusal, pack};
+use super::{
+    Chosen, Gpu,
+    pack::{Candidate, least_used},
+};
 use crate::{
-    PciAddress, Render,
+    Error, PciAddress, Quoted, Render,
     cdi::Outline,
+    error::refuse,
     policy::Policy,
     request::{Request, Selector},
 };
+
+const NO_GPUS: &str = "the policy and the CDI spec have no GPU to give; see rocworker detect";
 
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
@@ -54,58 +60,45 @@ impl Inventory {
     ///
     /// # Errors
     /// The request cannot be met in full.
-    pub fn select(
-        &self,
-        request: &Request,
-        uses: impl Fn(&Gpu) -> usize,
-    ) -> Result<Vec<Chosen<'_>>, Refusal> {
+    pub fn select(&self, request: &Request, uses: impl Fn(&Gpu) -> usize) -> Result<Vec<Chosen<'_>>, Error> {
         match request {
             Request::Nothing => Ok(Vec::new()),
-            Request::All => {
-                if self.allowed.is_empty() {
-                    return Err(Refusal::NoGpus);
-                }
-                (0..self.allowed.len()).map(|at| self.chosen(at)).collect()
-            }
+            Request::All if self.allowed.is_empty() => refuse(NO_GPUS),
+            Request::All => self.allowed.iter().map(chosen).collect(),
             Request::Listed(selectors) => {
                 let mut wanted = vec![false; self.allowed.len()];
                 for selector in selectors {
                     self.mark(selector, &mut wanted)?;
                 }
-                let wanted = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
-                wanted.map(|(at, _)| self.chosen(at)).collect()
+                let wanted = self.allowed.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+                wanted.map(|(gpu, _)| chosen(gpu)).collect()
             }
-            Request::Count(count) => self.count(*count, uses),
+            Request::Count(count) => {
+                let there = self.there();
+                let asked = usize::try_from(*count).unwrap_or(usize::MAX);
+                if asked > there.len() {
+                    return refuse(format!(
+                        "the container asks for {asked} GPUs, and the policy and the CDI spec have {}",
+                        there.len()
+                    ));
+                }
+                Ok(packed(&there, asked, |gpu| Candidate::new(gpu, uses(gpu), false)))
+            }
         }
     }
 
     /// What the default gives: all that is there, and a refusal for each that is not, to be said as a warning.
     #[must_use]
-    pub fn all_that_is_there(&self) -> (Vec<Chosen<'_>>, Vec<Refusal>) {
-        let (mut there, mut gone) = (Vec::new(), Vec::new());
-        for at in 0..self.allowed.len() {
-            match self.chosen(at) {
-                Ok(chosen) => there.push(chosen),
-                Err(refusal) => gone.push(refusal),
-            }
+    pub fn all_that_is_there(&self) -> (Vec<Chosen<'_>>, Vec<Error>) {
+        let mut gone: Vec<Error> = self.allowed.iter().filter_map(|gpu| chosen(gpu).err()).collect();
+        if self.allowed.is_empty() {
+            gone.push(Error::new(NO_GPUS));
         }
-        if there.is_empty() && gone.is_empty() {
-            gone.push(Refusal::NoGpus);
-        }
-        (there, gone)
-    }
-
-    fn chosen(&self, at: usize) -> Result<Chosen<'_>, Refusal> {
-        match self.allowed.get(at) {
-            Some((gpu, Some(device))) => Ok(Chosen { gpu, device: *device }),
-            Some((gpu, None)) => Err(Refusal::Gone { gpu: gpu.to_string() }),
-            None => Err(Refusal::NoGpus),
-        }
+        (self.there(), gone)
     }
 
     /// Marks what a selector names.
-    fn mark(&self, selector: &Selector, wanted: &mut [bool]) -> Result<(), Refusal> {
-        let name = || selector.to_string();
+    fn mark(&self, selector: &Selector, wanted: &mut [bool]) -> Result<(), Error> {
         let mut found = false;
         for ((gpu, _), wanted) in self.allowed.iter().zip(wanted) {
             if names(selector, gpu) {
@@ -115,51 +108,59 @@ impl Inventory {
         }
         // An index is the policy's own; the spec's device of that index may be another card.
         let is_forbidden = self.forbidden.iter().any(|gpu| names(selector, gpu));
+        let name = selector.to_string();
         match (found, is_forbidden) {
-            (false, false) => Err(Refusal::NoSuchGpu { name: name() }),
-            (false, true) => Err(Refusal::NotAllowed { name: name() }),
-            (true, true) if matches!(selector, Selector::Pci(_)) => {
-                Err(Refusal::PartlyAllowed { name: name() })
-            }
+            (false, false) => refuse(format!(
+                "there is no GPU {} on this machine; rocworker detect lists them",
+                Quoted(&name)
+            )),
+            (false, true) => refuse(format!("the policy does not allow the GPU {}", Quoted(&name))),
+            (true, true) if matches!(selector, Selector::Pci(_)) => refuse(format!(
+                "the policy allows only some partitions of the card {}: ask for those by index",
+                Quoted(&name)
+            )),
             (true, _) => Ok(()),
         }
     }
 
-    fn count(&self, count: u32, uses: impl Fn(&Gpu) -> usize) -> Result<Vec<Chosen<'_>>, Refusal> {
-        let there: Vec<Chosen<'_>> = (0..self.allowed.len()).filter_map(|at| self.chosen(at).ok()).collect();
-        let asked = usize::try_from(count).unwrap_or(usize::MAX);
-        if asked > there.len() {
-            return Err(Refusal::TooFew { asked: count, have: there.len() });
-        }
-        let candidates: Vec<pack::Candidate<'_>> =
-            there.iter().map(|chosen| pack::Candidate::new(chosen.gpu, uses(chosen.gpu))).collect();
-        let picked = pack::least_used(&candidates, asked);
-        Ok(picked.into_iter().filter_map(|at| there.get(at).copied()).collect())
-    }
-}
-
-impl Inventory {
     /// The GPUs that are there.
     #[must_use]
     pub fn there(&self) -> Vec<Chosen<'_>> {
-        (0..self.allowed.len()).filter_map(|at| self.chosen(at).ok()).collect()
+        self.allowed.iter().filter_map(|gpu| chosen(gpu).ok()).collect()
     }
 
     /// `count` of the GPUs that are there and free, from the fullest card that has room for them, so that
     /// whole cards stay whole; else from cards that are close to each other. None: fewer are free.
     #[must_use]
     pub fn pick_free(&self, count: u32, is_free: impl Fn(&Gpu) -> bool) -> Option<Vec<Chosen<'_>>> {
-        let there = self.there();
-        let (free, taken): (Vec<_>, Vec<_>) = there.into_iter().partition(|chosen| is_free(chosen.gpu));
+        let (free, taken): (Vec<_>, Vec<_>) =
+            self.there().into_iter().partition(|chosen| is_free(chosen.gpu));
         let begun = |gpu: &Gpu| {
             gpu.card.is_some() && taken.iter().any(|taken: &Chosen<'_>| taken.gpu.card == gpu.card)
         };
         let count = usize::try_from(count).ok().filter(|count| *count <= free.len())?;
-        let candidates: Vec<pack::Candidate<'_>> =
-            free.iter().map(|chosen| pack::Candidate::free(chosen.gpu, begun(chosen.gpu))).collect();
-        let picked = pack::least_used(&candidates, count);
-        Some(picked.into_iter().filter_map(|at| free.get(at).copied()).collect())
+        Some(packed(&free, count, |gpu| Candidate::new(gpu, 0, begun(gpu))))
     }
+}
+
+fn chosen((gpu, device): &(Gpu, Option<usize>)) -> Result<Chosen<'_>, Error> {
+    let device = device.ok_or_else(|| {
+        Error::new(format!(
+            "the GPU {gpu} of the policy is not in the CDI spec, so it is gone or not usable: see rocworker detect, \
+             then rocworker cdi generate"
+        ))
+    })?;
+    Ok(Chosen { gpu, device })
+}
+
+/// So many of these, chosen by [`least_used`].
+fn packed<'i>(
+    of: &[Chosen<'i>],
+    count: usize,
+    candidate: impl Fn(&'i Gpu) -> Candidate<'i>,
+) -> Vec<Chosen<'i>> {
+    let candidates: Vec<Candidate<'_>> = of.iter().map(|chosen| candidate(chosen.gpu)).collect();
+    least_used(&candidates, count).into_iter().filter_map(|at| of.get(at).copied()).collect()
 }
 
 fn names(selector: &Selector, gpu: &Gpu) -> bool {

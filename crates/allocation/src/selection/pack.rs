@@ -9,18 +9,13 @@ pub(super) struct Candidate<'g> {
     uses: usize,
     card: Option<PciAddress>,
     hive: Option<&'g str>,
-    /// Somebody has another part of its card, which is then no whole card any more.
+    /// A container has another part of its card, which is then no whole card any more.
     begun: bool,
 }
 
 impl<'g> Candidate<'g> {
-    pub(super) fn new(gpu: &'g Gpu, uses: usize) -> Self {
-        Self { uses, card: gpu.card, hive: gpu.hive.as_deref(), begun: false }
-    }
-
-    /// One that nobody has.
-    pub(super) fn free(gpu: &'g Gpu, begun: bool) -> Self {
-        Self { begun, ..Self::new(gpu, 0) }
+    pub(super) fn new(gpu: &'g Gpu, uses: usize, begun: bool) -> Self {
+        Self { uses, card: gpu.card, hive: gpu.hive.as_deref(), begun }
     }
 }
 
@@ -63,8 +58,9 @@ pub(super) fn least_used(candidates: &[Candidate<'_>], count: usize) -> Vec<usiz
     places
 }
 
-/// The candidate whose card is best taken next: one that was picked from, then one that is enough, of these one
-/// of which somebody has a part, then the smallest, so that whole cards stay whole; then one in the smallest hive that is enough, then one in the largest hive, and of its cards the largest.
+/// The candidate whose card is best taken next: one that was picked from, then one that is enough, of these one that is
+/// begun, then the smallest, so that whole cards stay whole; then one in the smallest hive that is enough, then one in
+/// the largest hive, and of its cards the largest.
 fn closest<'c>(tied: &[Placed<'c>], picked: &[Placed<'c>], missing: usize) -> Option<Placed<'c>> {
     tied.iter().copied().min_by_key(|(at, candidate)| {
         let on_card = tied.iter().filter(|(_, other)| on_one_card(candidate, other)).count().max(1);

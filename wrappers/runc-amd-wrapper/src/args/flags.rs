@@ -1,7 +1,7 @@
 //! Flags as Go's `flag` package takes them, and the reordering that runc's command-line library puts
 //! in front of it (urfave/cli v1, `command.go`).
 
-use super::table::{Flag, Takes};
+use super::table::Flags;
 
 /// runc, or the library in it, would refuse the line: it never gets to a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,44 +26,52 @@ impl<'a> Unknown<'a> {
         self.names.len()
     }
 
-    fn takes(&mut self, name: &'a [u8]) -> Takes {
+    fn takes_value(&mut self, name: &'a [u8]) -> bool {
         let place = self.names.iter().position(|n| *n == name).unwrap_or_else(|| {
             self.names.push(name);
             self.names.len() - 1
         });
-        match u32::try_from(place).ok().and_then(|bit| 1_u32.checked_shl(bit)) {
-            Some(bit) if self.mask & bit != 0 => Takes::Value,
-            _ => Takes::Nothing,
-        }
+        u32::try_from(place)
+            .ok()
+            .and_then(|bit| 1_u32.checked_shl(bit))
+            .is_some_and(|bit| self.mask & bit != 0)
     }
+}
+
+/// A flag that a table has.
+#[derive(Clone, Copy, Debug)]
+struct Flag {
+    /// All its names, as the table has them.
+    names: &'static str,
+    /// The one that it was found by.
+    name: &'static str,
+    takes_value: bool,
 }
 
 /// The flags that stood on a line, and what followed them.
 #[derive(Debug)]
 pub(super) struct Parsed<'a> {
-    given: Vec<(&'static str, &'static Flag, &'a [u8])>,
+    given: Vec<(Flag, &'a [u8])>,
     pub(super) operands: Vec<&'a [u8]>,
 }
 
 impl<'a> Parsed<'a> {
     /// The last value of the flag whose first name is `name`.
+    #[inline]
     pub(super) fn value(&self, name: &str) -> Option<&'a [u8]> {
-        self.given
-            .iter()
-            .rev()
-            .find(|(_, flag, _)| flag.names.first() == Some(&name))
-            .map(|(_, _, value)| *value)
+        let is = |flag: &Flag| flag.names.split(' ').next() == Some(name);
+        self.given.iter().rev().find(|(flag, _)| is(flag)).map(|(_, value)| *value)
     }
 
+    #[inline]
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.value(name).is_some_and(|v| boolean(v) == Some(true))
     }
 
     /// urfave/cli refuses `-b X --bundle Y`, though not `-b X -b Y`.
     fn uses_two_names_of_one_flag(&self) -> bool {
-        self.given.iter().enumerate().any(|(i, (name, flag, _))| {
-            self.given.iter().skip(i + 1).any(|(other, same, _)| std::ptr::eq(*flag, *same) && name != other)
-        })
+        let is_twin = |one: &Flag, other: &Flag| one.names == other.names && one.name != other.name;
+        self.given.iter().any(|(one, _)| self.given.iter().any(|(other, _)| is_twin(one, other)))
     }
 }
 
@@ -79,8 +87,9 @@ fn boolean(text: &[u8]) -> Option<bool> {
 /// Takes flags from the front of `line`; the first argument that is none begins the operands.
 ///
 /// Numbers are not checked: with one that it cannot read runc refuses the whole call by itself.
+#[inline]
 pub(super) fn parse<'a>(
-    flags: &'static [Flag],
+    flags: &'static Flags,
     line: &[&'a [u8]],
     unknown: &mut Unknown<'a>,
 ) -> Result<Parsed<'a>, Refused> {
@@ -101,20 +110,17 @@ pub(super) fn parse<'a>(
         }
         let (name, attached) = split(name);
         match find(flags, name) {
-            Some((name, flag)) => {
-                let value = match (flag.takes, attached) {
-                    (Takes::Nothing, None) => b"true",
-                    (Takes::Nothing, Some(value)) if boolean(value).is_none() => return Err(Refused),
-                    (_, Some(value)) => value,
-                    (Takes::Value, None) => rest.next().ok_or(Refused)?,
+            Some(flag) => {
+                let value = match attached {
+                    Some(value) if !flag.takes_value && boolean(value).is_none() => return Err(Refused),
+                    Some(value) => value,
+                    None if flag.takes_value => rest.next().ok_or(Refused)?,
+                    None => b"true",
                 };
-                parsed.given.push((name, flag, value));
+                parsed.given.push((flag, value));
             }
-            None if attached.is_some() => {}
-            None => match unknown.takes(name) {
-                Takes::Nothing => {}
-                Takes::Value => drop(rest.next().ok_or(Refused)?),
-            },
+            None if attached.is_none() && unknown.takes_value(name) => drop(rest.next().ok_or(Refused)?),
+            None => {}
         }
     }
     parsed.operands.extend(rest);
@@ -136,7 +142,8 @@ pub(super) struct Reorder {
 ///
 /// A switch in front of the id takes the id along with it, as runc's library does: what follows the id
 /// is then no flag any more, and runc refuses the line for its number of operands.
-pub(super) fn reorder<'a>(flags: &'static [Flag], line: &[&'a [u8]], how: Reorder) -> Vec<&'a [u8]> {
+#[inline]
+pub(super) fn reorder<'a>(flags: &'static Flags, line: &[&'a [u8]], how: Reorder) -> Vec<&'a [u8]> {
     let mut front = Vec::with_capacity(line.len());
     let mut back = Vec::new();
     let mut value_may_follow = false;
@@ -167,7 +174,8 @@ pub(super) fn reorder<'a>(flags: &'static [Flag], line: &[&'a [u8]], how: Reorde
 }
 
 /// Whether runc's library would move the argument in front.
-fn is_flag(flags: &'static [Flag], argument: &[u8], unknown_too: bool) -> bool {
+#[inline]
+fn is_flag(flags: &'static Flags, argument: &[u8], unknown_too: bool) -> bool {
     let Some(name) = argument.strip_prefix(b"-") else { return false };
     let name = name.strip_prefix(b"-").unwrap_or(name);
     // Of three dashes the library takes off all before it looks; Go refuses the syntax afterwards.
@@ -176,6 +184,7 @@ fn is_flag(flags: &'static [Flag], argument: &[u8], unknown_too: bool) -> bool {
     find(flags, name).is_some() || (unknown_too && dashes < 3 && !name.is_empty())
 }
 
+#[inline]
 fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {
     match name.iter().position(|b| *b == b'=') {
         Some(at) => {
@@ -186,6 +195,20 @@ fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn find(flags: &'static [Flag], name: &[u8]) -> Option<(&'static str, &'static Flag)> {
-    flags.iter().find_map(|flag| flag.names.iter().find(|n| n.as_bytes() == name).map(|n| (*n, flag)))
+#[inline]
+fn find(flags: &'static Flags, name: &[u8]) -> Option<Flag> {
+    let find_in = |takes_value, flags: &'static [&'static str]| {
+        flags.iter().find_map(|names| Some(Flag { names, name: called(names, name)?, takes_value }))
+    };
+    find_in(true, flags.values).or_else(|| find_in(false, flags.switches))
+}
+
+/// The one of a flag's names, at most two with a space between them, that this is.
+fn called(names: &'static str, name: &[u8]) -> Option<&'static str> {
+    let bytes = names.as_bytes();
+    if bytes.strip_prefix(name).is_some_and(|rest| matches!(rest, [] | [b' ', ..])) && !name.contains(&b' ') {
+        return names.get(..name.len());
+    }
+    let is_second = bytes.strip_suffix(name).is_some_and(|rest| rest.ends_with(b" "));
+    if is_second { names.get(names.len() - name.len()..) } else { None }
 }

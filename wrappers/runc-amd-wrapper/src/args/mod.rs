@@ -16,7 +16,7 @@ mod flags;
 mod table;
 
 use flags::{Parsed, Refused, Reorder, Unknown};
-use table::{Grammar, Operands};
+use table::Grammar;
 
 /// More distinct unknown flags than this on one line are not tried out: 2^6 readings are enough.
 const UNKNOWN_FLAGS: usize = 6;
@@ -41,7 +41,7 @@ impl<'a> Reading<'a> {
 }
 
 /// A command line in one of its meanings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call<'a> {
     pub global: Global<'a>,
     pub command: Command<'a>,
@@ -56,7 +56,7 @@ pub struct Global<'a> {
 }
 
 /// The subcommand, with what decides about GPUs. An id is as it was given, not checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Command<'a> {
     Create {
         bundle: Option<&'a [u8]>,
@@ -77,10 +77,12 @@ pub enum Command<'a> {
     /// A subcommand of runc's that the wrapper has no part in, by its name.
     Other(&'static str),
     /// runc prints its help or version, or refuses the line.
+    #[default]
     Nothing,
 }
 
 /// Reads the arguments of a call, without the program's own name.
+#[inline]
 pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
     meanings(arguments, 0, false, &mut calls);
@@ -99,7 +101,7 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
         calls.retain(|call| call.command != Command::Nothing);
     }
     match calls.as_slice() {
-        [] => Reading::Certain(Call { global: Global::default(), command: Command::Nothing }),
+        [] => Reading::Certain(Call::default()),
         [call] => Reading::Certain(*call),
         _ => Reading::Doubtful(calls),
     }
@@ -107,6 +109,7 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
 
 /// Adds what the line means to either release of runc's library, and counts the distinct unknown flags.
 /// Unless `unknown_too`, a line that holds such flags means nothing.
+#[inline]
 fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mut Vec<Call<'a>>) -> usize {
     let mut unknown_flags = 0;
     for early in [false, true] {
@@ -124,15 +127,16 @@ fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mu
 }
 
 /// One meaning of the line, and whether the two ways of reordering cannot differ on it.
+#[inline]
 fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> (Call<'a>, bool) {
-    let nothing = Call { global: Global::default(), command: Command::Nothing };
-    let Ok(line) = flags::parse(table::GLOBAL, arguments, unknown) else { return (nothing, true) };
+    let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (Call::default(), true) };
     let global =
         Global { root: line.value("root"), log: line.value("log"), log_format: line.value("log-format") };
+    let nothing = Call { global, command: Command::Nothing };
     if line.is_on("help") || line.is_on("version") {
-        return (Call { global, ..nothing }, true);
+        return (nothing, true);
     }
-    let Some((name, rest)) = line.operands.split_first() else { return (Call { global, ..nothing }, true) };
+    let Some((name, rest)) = line.operands.split_first() else { return (nothing, true) };
     let grammar = match *name {
         b"create" => &table::CREATE,
         b"run" => &table::RUN,
@@ -158,6 +162,7 @@ fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> 
 }
 
 /// The flags and the id of a subcommand's line.
+#[inline]
 fn subcommand<'a>(
     grammar: &'static Grammar,
     line: &[&'a [u8]],
@@ -166,14 +171,15 @@ fn subcommand<'a>(
 ) -> (Result<(Parsed<'a>, &'a [u8]), Refused>, bool) {
     let mut reordered = line.to_vec();
     let mut same_either_way = true;
-    if grammar.reorders {
-        reordered = flags::reorder(grammar.flags, line, how);
+    if !grammar.has_command {
+        reordered = flags::reorder(&grammar.flags, line, how);
         same_either_way =
-            how.early || reordered == flags::reorder(grammar.flags, line, Reorder { early: true, ..how });
+            how.early || reordered == flags::reorder(&grammar.flags, line, Reorder { early: true, ..how });
     }
-    let parsed = flags::parse(grammar.flags, &reordered, unknown).and_then(|line| {
-        let id = match (grammar.operands, line.operands.as_slice()) {
-            (Operands::One, [id]) | (Operands::OneOrMore, [id, ..]) => *id,
+    let parsed = flags::parse(&grammar.flags, &reordered, unknown).and_then(|line| {
+        let id = match line.operands.as_slice() {
+            [id] => *id,
+            [id, ..] if grammar.has_command => *id,
             _ => return Err(Refused),
         };
         if line.is_on("help") { Err(Refused) } else { Ok((line, id)) }

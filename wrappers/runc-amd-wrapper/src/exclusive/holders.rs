@@ -9,6 +9,7 @@ use allocation::selection::Gpu;
 use allocation::ticket::Wants;
 
 use super::Exclusive;
+use super::turn::Reason;
 use crate::idle;
 use crate::kfd::Kfd;
 use crate::lease_file::{Held, Holder, Leases};
@@ -16,7 +17,6 @@ use crate::liveness::Judge;
 use crate::lock::Lock;
 use crate::queue::Waiting;
 use crate::reap;
-use crate::shortage::Reason;
 
 impl Exclusive<'_> {
     /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
@@ -27,20 +27,20 @@ impl Exclusive<'_> {
         now_ms: Option<u64>,
         kfd: &Kfd,
     ) -> Result<Vec<Held>, String> {
-        let leases = Leases::under(lock, self.paths);
+        let leases = Leases::of(self.paths, Some(lock));
         let mut held = Vec::new();
-        for mut one in leases.all(judge).map_err(|error| error.to_string())? {
+        for mut one in leases.all(judge)? {
             match &mut one.holder {
-                Holder::Dead(_) => {
-                    leases.remove(lock, one.render).map_err(|error| error.to_string())?;
+                Holder::Lease { by: None, .. } => {
+                    leases.remove(lock, one.render)?;
                     continue;
                 }
-                Holder::Lease { lease, by } => {
+                Holder::Lease { lease, by: Some(by) } => {
                     if let Some(now_ms) = now_ms {
                         let mark = idle::mark(lease, *by, now_ms, kfd, self.paths);
                         if lease.idle_since_ms != mark {
                             lease.idle_since_ms = mark;
-                            leases.write(lock, lease).map_err(|error| error.to_string())?;
+                            leases.write(lock, lease)?;
                         }
                     }
                 }
@@ -65,9 +65,9 @@ impl Exclusive<'_> {
             })
         };
         let passed_over = |record: &Record| self.is_own(&record.root, &record.id) || has_lease(record);
-        let living = reap::all(self.store, lock, self.paths, passed_over);
+        let living = reap::all(self.records, lock, self.paths, passed_over)?;
         let mut taken = Vec::new();
-        for Record { root, id, gpus, .. } in living.map_err(|error| error.to_string())? {
+        for Record { root, id, gpus, .. } in living {
             let reason = || Reason::Shared { root: root.clone(), id: id.clone() };
             taken.extend(gpus.iter().map(|gpu| (gpu.render, reason())));
         }

@@ -1,18 +1,34 @@
 //! One decision under the lock: granted, or why not.
 
 use allocation::lease::Lease;
+use allocation::request::GPU_WAIT;
 use allocation::selection::{Chosen, Gpu};
 
-use super::Exclusive;
-use super::reclaim::reclaimable;
-use super::wanted::Wanted;
-use crate::alive;
+use super::{Exclusive, Wanted};
 use crate::kfd::Kfd;
 use crate::lease_file::{Held, Holder, Leases};
 use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::queue::{Queue, Waiting};
-use crate::shortage::{Reason, Shortage};
+use crate::{alive, idle};
+
+/// The most GPUs and waiters that one sentence names.
+const MOST: usize = 16;
+
+/// Why a GPU is not free.
+#[derive(Debug)]
+pub(super) enum Reason {
+    Holder(Holder),
+    /// A container that was given it when GPUs were shared, which it then may still be.
+    Shared {
+        root: String,
+        id: String,
+    },
+    /// A process without a lease, as KFD names it.
+    Stranger(String),
+    /// One that came earlier gets it.
+    Reserved,
+}
 
 /// What came of a decision.
 pub(super) enum Turn<'a> {
@@ -33,8 +49,7 @@ impl<'a> Exclusive<'a> {
         number: Option<u64>,
         waited_s: Option<u32>,
     ) -> Result<Turn<'a>, String> {
-        let queue = Queue::under(lock, self.paths);
-        let waiting = queue.reap(lock, judge).map_err(|error| error.to_string())?;
+        let waiting = Queue::of(self.paths, Some(lock)).reap(lock, judge)?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
         let now_ms = self.policy.idle_grace_s.map(|_| alive::since_boot_ms());
@@ -71,30 +86,55 @@ impl<'a> Exclusive<'a> {
                 return Ok(Turn::Idle(idle));
             }
         }
-        let leases = Leases::under(lock, self.paths);
-        let listed: Vec<(&Gpu, &Reason, String)> = would_do
+        let leases = Leases::of(self.paths, Some(lock));
+        let taken: Vec<String> = would_do
             .iter()
-            .filter_map(|chosen| {
-                let path = leases.path_of(chosen.gpu.render).display().to_string();
-                reason(chosen.gpu).map(|reason| (chosen.gpu, reason, path))
-            })
+            .filter_map(|chosen| Some(why(chosen.gpu, reason(chosen.gpu)?, &leases)))
             .collect();
-        let shortage = Shortage {
-            request: self.request,
-            count: matches!(wanted, Wanted::Count(_)),
-            would_do: &would_do,
-            taken: &listed,
-            waiting: &earlier,
-            wait_limit_s: self.policy.wait_limit_s,
-            waited_s,
+        Ok(Turn::Short(self.shortage(wanted, would_do.len(), &taken, &earlier, waited_s)))
+    }
+
+    /// The sentence that says why GPUs cannot be had: who has which of the `all` that would do, since when, and who waits.
+    fn shortage(
+        &self,
+        wanted: &Wanted<'_>,
+        all: usize,
+        taken: &[String],
+        waiting: &[&Waiting],
+        waited_s: Option<u32>,
+    ) -> String {
+        let free = all.saturating_sub(taken.len());
+        let mut said = format!("the container asks for {}", self.request.describe());
+        said += &match wanted {
+            Wanted::Count(_) => format!(", and {free} of {all} are free: "),
+            Wanted::Named(_) if all == 1 => ", which is not free: ".to_owned(),
+            Wanted::Named(_) => format!(", of which {free} of {all} are free: "),
         };
-        Ok(Turn::Short(shortage.sentence()))
+        said += &taken.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
+        if taken.len() > MOST {
+            said += &format!("; and {} more", taken.len() - MOST);
+        }
+        for Waiting { ticket, .. } in waiting.iter().take(MOST) {
+            said +=
+                &format!("; the container {} waits for {} since {}", ticket.id, ticket.wants, ticket.since);
+        }
+        if waiting.len() > MOST {
+            said += &format!("; and {} more wait", waiting.len() - MOST);
+        }
+        match (waited_s, self.policy.wait_limit_s) {
+            (Some(seconds), _) => said += &format!("; it has waited for {seconds} s"),
+            (None, 0) => {}
+            (None, limit) => said += &format!("; {GPU_WAIT}=N lets it wait, for up to {limit} s"),
+        }
+        said
     }
 
     /// Where a lease of this very container is alive: what is to be done about it.
     fn own(&self, held: &[Held]) -> Option<Result<Turn<'a>, String>> {
         let (lease, by) = held.iter().find_map(|held| match &held.holder {
-            Holder::Lease { lease, by } if self.is_own(&lease.root, &lease.id) => Some((lease, *by)),
+            Holder::Lease { lease, by: Some(by) } if self.is_own(&lease.root, &lease.id) => {
+                Some((lease, *by))
+            }
             _ => None,
         })?;
         let id = self.key.id;
@@ -109,5 +149,67 @@ impl<'a> Exclusive<'a> {
                 "processes of an earlier container {id} are left in its cgroup and hold its GPUs: end them"
             )),
         })
+    }
+
+    /// Ends idle containers, whose GPUs are wanted.
+    pub(super) fn reclaim(&self, leases: &[Lease]) -> Result<(), String> {
+        for (at, lease) in leases.iter().enumerate() {
+            let is_its = |other: &Lease| (&other.root, &other.id) == (&lease.root, &lease.id);
+            if leases.iter().take(at).any(is_its) {
+                continue;
+            }
+            idle::end(lease, self.paths)
+                .map_err(|error| format!("the idle container {} cannot be killed: {error}", lease.id))?;
+            self.log.warn(&format!(
+                "the container {} of runc root {} was idle for longer than the policy's grace and was killed: its \
+                 GPUs are wanted",
+                lease.id, lease.root
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Idle holders that together have so many GPUs, those that are idle longest first; none where they have
+/// fewer.
+fn reclaimable<'r>(
+    reasons: impl Iterator<Item = &'r Reason>,
+    grace_s: u32,
+    now_ms: u64,
+    missing: usize,
+) -> Vec<Lease> {
+    let mut leases: Vec<&Lease> = Vec::new();
+    for reason in reasons {
+        if let Reason::Holder(Holder::Lease { lease, by: Some(By::Init) }) = reason
+            && idle::is_reclaimable(lease, grace_s, now_ms)
+        {
+            let at = leases.partition_point(|other| other.idle_since_ms <= lease.idle_since_ms);
+            leases.insert(at, lease);
+        }
+    }
+    if leases.len() < missing {
+        return Vec::new();
+    }
+    leases.truncate(missing);
+    leases.into_iter().cloned().collect()
+}
+
+fn why(gpu: &Gpu, reason: &Reason, leases: &Leases) -> String {
+    match reason {
+        Reason::Holder(Holder::Lease { lease, .. }) => format!(
+            "the GPU {gpu} is held by the container {} of runc root {} since {}",
+            lease.id, lease.root, lease.since
+        ),
+        Reason::Holder(Holder::Unknown(reason)) => format!(
+            "the holder of the GPU {gpu} is unknown, since the lease {} {reason}: `rocworker lease release \
+             --force {}` when nothing uses it",
+            leases.path_of(gpu.render).display(),
+            gpu.render
+        ),
+        Reason::Shared { root, id } => format!(
+            "the GPU {gpu} was given to the container {id} of runc root {root} while GPUs were shared"
+        ),
+        Reason::Stranger(who) => format!("the GPU {gpu} is in use by {who}, which has no lease"),
+        Reason::Reserved => format!("the GPU {gpu} goes to a container that has waited longer"),
     }
 }

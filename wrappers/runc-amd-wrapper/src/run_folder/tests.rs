@@ -12,7 +12,7 @@ const KIND: Kind = Kind { folder: "things", what: "the thing", limit: 16 };
 
 fn taken(paths: &Paths) -> (Lock, RunFolder) {
     let lock = Lock::take(paths, PATIENCE).unwrap();
-    let folder = RunFolder::of(paths, KIND);
+    let folder = RunFolder::of(paths, KIND, None);
     folder.ensure(&lock).unwrap();
     (lock, folder)
 }
@@ -25,7 +25,7 @@ fn fifo(path: &Path) {
 fn a_file_is_kept_until_it_is_removed() {
     let place = tempfile::tempdir().unwrap();
     let paths = paths_in(place.path());
-    let folder = RunFolder::of(&paths, KIND);
+    let folder = RunFolder::of(&paths, KIND, None);
     assert!(folder.read("a").unwrap().is_none() && folder.names().unwrap().is_empty());
     let (lock, folder) = taken(&paths);
     folder.write(&lock, "a", "old").unwrap();
@@ -36,7 +36,7 @@ fn a_file_is_kept_until_it_is_removed() {
     let modes = [&paths.run, &paths.run.join("things"), &folder.path_of("a"), &paths.run.join("lock")];
     assert_eq!(modes.map(|path| mode(path)), [0o755, 0o700, 0o600, 0o600]);
     folder.write(&lock, "a", &"x".repeat(17)).unwrap();
-    assert!(folder.read("a").unwrap_err().to_string().ends_with("things/a is longer than 16 bytes"));
+    assert!(folder.read("a").unwrap_err().ends_with("things/a is longer than 16 bytes"));
     folder.remove("a").unwrap();
     folder.remove("a").unwrap();
     assert!(folder.read("a").unwrap().is_none());
@@ -68,7 +68,7 @@ fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
     let paths = paths_in(place.path());
     let run = &paths.run;
     let elsewhere = place.path().join("elsewhere");
-    let said = |paths: &Paths| Lock::take(paths, PATIENCE).unwrap_err().to_string();
+    let said = |paths: &Paths| Lock::take(paths, PATIENCE).unwrap_err();
     std::fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, run).unwrap();
     assert!(said(&paths).ends_with("/run is no folder, or a symbolic link: remove it"), "{}", said(&paths));
@@ -88,16 +88,13 @@ fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
     );
 
     // Nor one beneath it, for a reader that has no lock.
-    let reader = || RunFolder::of(&paths, KIND);
+    let reader = || RunFolder::of(&paths, KIND, None);
     let (lock, folder) = taken(&paths);
     folder.write(&lock, "a", "x").unwrap();
     for shut in [run.clone(), run.join("things")] {
         std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o722)).unwrap();
         for refused in [reader().read("a").unwrap_err(), reader().names().unwrap_err()] {
-            assert!(
-                refused.to_string().starts_with(&format!("the folder {} is not", shut.display())),
-                "{refused}"
-            );
+            assert!(refused.starts_with(&format!("the folder {} is not", shut.display())), "{refused}");
         }
         std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o700)).unwrap();
     }
@@ -132,7 +129,7 @@ fn what_stands_at_the_temporary_name_is_taken_away_and_never_opened() {
     let place = tempfile::tempdir().unwrap();
     let (lock, folder) = taken(&paths_in(place.path()));
     std::fs::create_dir(folder.path_of(TEMPORARY)).unwrap();
-    let said = folder.write(&lock, "a", "mine").unwrap_err().to_string();
+    let said = folder.write(&lock, "a", "mine").unwrap_err();
     assert!(said.starts_with("the file ") && said.contains("/things/new~ cannot be removed: "), "{said}");
 }
 
@@ -150,16 +147,16 @@ fn what_stands_at_a_files_name_is_never_followed_and_nobody_waits_for_it() {
         ("fifo", "/fifo is no regular file: remove it"),
         ("folder", "/folder is no regular file: remove it"),
     ] {
-        let said = folder.read(name).unwrap_err().to_string();
+        let said = folder.read(name).unwrap_err();
         assert!(said.starts_with("the thing ") && said.ends_with(expected), "{said}");
     }
-    assert_eq!(folder.entries().unwrap().iter().filter(|entry| entry.text.is_err()).count(), 3);
+    assert_eq!(folder.entries().unwrap().iter().filter(|(_, text)| text.is_err()).count(), 3);
     for name in ["link", "fifo"] {
         folder.write(&lock, name, "mine").unwrap();
         assert_eq!(folder.read(name).unwrap().as_deref(), Some("mine"));
     }
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    let said = folder.write(&lock, "folder", "mine").unwrap_err().to_string();
+    let said = folder.write(&lock, "folder", "mine").unwrap_err();
     assert!(said.contains("/things/folder cannot be put in its place: Is a directory"), "{said}");
     assert!(!folder.path_of(TEMPORARY).exists());
 }
@@ -192,7 +189,7 @@ fn the_lock_is_a_regular_file_of_roots_or_there_is_none() {
         std::fs::write(&victim, "precious").unwrap();
         std::fs::remove_file(&lock).unwrap();
         plant(&lock, &victim);
-        let said = Lock::take(&paths, PATIENCE).unwrap_err().to_string();
+        let said = Lock::take(&paths, PATIENCE).unwrap_err();
         assert!(said.starts_with("the lock ") && said.ends_with(expected), "{what}: {said}");
     }
 }

@@ -244,8 +244,8 @@ fn memory_that_may_be_locked_is_raised_and_never_lowered() {
             r#"[{"type":"RLIMIT_MEMLOCK","Hard":1}]"#,
             "the key process.rlimits cannot be read: the key \"Hard\" is",
         ),
-        (r#"{}"#, "the key process.rlimits is not an array"),
-        (r#"[],"rlimits":[]"#, "the key process.rlimits stands twice"),
+        (r#"{}"#, "the key process.rlimits cannot be read: expected a list, found an object"),
+        (r#"[],"rlimits":[]"#, "the key process.rlimits cannot be read: the key \"rlimits\" appears twice"),
     ] {
         let text = format!(r#"{{"process":{{"rlimits":{rlimits}}}}}"#);
         let said = edit(&text, &of(1)).0.unwrap_err();

@@ -3,7 +3,8 @@ mod hostile;
 mod machine;
 mod properties;
 
-use super::{Bundle, Error, Injection, Node, ProcessEdits, mount_over};
+use super::{Bundle, Injection, Node, ProcessEdits, mount_over};
+use crate::Error;
 use crate::gids::{IdMapping, UserNamespace};
 
 fn render_node() -> Node<'static> {
@@ -43,7 +44,6 @@ fn finds_what_decides_about_gpus() {
     assert_eq!(devices.len(), 1);
     assert_eq!((&*devices[0].path, &*devices[0].kind), ("/dev/fuse", "c"));
     assert_eq!((devices[0].major, devices[0].minor), (Some(10), Some(229)));
-    assert_eq!(bundle.doubt(), None);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn tells_which_user_namespace_a_container_gets() {
         (r#"{"linux":{"namespaces":[{"type":"user"}],"gidMappings":[]}}"#.to_owned(), Ok(nothing_mapped)),
         (
             r#"{"linux":{"namespaces":[],"gidMappings":{}}}"#.to_owned(),
-            Err("the key linux.gidMappings is not an array"),
+            Err("expected a list, found an object (line 1, column 41)"),
         ),
         (
             r#"{"linux":{"namespaces":[{"type":"user"}],"gidMappings":[{"containerID":0}]}}"#.to_owned(),

@@ -58,7 +58,7 @@ fn what_cannot_be_done_is_refused_with_what_stands_there() {
             r#""edits":{"env":[]}"#,
             "the key \"env\" is not known here, only shm_bytes, memlock_bytes, gfx_override",
         ),
-        (r#""edits":{"shm_bytes":1,"shm_bytes":1}"#, "the key \"shm_bytes\" stands twice"),
+        (r#""edits":{"shm_bytes":1,"shm_bytes":1}"#, "the key \"shm_bytes\" appears twice"),
         (r#""edits":{"shm_bytes":0}"#, "expected a number of bytes, from 1 on, found \"0\""),
         (r#""edits":{"shm_bytes":"8G"}"#, "expected a whole number in its range, found \"8G\""),
         (r#""edits":{"shm_bytes":-1}"#, "expected a whole number in its range, found \"-1\""),

@@ -123,7 +123,7 @@ fn a_gpu_of_the_policy_is_found_by_its_place_and_never_replaced_by_another() {
         (there.iter().map(|chosen| chosen.device).collect::<Vec<_>>(), left_out)
     };
     assert_eq!(there, [2]);
-    assert_eq!(left_out.iter().map(Refusal::to_string).collect::<Vec<_>>(), [gone_sentence]);
+    assert_eq!(left_out.iter().map(Error::to_string).collect::<Vec<_>>(), [gone_sentence]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn where_there_is_nothing_all_is_refused_and_the_default_says_why() {
     for (gpus, spec) in [("[]", SPEC), ("null", r#"{"kind":"amd.com/gpu","devices":[]}"#)] {
         let inventory = inventory(gpus, spec);
         assert_eq!(select(&inventory, "all"), Err(none.to_owned()));
-        assert_eq!(inventory.all_that_is_there(), (vec![], vec![Refusal::NoGpus]));
+        assert_eq!(inventory.all_that_is_there(), (vec![], vec![Error::new(NO_GPUS)]));
     }
 }
 
