@@ -84,7 +84,7 @@ impl Status {
         let facts = Facts::read(root).remembering(memory.chosen.clone());
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
-            kind: entry.ours.kind(),
+            kind: entry.managed.kind(),
             stage: entry.stage,
             reason: entry.reason.clone(),
             repairs: entry.repairs.count,

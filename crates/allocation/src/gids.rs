@@ -88,7 +88,7 @@ pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result
 mod tests {
     use super::*;
 
-    /// Concourse's unprivileged containers: their root is the host's highest id, all others keep theirs.
+    /// Concourse's unprivileged containers: their root is the host's highest id, all other ids are the host's.
     fn concourse() -> Vec<IdMapping> {
         vec![
             IdMapping { container_id: 0, host_id: 65534, size: 1 },

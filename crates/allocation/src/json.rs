@@ -1,4 +1,4 @@
-//! A scanner of JSON text that knows where things stand.
+//! A scanner of JSON text that records where values are.
 //!
 //! serde_json's `RawValue` gives slices as well, but a slice in a slice means reading the text once for
 //! each level, and it does not say where a member could be added. This one goes over the text once, builds
@@ -8,7 +8,7 @@
 /// The depth that serde_json allows.
 pub(crate) const DEEPEST: u8 = 127;
 
-/// Where a value stands in the text: from its first byte to behind its last.
+/// Where a value is in the text: from its first byte to behind its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,

@@ -6,7 +6,7 @@
 //!
 //! `AMD_GPU_WAIT` is how many seconds a request may wait for GPUs that others hold exclusively.
 //!
-//! Where a variable stands several times, its last value counts. `none`, `void`, an empty value and a
+//! Where a variable appears several times, its last value counts. `none`, `void`, an empty value and a
 //! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
 //! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
 

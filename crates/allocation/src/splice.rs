@@ -9,7 +9,7 @@ use crate::json::{Container, Span};
 pub(crate) enum Place {
     #[default]
     Absent,
-    /// `null` stands there, which for Go is as good as absent.
+    /// The value is `null`, which for Go is as good as absent.
     Null(Span),
     Here(Container),
 }

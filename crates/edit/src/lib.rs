@@ -187,7 +187,7 @@ impl Edit {
     ///
     /// # Errors
     /// The text is not of its format.
-    pub fn somebody_elses(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
+    pub fn unmanaged_entry(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
         let is_held = |key: &Key| {
             held.is_some_and(|held| held.keys.iter().any(|known| known.path.starts_with(&key.path)))
         };

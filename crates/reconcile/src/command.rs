@@ -74,7 +74,7 @@ impl Programs {
     /// The commands on PATH and in the sbin folders; `None` beneath another Root than `/`, where no command
     /// is run.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "where programs are is what PATH alone tells")]
+    #[expect(clippy::disallowed_methods, reason = "PATH alone says where programs are")]
     pub fn of(root: &Root) -> Option<Self> {
         if !root.is_host() {
             return None;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_and_left_somebody_with_its_output_is_told_apart() {
+    fn what_has_ended_and_left_a_child_with_its_output_has_its_own_error() {
         let error = here().run(&["setsid", "--fork", "sleep", "8"], LONG).unwrap_err().to_string();
         let expected =
             "setsid --fork sleep 8 has ended, and what it had started held its output open for 5 s more";
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_told_as_it_comes_and_variables_are_set() {
+    fn each_line_is_reported_as_it_comes_and_variables_are_set() {
         let programs = here().with_environment(&[("FIRST", "one"), ("SECOND", "two")]);
         let mut heard = Vec::new();
         let script = r#"BEGIN { printf "%s\r%s\n\nlast", ENVIRON["FIRST"], ENVIRON["SECOND"]; print "bad" > "/dev/stderr" }"#;

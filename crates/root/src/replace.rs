@@ -35,7 +35,7 @@ pub enum New<'a> {
     Nothing,
 }
 
-/// Tells a file from another, and from itself once it was written into.
+/// Distinguishes a file from another, and from itself after a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     device: u64,

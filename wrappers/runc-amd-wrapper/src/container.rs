@@ -65,7 +65,7 @@ impl<'a> Container<'a> {
     /// Removes the record where runc will remove the container. It stays for one that lives, which runc
     /// refuses to delete without `--force`, and for one that is just being created. A record that stays by
     /// mistake is cleared away by the next decision. So is that of a container with leases, together with
-    /// these: until then it tells a container of the same id that there are leases which are not its own.
+    /// these: until then it shows a container of the same id that there are leases which are not its own.
     pub fn forget(&self, force: bool, paths: &Paths, log: &Log<'_>) {
         let records = store::records(paths, None);
         let name = self.key().file_name();

@@ -10,7 +10,7 @@
 //! (doubled keys, nested deeper than 128) is looked through for a request all the same, in bounded
 //! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
 //! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
-//! its bytes away from runc: it goes on to runc, with a warning.
+//! its bytes away from runc: the wrapper leaves it to runc, with a warning.
 //!
 //! # The order
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
@@ -85,8 +85,8 @@ impl Create<'_> {
             Some(asks) => self.goes_without(reason, asks, default),
             None if path.symlink_metadata().is_ok() => {
                 self.log.warn(&format!(
-                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it \
-                     starts without, since {reason}",
+                    "the wrapper cannot see whether the container asks for GPUs, since it cannot search {}; the \
+                     container starts without, since {reason}",
                     path.display()
                 ));
                 Ok(())
@@ -149,7 +149,7 @@ impl Create<'_> {
         let request = Request::from_env(bundle.env())?;
         let setting = Setting {
             kubernetes: is_kubernetes(bundle.annotation_keys()),
-            // Of one that asks nobody wants to know.
+            // The kind decides only about a container that does not ask.
             concourse_resource: request.is_none() && is_concourse_resource(bundle.env()),
         };
         let ask = match policy.ask(request.as_ref(), setting) {

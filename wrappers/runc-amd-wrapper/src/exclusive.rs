@@ -11,7 +11,7 @@
 //!
 //! # The order of arrival
 //! A ticket reserves what its owner would get now, and a count that cannot be met yet reserves all that is
-//! free. Whoever comes later takes what is left, so that nobody waits for GPUs that no earlier one wants.
+//! free. A later container takes what is left, so that it does not wait for GPUs that no earlier one wants.
 
 mod holders;
 mod turn;

@@ -2,7 +2,7 @@
 //!
 //! containerd writes FILE into `/tmp`, where others can put a link or a hard link in its place. The file is
 //! therefore edited through the descriptor that was checked, and where a container has GPUs and FILE is not
-//! plainly the caller's own, the exec fails: somebody tampers with it, or the process would lack its groups.
+//! plainly the caller's own, the exec fails: another program tampers with it, or the process would lack its groups.
 //! An exec without `--process` takes groups and environment from the bundle.
 
 use std::ffi::OsStr;

@@ -1,5 +1,5 @@
 //! Warnings and errors, where a container engine looks for them: in the file that runc's `--log` names,
-//! in the format that `--log-format` names. An engine shows what stands there and, mostly, nothing else.
+//! in the format that `--log-format` names. An engine shows this file and, mostly, nothing else.
 
 use std::ffi::{OsStr, c_int};
 use std::fs::OpenOptions;
@@ -83,8 +83,8 @@ unsafe extern "C" {
     fn signal(number: c_int, what: usize) -> usize;
 }
 
-/// Writes what may be a pipe whose reader has gone: then the write fails, and this process goes on. It would die of
-/// SIGPIPE, and a container would not start because nobody reads a warning. Afterwards the signal does what it did,
+/// Writes what may be a pipe whose reader has gone: then the write fails, and this process continues. It would die of
+/// SIGPIPE, and a container would not start because no process reads a warning. Afterwards the signal does what it did,
 /// since the runtime inherits that.
 #[allow(unsafe_code, reason = "as above")]
 fn without_sigpipe(write: impl FnOnce()) {

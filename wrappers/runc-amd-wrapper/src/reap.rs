@@ -107,7 +107,7 @@ fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
         return false;
     }
-    // What cannot be told counts as alive.
+    // What cannot be known counts as alive.
     let Ok(judge) = Judge::new(paths) else { return true };
     leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
 }

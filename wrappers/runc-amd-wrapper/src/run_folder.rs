@@ -2,7 +2,7 @@
 //!
 //! Both folders are checked to be root's alone whenever something in them is believed, so that paths beneath are
 //! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
-//! fifo: somebody may have planted it while the folder was not yet root's alone.
+//! fifo: another user may have planted it while the folder was not yet root's alone.
 
 use std::cell::Cell;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -24,7 +24,7 @@ const TEMPORARY: &str = "new~";
 
 /// The mode of `/run/rocworker`: other programs of this product publish there what everybody may read.
 pub(crate) const READABLE: u32 = 0o755;
-/// The mode of a folder in it, which nobody else can open, so that nobody else can hold a lock on it.
+/// The mode of a folder in it, which no other user can open or lock.
 pub(crate) const ROOTS_ALONE: u32 = 0o700;
 
 /// The folder, whether it is there or not.
@@ -74,7 +74,7 @@ impl RunFolder {
     /// when the lock was taken.
     ///
     /// # Errors
-    /// It cannot be made, is a link, or somebody else may write in it.
+    /// It cannot be made, is a link, or another user may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
         ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.is_checked.set(true);
@@ -170,8 +170,8 @@ impl RunFolder {
         let temporary = self.path_of(TEMPORARY);
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
-            // Of a writer that was killed, or planted: it is taken away and never opened. The lock is held, so that
-            // nobody is at work on it.
+            // Of a writer that was killed, or planted: the wrapper removes it and never opens it. The lock is held, so
+            // no process is at work on it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 std::fs::remove_file(&temporary)
                     .map_err(|error| failed("the file", &temporary, "removed", error))?;

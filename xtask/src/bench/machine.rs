@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::command::Command;
 
-/// A laid-out machine that stands in this thread's `/`.
+/// A laid-out machine in this thread's `/`.
 #[derive(Debug)]
 pub(crate) struct Machine {
     folder: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) fn enter_namespace() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace with unshare(2)")?;
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).context("making the mounts private")?;
-    // The wrapper believes no file that somebody else than root could write.
+    // The wrapper trusts no file that another user than root could write.
     umask(Mode::from_bits_truncate(0o022));
     pin()
 }

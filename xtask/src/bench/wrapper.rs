@@ -18,7 +18,7 @@ const ID: &str = "5ca1ab1e-0000-4000-8000-000000000000";
 /// One call of containerd's shim, on one machine.
 struct Situation {
     what: &'static str,
-    /// What follows the global flags; `BUNDLE` stands for the bundle's path.
+    /// What follows the global flags; `BUNDLE` means the bundle's path.
     arguments: &'static [&'static str],
     cards: u8,
     partitions: u8,

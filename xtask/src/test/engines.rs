@@ -74,7 +74,7 @@ fn tree(suite: &str) -> PathBuf {
     folder().join(suite).join("tree")
 }
 
-/// What the tests are told: variables, and the program that each names.
+/// The variables that the tests read, and the program that each names.
 pub(crate) fn variables() -> impl Iterator<Item = (&'static str, PathBuf)> {
     let engines = SUITES.iter().map(|(suite, variable)| (*variable, program(suite)));
     engines.chain([(UDEV.1, tree(UDEV.0).join(UDEVADM))])

@@ -157,7 +157,7 @@ fn index_modules(unpacked: &Path) -> Result<()> {
             continue;
         }
         for release in listed(&modules)?.iter().filter_map(|path| path.file_name()) {
-            // depmod stands in an sbin folder, which an ordinary user's PATH leaves out.
+            // depmod is in an sbin folder, which an ordinary user's PATH leaves out.
             Command::new(["/sbin/depmod", "-b"]).arguments([base.as_os_str(), release]).run()?;
         }
         return Ok(());

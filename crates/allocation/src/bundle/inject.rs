@@ -59,7 +59,7 @@ impl Bundle<'_> {
     /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
     /// without a process gets nothing that is a process's.
     ///
-    /// `warn` is told, in a sentence, what is left out without being an error.
+    /// Calls `warn` with a sentence for what it leaves out without an error.
     ///
     /// # Errors
     /// A list that must be looked into cannot be read, or the bundle has another
@@ -90,7 +90,7 @@ impl Bundle<'_> {
 }
 
 impl Process<'_> {
-    /// The members that a process object lacks; what it has already is edited where it stands.
+    /// The members that a process object lacks; what it has already is edited in place.
     pub(crate) fn extend(
         &self,
         text: &str,

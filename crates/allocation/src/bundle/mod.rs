@@ -7,7 +7,7 @@
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
 //! merges what appears twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters appears twice, or has a wrong type, it is not clear what the
+//! in place. Where one that matters appears twice, or has a wrong type, it is not clear what the
 //! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
 //! that asks for nothing is not hindered by it.
 //!

@@ -1,4 +1,4 @@
-//! A spec of which only so much is read as tells what there is to choose from.
+//! A spec, read only as far as the choice of devices needs it.
 //!
 //! The wrapper gives a container few of the devices that a spec has under three names each: it reads the edits
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.

@@ -1,11 +1,11 @@
-//! Values of one type, and what stands there instead.
+//! Values of one type, and the fault when another value is there.
 
 use std::{borrow::Cow, str::FromStr};
 
 use super::{Container, Fault, Problem, Scanner, Text};
 
 impl<'a> Scanner<'a> {
-    /// What is wanted here is something else than what stands at the scanner's place.
+    /// The caller expects another value than the one at the scanner's place.
     pub(crate) fn unwanted<T>(&mut self, expected: &'static str) -> Result<T, Fault> {
         self.peek()?;
         Err(Fault { offset: self.offset(), problem: Problem::Unwanted(expected) })

@@ -25,7 +25,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Brings the policy's GPUs and the spec's devices together.
+    /// Matches the policy's GPUs with the spec's devices.
     ///
     /// An index means what the policy says; without a list in the policy it means what the spec says. A GPU
     /// of the policy is found in the spec by its PCI address and render node, never by its index: indexes

@@ -1,4 +1,4 @@
-//! Edits of strict JSON. serde_json tells where the parts of a text are: its raw values are parts of what it reads.
+//! Edits of strict JSON. serde_json locates the parts of a text: its raw values are slices of what it reads.
 //! Everything unmanaged stays byte for byte, with its blanks, escapes and spellings of numbers.
 
 mod style;

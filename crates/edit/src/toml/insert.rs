@@ -1,4 +1,4 @@
-//! A new key goes beside its neighbours, and is written in their style.
+//! An edit writes a new key beside its neighbours, in their style.
 
 use serde_json::{Value as Json, json};
 use toml_edit::{InlineTable, Item, Table, Value};

@@ -50,9 +50,9 @@ const ALWAYS: [&str; 6] = [
     "Dpkg::Options::=--force-confold",
 ];
 
-/// apt is to read dpkg's status as it is. What it keeps of it from one run to the next it tells from another by its size
-/// and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of one
-/// size: apt would give dpkg back an older selection.
+/// apt is to read dpkg's status as it is. apt identifies its cached copy by size and by the second in which dpkg wrote it
+/// (apt's apt-pkg/pkgcachegen.cc). Within a second dpkg writes several of one size: apt would hand dpkg an older
+/// selection.
 const AS_IT_IS: &str = "Dir::Cache::pkgcache=";
 
 /// A step of something that takes long.
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apts_status_is_told_from_what_it_prints() {
+    fn apts_status_comes_from_what_it_prints() {
         let fetching = step("dlstatus:1:20.5:Retrieving file 1 of 3 (2s remaining)").unwrap();
         assert_eq!(fetching.percent, Some(20.5));
         assert_eq!(fetching.text, "Retrieving file 1 of 3 (2s remaining)");

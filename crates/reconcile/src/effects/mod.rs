@@ -12,11 +12,11 @@ use root::Root;
 use crate::apt::{self, PackageManager};
 use crate::command::Programs;
 use crate::model::{Ask, Effect, Restarts, Uptime};
-use crate::receipt::{Pending, Receipt, Told};
+use crate::receipt::{Pending, Receipt, Draining};
 
 pub(crate) use ran::Came;
 use ran::{PATIENCE, Ran, done, pending, skipped};
-pub(crate) use reboot::untell;
+pub(crate) use reboot::unrecord;
 use systemd::Systemd;
 
 /// How long a run waits for a unit that got its signal to end once its work is done. It may take hours: what has not ended
@@ -123,8 +123,8 @@ impl Services<'_> {
 
     fn restart(&self, systemd: &Systemd<'_>, name: &str, drain: Option<&str>, owed: &Pending) -> Ran {
         let unit = systemd.unit(name)?;
-        let told = owed.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
-        match (told, drain) {
+        let draining = owed.draining.clone().filter(|draining| !unit.runs() || unit.invocation == draining.invocation);
+        match (draining, drain) {
             // Whatever may be restarted now: it ended because of the signal.
             (Some(_), _) if unit.has_ended() => systemd.start(name),
             (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
@@ -135,40 +135,40 @@ impl Services<'_> {
                 "{name} is just being started or stopped: the next apply sees by which configuration it runs"
             )),
             (Some(_), _) if self.restarts == Restarts::Never => {
-                pending(format!("{name} was told to end once its work is done, and is still at it"))
+                pending(format!("rocworker asked {name} to end once its work is done, and it is still at it"))
             }
             (None, _) if self.restarts == Restarts::Never => {
                 pending(format!("{name} still runs with its old configuration: systemctl restart {name}"))
             }
-            (told, Some(_)) if self.restarts == Restarts::Drain => {
-                Ok(Came::Tell(told.unwrap_or(Told { invocation: unit.invocation, sent: false })))
+            (draining, Some(_)) if self.restarts == Restarts::Drain => {
+                Ok(Came::Drain(draining.unwrap_or(Draining { invocation: unit.invocation, sent: false })))
             }
             _ => systemd.restart(name),
         }
     }
 
     /// What a run waits for with a unit that got its signal to end; `None` where it does not wait.
-    pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
+    pub(crate) fn waits(&self, effect: &Effect, draining: &Draining) -> Option<String> {
         let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
         let limit = self.drain.as_secs();
-        (told.sent && limit > 0).then(|| {
+        (draining.sent && limit > 0).then(|| {
             format!(
                 "waiting up to {limit} s for {unit}, which was told to end once its work is done ({signal})"
             )
         })
     }
 
-    /// Goes on with a unit that, by the receipt, got or is to get its signal to end once its work is done.
-    pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Result<Came, String> {
+    /// Continues with a unit that, by the receipt, got or is to get its signal to end once its work is done.
+    pub(crate) fn drain(&self, effect: &Effect, draining: Draining) -> Result<Came, String> {
         let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
             return skipped(format!("{effect}: nothing to wait for"));
         };
         let systemd = Systemd { programs, now: None };
-        if told.sent {
-            return systemd.wait(unit, signal, &told, self.drain, self.waiter);
+        if draining.sent {
+            return systemd.wait(unit, signal, &draining, self.drain, self.waiter);
         }
         systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit])?;
-        Ok(Came::Tell(Told { sent: true, ..told }))
+        Ok(Came::Drain(Draining { sent: true, ..draining }))
     }
 
     /// Waits, for hours if need be, until a unit that got its signal to end has ended. The effect that can be settled then;
@@ -180,11 +180,11 @@ impl Services<'_> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
         let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect));
-        let (Some(programs), Some(Pending { effect, told: Some(told), .. })) = (self.programs, pending)
+        let (Some(programs), Some(Pending { effect, draining: Some(draining), .. })) = (self.programs, pending)
         else {
             return Ok(None);
         };
-        Systemd { programs, now: None }.wait_for_end(unit, told)?;
+        Systemd { programs, now: None }.wait_for_end(unit, draining)?;
         Ok(Some(effect.clone()))
     }
 

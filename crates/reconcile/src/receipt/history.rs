@@ -30,7 +30,7 @@ pub struct Event {
     /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub changed: Vec<Changed>,
-    /// Whether it was killed, so that the next run tells of it.
+    /// Whether it was killed, so that the next run reports it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
 }

@@ -32,7 +32,7 @@ use std::path::Path;
 use root::{Lock, Root};
 
 use crate::apt::PackageManager;
-use crate::effects::untell;
+use crate::effects::unrecord;
 use crate::error::Error;
 use crate::kinds;
 use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
@@ -257,7 +257,7 @@ impl<'a> Transaction<'a> {
         let asked = Uptime { boot: module.boot_id.clone(), us: 0 };
         let (since, uptime) = known.map_or((now, Some(asked)), |known| (known.since, known.uptime));
         let effect = Effect::Reboot { reason, module: Some(module) };
-        pending.push(Pending { effect, since, uptime, told: None });
+        pending.push(Pending { effect, since, uptime, draining: None });
         pending.sort_by(|a, b| a.effect.cmp(&b.effect));
         self.journal.save()
     }
@@ -273,7 +273,7 @@ impl<'a> Transaction<'a> {
         pending.retain(|pending| !is_it(&pending.effect));
         self.journal.unsaved |= pending.len() != count;
         if was_owed && !pending.iter().any(|it| is_reboot(&it.effect)) {
-            untell(self.journal.root)?;
+            unrecord(self.journal.root)?;
         }
         self.journal.save()
     }

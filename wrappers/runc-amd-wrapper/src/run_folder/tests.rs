@@ -100,9 +100,9 @@ fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
     }
 }
 
-/// What somebody can have planted before the folder was root's alone, or a writer that was killed has left.
+/// What another user can have planted before the folder was root's alone, or a killed writer has left.
 #[test]
-fn what_stands_at_the_temporary_name_is_taken_away_and_never_opened() {
+fn what_is_at_the_temporary_name_is_removed_and_never_opened() {
     type Plant = fn(&Path, &Path);
     let plants: [(&str, Plant); 5] = [
         ("a link", |temporary, victim| symlink(victim, temporary).unwrap()),

@@ -62,7 +62,7 @@ impl Check {
     /// The bytes as they are put in place.
     fn written(&self, file: Vec<u8>, path: &Path) -> Result<Vec<u8>, String> {
         match self {
-            // apt tells armor from none by the name (apt-secure(8)).
+            // apt recognizes armor by the name (apt-secure(8)).
             Self::OpenPgp(_) if path.extension().is_some_and(|it| it == "gpg") => {
                 openpgp::binary(&file).map_err(str::to_owned)
             }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_keyring_is_told() {
+    fn what_is_no_keyring_is_refused() {
         let binary = binary(ED25519.as_bytes()).unwrap();
         for (file, fault) in [
             (&b""[..], NO_KEY),

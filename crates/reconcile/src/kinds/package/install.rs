@@ -51,7 +51,7 @@ impl Job<'_, '_> {
         let wanted = apt::wanted(name, version);
         let command = apt::install(&wanted, before.is_half_installed(name));
         let simulated = self.manager.simulate(&command)?;
-        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours())) {
+        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.managed())) {
             return Err(text.into());
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
@@ -127,11 +127,11 @@ impl Job<'_, '_> {
         simulated: &Simulated,
         run: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), Failure> {
-        if let Some(text) = refusal(simulated, &self.ours()) {
+        if let Some(text) = refusal(simulated, &self.managed()) {
             return Err(text.into());
         }
-        if let Some(ours) = self.ours_mut() {
-            ours.add_came(all_of(before, simulated));
+        if let Some(managed) = self.managed_mut() {
+            managed.add_came(all_of(before, simulated));
         }
         self.journal.save()?;
         let ran = run(self);
@@ -168,8 +168,8 @@ fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
 }
 
 /// Why what would happen is not what was asked for.
-pub(super) fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<String> {
-    let foreign = |name: &&String| !ours.contains(*name);
+pub(super) fn refusal(simulated: &Simulated, managed: &BTreeSet<String>) -> Option<String> {
+    let foreign = |name: &&String| !managed.contains(*name);
     let goes: Vec<&str> = simulated.goes.iter().filter(foreign).map(String::as_str).collect();
     if !goes.is_empty() {
         let goes = goes.join(", ");

@@ -7,7 +7,7 @@ use super::{observe, revert};
 use crate::apt::Simulated;
 use crate::apt::dpkg::Database;
 use crate::kinds::case::{Observed, Unchanged};
-use crate::model::{Came, Change, Doing, Ours, Target};
+use crate::model::{Came, Change, Doing, Managed, Target};
 use crate::receipt::Failure;
 
 /// What apt would do beside removing these: where another package is half done, it would change that too.
@@ -97,11 +97,11 @@ impl Job<'_, '_> {
             let Some(by) = needed.get(&came.name) else { continue };
             let entries = &mut self.journal.receipt_mut().entries;
             for entry in entries.iter_mut().filter(|entry| entry.path != self.change.path) {
-                if let Ours::Package { came: theirs, .. } = &mut entry.ours
-                    && theirs.iter().any(|it| it.name == *by)
-                    && !theirs.contains(&came)
+                if let Managed::Package { came: known, .. } = &mut entry.managed
+                    && known.iter().any(|it| it.name == *by)
+                    && !known.contains(&came)
                 {
-                    theirs.push(came.clone());
+                    known.push(came.clone());
                 }
             }
         }
