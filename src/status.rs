@@ -111,7 +111,7 @@ impl Status {
             left: plan.left,
             found: plan.found,
             chosen: chosen.collect(),
-            pending: receipt.owed(root).cloned().collect(),
+            pending: receipt.still_pending(root).cloned().collect(),
             notes,
             daemon: ask(root),
         }

@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked at at once:
+/// How many bytes are in front of the first quotation mark, backslash or control character. Eight are looked at at once:
 /// strings are most of what is read.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();

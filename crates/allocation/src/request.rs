@@ -174,7 +174,7 @@ pub fn wait_from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<u32, 
 /// Whether a text of JSON can have a request in it at all: both variables begin with `AMD_`, and JSON can hide letters only
 /// behind `\u`. Most bundles cannot, and are not looked at further.
 #[must_use]
-pub fn may_stand_in(json: &[u8]) -> bool {
+pub fn may_be_in(json: &[u8]) -> bool {
     let begins = |at: usize| match json.get(at) {
         Some(b'M') => at > 0 && json.get(at - 1..at + 3) == Some(b"AMD_"),
         Some(b'\\') => json.get(at + 1) == Some(&b'u'),

@@ -18,7 +18,7 @@ pub(crate) enum Place {
 pub(crate) const OBJECT: &str = "{}";
 pub(crate) const ARRAY: &str = "[]";
 
-/// Edits that are yet to be made, at places that do not overlap, in the order of these: what is to stand in each.
+/// Edits that are yet to be made, at places that do not overlap, in the order of these: what each is to hold.
 #[derive(Debug, Default)]
 pub(crate) struct Splices(Vec<(Span, String)>);
 

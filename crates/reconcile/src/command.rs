@@ -175,12 +175,12 @@ impl Programs {
         let (send, heard) = channel();
         let stdout = kept(stdout, self.kept, Lines { stream: Stream::Stdout, to: send.clone() });
         let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send });
-        let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
+        let mut report = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
         let until = Instant::now() + limit;
         let ended = loop {
             let left = until.saturating_duration_since(Instant::now());
             let ended = handle.wait_timeout(left.min(GLANCE)).map_err(start)?;
-            tell();
+            report();
             if let Some(ended) = ended {
                 break ended;
             }
@@ -199,7 +199,7 @@ impl Programs {
             kill();
             return Err(Error::Held { argv });
         };
-        tell();
+        report();
         if !ended.status.success() {
             return Err(Error::Failed { argv, status: ended.status, said: said(&stderr) });
         }

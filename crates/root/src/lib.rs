@@ -61,7 +61,7 @@ impl fmt::Debug for Root {
 
 impl Root {
     /// Opens a Root. Beneath another directory than `/`, device nodes that [`CAPTURE_FILE`] records count
-    /// as standing there: an ordinary user cannot make them, and an archive should not carry them.
+    /// as being there: an ordinary user cannot make them, and an archive should not carry them.
     ///
     /// # Errors
     /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
@@ -214,7 +214,7 @@ impl Root {
         target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
     }
 
-    /// Whether a path is a device node that a capture records, and that does not stand there itself.
+    /// Whether a path is a device node that a capture records, and that is not there itself.
     #[must_use]
     pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
         self.recorded.contains_key(path.as_ref())

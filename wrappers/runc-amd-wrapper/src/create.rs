@@ -129,7 +129,7 @@ impl Create<'_> {
             self.mount_folders(policy, &config);
             return Ok(());
         }
-        if policy.default == Default::None && !request::may_stand_in(&config.bytes) {
+        if policy.default == Default::None && !request::may_be_in(&config.bytes) {
             self.mount_folders(policy, &config);
             return self.give_nothing();
         }

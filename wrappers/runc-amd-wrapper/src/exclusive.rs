@@ -2,7 +2,7 @@
 //!
 //! # A decision
 //! Under the lock: what the dead have left is cleared away, then all that is wanted is free, or nothing is
-//! granted. The lock is let go before anybody waits. A wrapper that is killed anywhere in this leaves files
+//! granted. A create drops the lock before it waits. A wrapper that is killed anywhere in this leaves files
 //! that name a dead process, which the next decision clears away.
 //!
 //! # Waiting

@@ -12,7 +12,7 @@
 //! The kernel maps a program in pieces of 64 KiB, and each further piece that a call touches costs it a page fault.
 #![allow(
     clippy::disallowed_methods,
-    reason = "it stands in for runc on the machine itself: there is no other root"
+    reason = "it replaces runc on the machine itself: there is no other root"
 )]
 
 pub mod alive;

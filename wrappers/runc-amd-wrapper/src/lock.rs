@@ -1,7 +1,7 @@
 //! The lock of decisions: while one wrapper holds it, no other decides who gets which GPU.
 //!
 //! A decision takes milliseconds. But its process can be stopped in the middle of one, by a signal, a debugger
-//! or a frozen cgroup, and whoever then waited without end would stop every later create with it. So no
+//! or a frozen cgroup, and a process that then waited without end would stop every later create. So no
 //! process waits without end, and one that gives up names the process that has the lock.
 //!
 //! The lock is one on the file `lock`, as in every version, and then one on the folder of records: a file can be removed
@@ -207,7 +207,7 @@ mod tests {
 
     /// One has the lock, one waits for its file, the file is removed, and a third one comes.
     #[test]
-    fn a_file_that_is_removed_while_somebody_has_it_lets_nobody_in_beside() {
+    fn a_file_that_is_removed_while_locked_lets_no_process_in_beside() {
         let place = tempfile::tempdir().unwrap();
         let paths = paths_in(place.path());
         let patience = Duration::from_secs(120);

@@ -51,7 +51,7 @@ impl<'a> Log<'a> {
         // Not as a `Value`: with it comes the writing of floating-point numbers, 25 KB of it.
         let message = serde_json::to_string(&message).unwrap_or_default();
         if self.json {
-            // logrus' JSONFormatter, whose keys stand in the order of the alphabet.
+            // logrus' JSONFormatter, whose keys are in the order of the alphabet.
             format!("{{\"level\":\"{level}\",\"msg\":{message},\"time\":\"{time}\"}}\n")
         } else {
             // logrus' TextFormatter where the output is no terminal.
@@ -73,7 +73,7 @@ impl<'a> Log<'a> {
 }
 
 fn to_stderr(text: &str) {
-    // Nothing is left to tell if even this fails.
+    // Nothing is left to report to if even this fails.
     without_sigpipe(|| drop(std::io::stderr().write_all(text.as_bytes())));
 }
 

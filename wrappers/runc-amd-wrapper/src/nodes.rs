@@ -2,7 +2,7 @@
 //! chosen GPUs.
 //!
 //! A CDI spec says paths, and paths can come to lead elsewhere. The numbers are therefore those of the
-//! node itself, and the kernel says what they stand for: `/sys/dev/char/MAJOR:MINOR` is a link to
+//! node itself, and the kernel says what they mean: `/sys/dev/char/MAJOR:MINOR` is a link to
 //! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 

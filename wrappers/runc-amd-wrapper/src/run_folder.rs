@@ -22,7 +22,7 @@ use crate::store;
 /// and no number ends in one.
 const TEMPORARY: &str = "new~";
 
-/// The mode of `/run/rocworker`: other programs of this product publish there what everybody may read.
+/// The mode of `/run/rocworker`: other programs of this product publish there what every user may read.
 pub(crate) const READABLE: u32 = 0o755;
 /// The mode of a folder in it, which no other user can open or lock.
 pub(crate) const ROOTS_ALONE: u32 = 0o700;
@@ -106,7 +106,7 @@ impl RunFolder {
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
-            Err(open::Error::Io(_)) if !self.may_stand(name) => Ok(None),
+            Err(open::Error::Io(_)) if !self.may_exist(name) => Ok(None),
             read => {
                 self.check()?;
                 read.map(Some).map_err(|error| failed(self.kind.what, &self.path_of(name), "read", error))
@@ -114,9 +114,9 @@ impl RunFolder {
         }
     }
 
-    /// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
+    /// Whether anything can be at a path. Nothing does where the way to it is no folder, or the name is one that no
     /// file can have: a container of which nothing can have been kept has nothing.
-    fn may_stand(&self, name: &str) -> bool {
+    fn may_exist(&self, name: &str) -> bool {
         let found = rustix::fs::lstat(self.path_of(name));
         !matches!(found, Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP))
     }

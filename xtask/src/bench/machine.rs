@@ -44,7 +44,7 @@ fn pin() -> Result<()> {
 impl Machine {
     /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy, and
     /// mounts it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
-    pub(crate) fn stand(
+    pub(crate) fn mounted(
         folder: PathBuf,
         cards: u8,
         partitions: u8,

@@ -124,7 +124,7 @@ impl Apt {
             "Dir::Etc::SourceParts=-".to_owned(),
             format!("Dir::State::Lists={}", state.join("lists").display()),
             format!("Dir::Cache={}", state.join("cache").display()),
-            // The user _apt cannot write into a build folder; apt would say so each time and go on without it.
+            // The user _apt cannot write into a build folder; apt would say so each time and continue without it.
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
         ];

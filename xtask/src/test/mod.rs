@@ -267,7 +267,9 @@ impl Tests {
     fn list(&self) -> Result<Vec<real::Test>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
         real::tests_in(
-            &self.with_environment(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
+            &self
+                .with_environment(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper)
+                .read()?,
         )
     }
 

@@ -1,4 +1,4 @@
-//! Where things stand in a bundle.
+//! Where things are in a bundle.
 
 use std::borrow::Cow;
 

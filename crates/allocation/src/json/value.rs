@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
         self.list(Self::text)
     }
 
-    /// As [`Scanner::object`], where something else may stand.
+    /// As [`Scanner::object`], where something else may be.
     pub(crate) fn object_of(
         &mut self,
         member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,

@@ -204,7 +204,7 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Op
 }
 
 /// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
-/// names of a node tell its card (a PCI address) and its uuid.
+/// names of a node are its card (a PCI address) and its uuid.
 fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     let (mut cards, mut uuids, mut gpus) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, renders)) in spec.devices().enumerate() {

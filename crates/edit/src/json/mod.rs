@@ -224,7 +224,7 @@ impl Document for Json {
 }
 
 impl Member<'_> {
-    /// `None`: the escapes stand for no text.
+    /// `None`: the escapes mean no text.
     fn name(&self) -> Option<String> {
         serde_json::from_str(self.key).ok()
     }

@@ -86,7 +86,8 @@ fn without_lines(text: &str, range: Range<usize>, before_us: &Before<'_>) -> Str
     let before = lines::start(text, start.saturating_sub(1));
     let blank_before = start > 0 && lines::is_blank(text, before);
     let at_end = end >= text.len();
-    let is_inserted = || begins_table(text, start) && !ended_blank_behind(before_us, line_before(text, before));
+    let is_inserted =
+        || begins_table(text, start) && !ended_blank_behind(before_us, line_before(text, before));
     if blank_before && (at_end || lines::is_blank(text, end) || begins_table(text, end) || is_inserted()) {
         start = before;
     } else if start == 0 && lines::is_blank(text, end) {

@@ -78,7 +78,7 @@ impl PackageManager {
     }
 
     /// Does what was simulated: apt ends with an error before it removes anything.
-    pub(crate) fn carry_out(&self, command: &[&str], hear: &mut dyn FnMut(Step)) -> Result<(), String> {
+    pub(crate) fn execute(&self, command: &[&str], hear: &mut dyn FnMut(Step)) -> Result<(), String> {
         self.apt_get(&[&["--no-remove"], command].concat(), hear).map(drop)
     }
 

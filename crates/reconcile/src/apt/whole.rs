@@ -70,7 +70,7 @@ impl PackageManager {
                 command.join(" ")
             ));
         }
-        self.carry_out(&command, hear)?;
+        self.execute(&command, hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

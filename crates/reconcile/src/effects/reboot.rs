@@ -18,8 +18,8 @@ const TEXT: &str = "*** System restart required ***\n";
 const OWN: &str = "rocworker";
 
 /// Done once the boot is another than that in which it arose.
-pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
-    let (Some(since), Some(now)) = (&owed.uptime, Uptime::now(root)) else {
+pub(super) fn reboot(root: &Root, reason: &str, due: &Pending) -> Ran {
+    let (Some(since), Some(now)) = (&due.uptime, Uptime::now(root)) else {
         return skipped(format!("{reason}: rocworker cannot read here when the machine was started"));
     };
     if since.boot != now.boot {

@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::ran::{PATIENCE, Ran, done, pending, skipped};
 use crate::command::Programs;
 use crate::model::Uptime;
-use crate::receipt::{Pending, Draining};
+use crate::receipt::{Draining, Pending};
 
 /// Between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -96,12 +96,12 @@ impl Systemd<'_> {
     /// What systemd says of a unit.
     ///
     /// # Errors
-    /// In a sentence, when it cannot be asked or does not tell: that is not a unit that does not run.
+    /// In a sentence, when systemd cannot be asked or does not say: that is not a unit that does not run.
     pub(crate) fn unit(&self, name: &str) -> Result<Unit, String> {
         let argv = ["systemctl", "show", PROPERTIES, name];
         let output = self.programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
         Unit::parse(&String::from_utf8_lossy(&output.stdout))
-            .ok_or_else(|| format!("{}: it did not tell whether {name} runs", argv.join(" ")))
+            .ok_or_else(|| format!("{}: it did not say whether {name} runs", argv.join(" ")))
     }
 
     pub(crate) fn reload(&self, name: &str) -> Ran {
@@ -125,9 +125,9 @@ impl Systemd<'_> {
 
     /// Has a unit run by what is written now, whether it runs or not. Whoever is run by that unit does not wait for its
     /// own end.
-    pub(crate) fn run_anew(&self, name: &str, owed: &Pending) -> Ran {
+    pub(crate) fn run_anew(&self, name: &str, due: &Pending) -> Ran {
         let unit = self.unit(name)?;
-        if unit.began_after(owed, self.now.as_ref()) {
+        if unit.began_after(due, self.now.as_ref()) {
             return done(format!("{name} was started since"));
         }
         let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
@@ -151,7 +151,7 @@ impl Systemd<'_> {
     }
 
     /// Waits for a unit that got its signal to end, and starts it again when it has. One that takes longer, or whose waiting
-    /// is killed, is left to `waiter`, a command that does what is owed to the unit whose name is its last argument.
+    /// is killed, is left to `waiter`, a command that does what is pending for the unit that its last argument names.
     pub(crate) fn wait(
         &self,
         unit: &str,

@@ -7,7 +7,9 @@ use root::{Attributes, Kind, Meta, New, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use crate::error::if_there;
-use crate::model::{Change, Content, Entry, Found, LIMIT, Managed, Repairs, State, Target, Verb, diff, owner};
+use crate::model::{
+    Change, Content, Entry, Found, LIMIT, Managed, Repairs, State, Target, Verb, diff, owner,
+};
 use crate::receipt::{Failure, Journal, Replacing};
 
 /// What is at a path, a link at its end not followed.

@@ -94,7 +94,8 @@ pub(crate) fn apply(
 
 /// Puts right what a run has left that was killed at a resource, and takes note of how far it came.
 pub(crate) fn recover(root: &Root, receipt: &mut Receipt, resource: &Resource) -> Result<(), root::Error> {
-    let is_archive = receipt.entry(resource).is_some_and(|entry| matches!(entry.managed, Managed::Unpacked { .. }));
+    let is_archive =
+        receipt.entry(resource).is_some_and(|entry| matches!(entry.managed, Managed::Unpacked { .. }));
     match resource {
         Resource::Path(path) if is_archive && root.is_host() => archive::sweep_of(root, path),
         Resource::Path(path) => {

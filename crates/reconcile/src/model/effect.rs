@@ -97,7 +97,7 @@ pub enum Outcome {
     Done,
     /// There is nothing to do it to, or nothing that could.
     Skipped,
-    /// It stays owed.
+    /// It stays pending.
     Pending,
     Failed,
 }

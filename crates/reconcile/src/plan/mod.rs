@@ -245,7 +245,7 @@ fn unless_used(
 ) -> Planned {
     match planned {
         Ok(mut change) => {
-            if let Some(text) = used::standing(root, entry, &desired.undo_constraints) {
+            if let Some(text) = used::in_use(root, entry, &desired.undo_constraints) {
                 return Err(Unchanged::Left(text));
             }
             change.effects = desired.undo_constraints.effects(&change.effects);

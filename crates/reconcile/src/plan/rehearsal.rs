@@ -91,7 +91,7 @@ impl Plan {
     }
 }
 
-/// Whether the program is there, and can tell what it would have apt do.
+/// Whether the program is there, and can say what it would have apt do.
 fn is_there(change: &Change) -> bool {
     matches!(change.from, State::Package { status: Status::Installed, .. })
 }
@@ -158,7 +158,7 @@ impl<'a> Folder<'a> {
         paths.filter(move |(path, _)| path.starts_with(folder))
     }
 
-    /// A text in which keys that the plan writes are named as they stand here.
+    /// A text in which keys that the plan writes are named as they are here.
     fn moved(&self, bytes: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
         let moved = self.beneath(KEYRINGS).fold(text.to_owned(), |text, (path, _)| {

@@ -17,12 +17,12 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoCon
     if uses.is_empty() {
         return None;
     }
-    standing(root, &Entry { uses, ..held.clone() }, now)
+    in_use(root, &Entry { uses, ..held.clone() }, now)
 }
 
 /// Why an entry may not be reverted: something runs by it, or a setting names it, where an earlier run looked for
 /// one or one can be set by now.
-pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
+pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.component).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(

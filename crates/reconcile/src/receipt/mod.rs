@@ -144,9 +144,9 @@ impl Receipt {
         }
     }
 
-    /// What is still owed on this machine as it runs now: a restart of the machine that has come since is none, though
+    /// What is still pending on this machine as it runs now: a restart of the machine that has come since is none, though
     /// only the next run takes note of it.
-    pub fn owed(&self, root: &Root) -> impl Iterator<Item = &Pending> {
+    pub fn still_pending(&self, root: &Root) -> impl Iterator<Item = &Pending> {
         let now = Uptime::now(root);
         let is_over = move |pending: &Pending| match (&pending.effect, &pending.uptime, &now) {
             (Effect::Reboot { .. }, Some(then), Some(now)) => then.boot != now.boot,

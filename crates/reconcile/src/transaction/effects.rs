@@ -1,4 +1,4 @@
-//! What changes make necessary: once, after all of them, only what is owed.
+//! What changes make necessary: once, after all of them, only what is pending.
 
 use root::Root;
 

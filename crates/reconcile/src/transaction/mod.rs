@@ -269,10 +269,10 @@ impl<'a> Transaction<'a> {
     pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
         let pending = &mut self.journal.receipt.pending;
         let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
-        let (count, was_owed) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));
+        let (count, was_pending) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));
         pending.retain(|pending| !is_it(&pending.effect));
         self.journal.unsaved |= pending.len() != count;
-        if was_owed && !pending.iter().any(|it| is_reboot(&it.effect)) {
+        if was_pending && !pending.iter().any(|it| is_reboot(&it.effect)) {
             unrecord(self.journal.root)?;
         }
         self.journal.save()
@@ -280,7 +280,7 @@ impl<'a> Transaction<'a> {
 
     /// What is still to be done after earlier changes.
     #[must_use]
-    pub fn owed(&self) -> Vec<Effect> {
+    pub fn pending(&self) -> Vec<Effect> {
         self.journal.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
     }
 }

@@ -82,7 +82,11 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
         stage: Stage::Shape,
         reason: "for the test".to_owned(),
         before: State::Absent,
-        managed: Managed::Module { boot: Some("first".to_owned()), came: vec!["amdgpu".to_owned()], begun: false },
+        managed: Managed::Module {
+            boot: Some("first".to_owned()),
+            came: vec!["amdgpu".to_owned()],
+            begun: false,
+        },
         effects: Vec::new(),
         component: String::new(),
         uses: Vec::new(),
@@ -105,7 +109,7 @@ fn forgive(machine: &Machine) {
     let root = machine.root();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
-    assert!(work.owed().is_empty());
+    assert!(work.pending().is_empty());
 }
 
 #[test]

@@ -48,7 +48,7 @@ struct Flag {
     takes_value: bool,
 }
 
-/// The flags that stood on a line, and what followed them.
+/// The flags of a line, and what followed them.
 #[derive(Debug)]
 pub(super) struct Parsed<'a> {
     given: Vec<(Flag, &'a [u8])>,

@@ -68,7 +68,9 @@ pub enum Error {
     None(root::Error),
     #[error(transparent)]
     Root(#[from] root::Error),
-    #[error("rocworker cannot read the entry of {package} in {path}: {problem}; see what `dpkg --audit` says")]
+    #[error(
+        "rocworker cannot read the entry of {package} in {path}: {problem}; see what `dpkg --audit` says"
+    )]
     Stanza { path: &'static str, package: String, problem: String },
 }
 

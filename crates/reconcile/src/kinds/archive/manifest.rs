@@ -115,7 +115,7 @@ fn walk(
     root: &Root,
     top: &Path,
     folder: &Path,
-    tell: &mut dyn FnMut(&Path, Mark),
+    visit: &mut dyn FnMut(&Path, Mark),
 ) -> Result<(), root::Error> {
     for name in root.list(top.join(folder))? {
         let path = folder.join(name);
@@ -128,9 +128,9 @@ fn walk(
             Kind::Character { .. } | Kind::Other => Mark::Other,
         };
         let is_folder = mark == Mark::Folder;
-        tell(&path, mark);
+        visit(&path, mark);
         if is_folder {
-            walk(root, top, &path, tell)?;
+            walk(root, top, &path, visit)?;
         }
     }
     Ok(())

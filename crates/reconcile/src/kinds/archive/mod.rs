@@ -167,7 +167,7 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
         }
     };
     let strangers = strangers.map_err(|error| {
-        Unchanged::Left(format!("rocworker cannot tell what it has unpacked there: {error}"))
+        Unchanged::Left(format!("rocworker cannot read what it has unpacked there: {error}"))
     })?;
     if strangers.is_empty() {
         return Ok(Change::back(entry, Verb::Remove, (from, State::Absent), Target::UnpackedGone));

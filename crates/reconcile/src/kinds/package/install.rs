@@ -56,7 +56,7 @@ impl Job<'_, '_> {
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
-        let ran = self.manager.carry_out(&command, self.hear);
+        let ran = self.manager.execute(&command, self.hear);
         let after = Database::read(self.journal.root)?;
         // The repositories may have changed in between, so that other packages came than were simulated.
         if ran.is_err() && self.is_untouched(&before, &after) {
@@ -98,7 +98,7 @@ impl Job<'_, '_> {
             let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
             let command = apt::install(&file, before.is_half_installed(name));
             let simulated = self.manager.simulate(&command)?;
-            self.step(before, &simulated, |job| job.manager.carry_out(&command, job.hear))?;
+            self.step(before, &simulated, |job| job.manager.execute(&command, job.hear))?;
         }
         if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
             let brought = apt::repositories(root, name).into_iter();

@@ -12,7 +12,9 @@ use super::case::{Case, Observed, Planned, Unchanged};
 use crate::apt::Step;
 use crate::apt::dpkg::{self, Database, Selection, Status, compare};
 pub(super) use crate::apt::fetch::sweep;
-use crate::model::{Came, Change, Doing, Entry, Managed, Package, Repairs, Resource, State, Target, Verb, Want};
+use crate::model::{
+    Came, Change, Doing, Entry, Managed, Package, Repairs, Resource, State, Target, Verb, Want,
+};
 use crate::receipt::{Failure, Journal};
 
 use job::Job;
