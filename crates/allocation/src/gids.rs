@@ -65,7 +65,7 @@ pub fn needs_gid(mode: u32) -> bool {
 ///
 /// # Errors
 /// The group is needed, and has no name inside, or none that is known. runc would fail at setgroups, so the caller makes
-/// an explicit request fail before that, and leaves the group out, with a warning, for the default.
+/// an explicit request fail before that. For the default it leaves the group out, with a warning.
 pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result<Option<u32>, Error> {
     if !needs_gid(mode) {
         return Ok(None);

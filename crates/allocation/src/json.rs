@@ -1,9 +1,9 @@
 //! A scanner of JSON text that records where values are.
 //!
 //! serde_json's `RawValue` gives slices as well, but a slice in a slice means reading the text once for
-//! each level, and it does not say where a member could be added. This one goes over the text once, builds
-//! nothing that is not asked for, and accepts what RFC 8259 and serde_json accept (a test holds the two
-//! against each other), to the depth that serde_json allows.
+//! each level. It does not say where a member could be added. This one goes over the text once, and builds
+//! only what a caller asks for. It accepts what RFC 8259 and serde_json accept (a test compares the two),
+//! to the depth that serde_json allows.
 
 /// The depth that serde_json allows.
 pub(crate) const DEEPEST: u8 = 127;

@@ -30,8 +30,8 @@ impl Splices {
     }
 
     /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
-    /// commas between them. Returned is the value that is yet to be given to the parent if there is no
-    /// container, None if there is one, or nothing to add.
+    /// commas between them. Returns the value that the caller has yet to give to the parent if there is no
+    /// container. None: there is one, or nothing to add.
     pub(crate) fn extend(&mut self, place: Place, brackets: &str, members: String) -> Option<String> {
         if members.is_empty() {
             return None;

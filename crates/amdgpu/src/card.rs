@@ -4,7 +4,7 @@
 //! of its other partitions have their render nodes on platform devices without a parent (amdgpu_xcp_drv.c registers
 //! them with none), so sysfs alone does not. `location_id` is no address there: the low bits carry the
 //! partition on some kernels and a virtual function's number on all. What holds is that KFD copies the
-//! card's location into each of its nodes and adds them one after the other (kgd2kfd_device_init), so a
+//! card's location into each of its nodes and adds them one after the other (kgd2kfd_device_init). So a
 //! partition is compared with the first nodes of cards, never computed.
 
 use std::collections::BTreeMap;

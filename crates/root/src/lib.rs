@@ -1,6 +1,6 @@
 //! Files beneath a directory: read, list, stat, and whole, atomic writes. Runs no command.
 //!
-//! Every path that rocworker touches is beneath a [`Root`], so that reading this machine's `/sys`, writing
+//! Every path that rocworker touches is beneath a [`Root`]. So reading this machine's `/sys`, writing
 //! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
@@ -64,7 +64,7 @@ impl Root {
     /// as being there: an ordinary user cannot make them, and an archive should not carry them.
     ///
     /// # Errors
-    /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
+    /// When the directory cannot be opened, or its record of nodes cannot be read. When the kernel
     /// has no openat2(2) (Linux 5.6), without which links could not be kept inside.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |errno| Error::io("open", path.to_owned(), errno);

@@ -46,8 +46,8 @@ impl<'a> Container<'a> {
         runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
     }
 
-    /// Whether a record is about the container that runc has under this id now, and not about an earlier one whose
-    /// delete and create went past the wrapper: what the runtime keeps of it has the nodes.
+    /// Whether a record is about the container that runc has under this id now. An earlier one's
+    /// delete and create may have bypassed the wrapper: what the runtime keeps of it has the nodes.
     pub fn has_nodes_of(&self, record: &Record) -> bool {
         runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
@@ -84,7 +84,7 @@ impl<'a> Container<'a> {
 }
 
 /// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
-/// process that the runtime wrote down for it does, and it is not a later container of that id.
+/// process that the runtime recorded for it does. A later container of that id does not count.
 pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
     if creator_lives(record, paths) {
         return Some(By::Creator);

@@ -121,7 +121,7 @@ fn examine(folder: &mut Folder) -> io::Result<bool> {
 }
 
 /// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
-/// `owner`'s, and no other user may write in the folders, so that the path keeps leading there. Above it a folder like
+/// `owner`'s. No other user may write in the folders, so that the path keeps leading there. Above it a folder like
 /// /tmp will do, in which no user renames what is another's.
 fn check_way(path: &Path, owner: u32) -> io::Result<()> {
     const STICKY: u32 = 0o1000;

@@ -1,9 +1,9 @@
 //! Holders that do nothing: a container of Concourse's in which only the engine's first process is left.
 //!
 //! Concourse's containers outlive their task, with nothing in them but an init that waits. Since nothing
-//! of the wrapper stays running, idleness is seen at decisions: the first one that finds a holder idle
-//! marks its leases, one that finds it busy takes the mark off, and once a mark is older than the policy's
-//! grace the leases can be had back, by ending that init.
+//! of the wrapper stays running, decisions look for idleness. The first one that finds a holder idle
+//! marks its leases, and one that finds it busy takes the mark off. Once a mark is older than the policy's
+//! grace, a decision frees the leases by ending that init.
 
 use std::io;
 use std::path::Path;

@@ -35,7 +35,7 @@ impl Kfd {
     pub fn read(paths: &Paths) -> Self {
         let kfd = paths.sys.join("class/kfd/kfd");
         let mut uses = Vec::new();
-        // The driver numbers processes as the first namespace does, where one that /proc does not have has
+        // The driver numbers processes as the first namespace does. There one that /proc does not have has
         // ended, and the driver is just clearing up behind it.
         let is_first_namespace = fs::read_link(paths.proc.join("self/ns/pid"))
             .is_ok_and(|namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE);

@@ -1,7 +1,7 @@
 //! The lock of decisions: while one wrapper holds it, no other decides who gets which GPU.
 //!
-//! A decision takes milliseconds. But its process can be stopped in the middle of one, by a signal, a debugger
-//! or a frozen cgroup, and a process that then waited without end would stop every later create. So no
+//! A decision takes milliseconds. But a signal, a debugger or a frozen cgroup can stop its process in the middle
+//! of one. A process that then waited without end would stop every later create. So no
 //! process waits without end, and one that gives up names the process that has the lock.
 //!
 //! The lock is one on the file `lock`, as in every version, and then one on the folder of records: a file can be removed

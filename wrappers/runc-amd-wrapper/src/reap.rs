@@ -99,7 +99,7 @@ fn living(
     living
 }
 
-/// Whether a lease lives on behind the container, by a process in its cgroup, so that its record must show it to a later
+/// Whether a lease lives on behind the container, by a process in its cgroup. Then its record must show it to a later
 /// container of this id. One that is dead, of the time when sharing was exclusive, is removed.
 fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     let leases = Leases::of(paths, Some(lock));

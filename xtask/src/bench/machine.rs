@@ -42,8 +42,8 @@ fn pin() -> Result<()> {
 }
 
 impl Machine {
-    /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy, and
-    /// mounts it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
+    /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy. Mounts
+    /// it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
     pub(crate) fn mounted(
         folder: PathBuf,
         cards: u8,

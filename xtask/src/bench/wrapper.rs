@@ -81,7 +81,7 @@ pub(crate) fn measure(
         let folder = work.join(format!("machine-{number}"));
         let bench = Bench { wrapper, rocworker, shims, folder, runs };
         // A thread for each: unshare(2) and sched_setaffinity(2) hold for the thread that calls them, so the
-        // mounts go away with it and the rest of the run sees this machine.
+        // mounts go away with it. The rest of the run sees this machine.
         let measured = std::thread::scope(|scope| scope.spawn(|| bench.measure(situation)).join());
         let measured = measured.map_err(|_| anyhow!("the measuring thread died"))?;
         let outcome =

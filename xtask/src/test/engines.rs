@@ -1,7 +1,7 @@
 //! Container engines of several releases of Debian, unpacked beside the build and never installed.
 //!
-//! apt is given a state of its own for each suite, so that it resolves what a package needs, checks every signature
-//! and learns nothing of this machine's packages, nor this machine of these.
+//! apt gets a state of its own for each suite. So it resolves what a package needs, checks every signature,
+//! and shares nothing with this machine's own packages.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Kernels with their own amdgpu driver, for the machines that tests boot in QEMU.
 //!
 //! Debian's packages, downloaded by apt, which checks their signatures, and unpacked beside the build; nothing of
-//! them is installed. Another release than the machine's own has a source list and an apt state of its own here,
-//! so that the machine's stay as they are. Needs no root.
+//! them is installed. Another release than the machine's own has a source list and an apt state of its own here.
+//! So the machine's stay as they are. Needs no root.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -295,8 +295,8 @@ impl Tests {
     }
 }
 
-/// This process's PATH, with what was unpacked beside the build, and with the sbin folders that hold runc
-/// and that Debian leaves out of an ordinary user's PATH.
+/// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
+/// and Debian leaves them out of an ordinary user's PATH.
 pub(crate) fn search_path() -> OsString {
     let mut folders = vec![exporter::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();

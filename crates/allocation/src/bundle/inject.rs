@@ -55,7 +55,7 @@ impl Bundle<'_> {
 
     /// The text with the injection in it, or None when it has all of it already.
     ///
-    /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
+    /// A device at the path of a node is kept if it is that node. Its rule is added all the same if it
     /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
     /// without a process gets nothing that is a process's.
     ///

@@ -59,8 +59,8 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, as far as is looked at, is nested deeper than 127, or has a key that matters twice
-    /// or with a value of another type.
+    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127. Or it has a key that matters
+    /// twice, or with a value of another type.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let mut bundle = Self { text, ..Self::default() };
         bundle.read().map_err(|fault| fault.of(text))?;

@@ -87,7 +87,7 @@ impl<'a> Outline<'a> {
     /// Finds the devices of a spec.
     ///
     /// # Errors
-    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself appears twice.
+    /// The text is not JSON, or what is read of it has a wrong type. Or a key of the spec itself appears twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let outline = whole(text).map_err(|fault| no_spec(text, fault))?;

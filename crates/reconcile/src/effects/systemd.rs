@@ -151,7 +151,7 @@ impl Systemd<'_> {
     }
 
     /// Waits for a unit that got its signal to end, and starts it again when it has. One that takes longer, or whose waiting
-    /// is killed, is left to `waiter`, a command that does what is pending for the unit that its last argument names.
+    /// is killed, is left to `waiter`. That command does what is pending for the unit that its last argument names.
     pub(crate) fn wait(
         &self,
         unit: &str,

@@ -187,8 +187,8 @@ impl<'a> Transaction<'a> {
         Ok(carried)
     }
 
-    /// An entry of which a plan finds nothing any more leaves the receipt, unless its path shows another file system than
-    /// the one it was written to.
+    /// An entry of which a plan finds nothing any more leaves the receipt. It stays if its path shows another file system
+    /// than the one it was written to.
     fn let_go(&mut self, plan: &Plan, resource: &Resource) -> Option<Finding> {
         let (root, receipt) = (self.journal.root, &self.journal.receipt);
         let entry = receipt.entry(resource)?;

@@ -128,7 +128,7 @@ pub(super) fn parse<'a>(
 }
 
 /// Which runc's reordering: releases of urfave/cli v1 have moved flags in front of the operands in two
-/// ways, which differ for a value that begins with a dash and for `--`; and a newer runc moves flags
+/// ways. They differ for a value that begins with a dash and for `--`; and a newer runc moves flags
 /// that the tables do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reorder {

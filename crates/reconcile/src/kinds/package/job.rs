@@ -129,8 +129,8 @@ impl Job<'_, '_> {
         came.for_each(|it| it.noted |= automatic.contains(&it.name));
     }
 
-    /// What the program of an installer asked for by name is in apt's notes as if a person had installed it by hand, and
-    /// is managed all the same.
+    /// apt notes what the program of an installer asked for by name as if a person had installed it by hand. It is
+    /// managed all the same.
     pub(super) fn note_asked(&mut self) {
         let automatic = self.automatic();
         for it in self.came_mut().into_iter().flatten().filter(|it| !it.noted) {

@@ -49,8 +49,8 @@ impl Job<'_, '_> {
         };
         let mut ran = Ok(());
         for (verb, names) in steps {
-            // Where apt does nothing before something else is put right, or would do more, or not with a package that was
-            // unpacked in part, dpkg does this, which removes no other package.
+            // apt may do nothing before another package is repaired, or would do more, or refuses a package that was
+            // unpacked in part. Then dpkg does this, which removes no other package.
             ran = simulated
                 .clone()
                 .and_then(|()| self.manager.apt_get(&[&[verb], &names[..]].concat(), self.hear).map(drop));
