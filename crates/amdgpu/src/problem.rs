@@ -1,3 +1,6 @@
+//! Every reason why a container cannot use a GPU. `machine.rs` finds them and adds them to [`crate::Gpu::problems`]; a
+//! GPU without one is usable.
+
 use crate::attribute::Unknown;
 use crate::node::NodeFault;
 

@@ -137,7 +137,7 @@ impl Create<'_> {
             let reason = format!("its {} cannot be edited: {error}", config.path.display());
             self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)?;
             self.mount_folders(policy, &config);
-            Ok(())
+            self.give_nothing()
         };
         let Ok(text) = std::str::from_utf8(&config.bytes) else {
             return unreadable(&"it is not UTF-8");

@@ -43,8 +43,8 @@ use places::Linux;
 pub struct Bundle<'a> {
     text: &'a str,
     root: Container,
-    /// Of the value of `root`.
-    rootfs: Option<Span>,
+    /// Of each value of `root`.
+    roots: Vec<Span>,
     process_place: Place,
     process: Process<'a>,
     linux_place: Place,
@@ -78,7 +78,7 @@ impl<'a> Bundle<'a> {
             } else if key.names("mounts") {
                 self.mounts.pass(scanner, (key, "mounts"), ARRAY)
             } else if key.names("root") {
-                self.rootfs = Some(scanner.pass()?);
+                self.roots.push(scanner.pass()?);
                 Ok(())
             } else if key.names("hooks") {
                 self.hooks.pass(scanner, (key, "hooks"), OBJECT)
@@ -152,18 +152,21 @@ impl<'a> Bundle<'a> {
         path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))
     }
 
-    /// `root.path`; None where it is not plain to see.
+    /// `root.path`; None where it is not plain to see. Of several `root` Go's decoder takes the last path.
     #[must_use]
     pub fn rootfs(&self) -> Option<Cow<'a, str>> {
         let mut path = None;
-        let root = Scanner::at(self.text, self.rootfs?.start).object_of(|scanner, key| {
-            if !key.names("path") {
-                return scanner.pass().map(drop);
-            }
-            path = Some(scanner.text()?);
-            Ok(())
-        });
-        path.filter(|_| root.is_ok())
+        for root in &self.roots {
+            let read = Scanner::at(self.text, root.start).object_of(|scanner, key| {
+                if !key.names("path") {
+                    return scanner.pass().map(drop);
+                }
+                path = Some(scanner.text()?);
+                Ok(())
+            });
+            read.ok()?;
+        }
+        path
     }
 }
 
