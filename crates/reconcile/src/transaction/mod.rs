@@ -12,7 +12,7 @@
 //!    the change again.
 //! 4. The path: the old and the new file change places, then the old one goes. Killed here: the path is old or new, and
 //!    a temporary file may be beside it. The next run removes that file. If it holds an edit that came in the same
-//!    moment, the next run puts the edit back, or keeps it beside the path and names it if the path changed since.
+//!    moment, the next run puts the edit back. If the path changed since, it keeps the edit beside the path and names it.
 //! 5. Steps 2 to 4 for the next change. Its receipt no longer names the last change's older state. Killed before that:
 //!    the receipt names both states, and the next run looks which of them is there.
 //! 6. Empty folders go, `receipt.json` no longer names a path that is being written, and bytes that no entry names go.
