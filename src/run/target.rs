@@ -133,7 +133,7 @@ impl Run<'_> {
         let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);
         let mut engines = Engines::read(root, config, &mut versions);
         let store = Store::new(root);
-        let without_ours = |path: &Path, text: &str| store.without_ours(receipt, path, text);
+        let without_ours = |path: &Path, text: &str| store.without_managed(receipt, path, text);
         engines.containerd = engines.containerd.map(|it| it.without_ours(without_ours));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {

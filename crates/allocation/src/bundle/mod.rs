@@ -7,7 +7,7 @@
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
 //! merges what appears twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters appears twice, or has a wrong type, it is not clear what the
+//! in place. Where one that matters appears twice, or has a wrong type, it is not clear what the
 //! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
 //! that asks for nothing is not hindered by it.
 //!
@@ -59,8 +59,8 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, as far as is looked at, is nested deeper than 127, or has a key that matters twice
-    /// or with a value of another type.
+    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127. Or it has a key that matters
+    /// twice, or with a value of another type.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let mut bundle = Self { text, ..Self::default() };
         bundle.read().map_err(|fault| fault.of(text))?;
