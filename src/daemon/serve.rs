@@ -42,6 +42,9 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
         }
         other => other.map(drop),
     };
+    if let Err(error) = &ended {
+        daemon.notifier.send(&status(&format!("{error:#}")));
+    }
     daemon.notifier.send("STOPPING=1\nSTATUS=ending\n");
     daemon.claim.leave(&daemon.root);
     ended
