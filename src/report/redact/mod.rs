@@ -53,18 +53,24 @@ impl Redactor {
     }
 
     /// A line with a sentence of the wrapper, in which values of a container's environment may be: the line's time, and
-    /// the sentence's plain words, numbers and names of devices. The word after one that sounds secret goes too.
+    /// the sentence's plain words, numbers and names of devices, up to the first word that sounds secret.
     pub(crate) fn wrapper_line(&self, line: &str) -> Option<String> {
         let (before, sentence) = line.split_once(WRAPPER)?;
         let time = before.split(' ').next().unwrap_or_default();
-        let mut after_secret = false;
-        let words = sentence.split(' ').map(|word| {
+        let mut rest = sentence.split(' ');
+        let mut words = Vec::new();
+        for word in rest.by_ref() {
             let core = word.trim_matches(|c: char| "\"'`(),.;:[]\\".contains(c));
-            let is_kept = core.is_empty() || !after_secret && is_of_a_sentence(core);
-            after_secret = is_kept && is_secret(core);
-            if is_kept { word.to_owned() } else { removed("text", word) }
-        });
-        let words: Vec<String> = words.collect();
+            let is_kept = core.is_empty() || is_of_a_sentence(core);
+            words.push(if is_kept { word.to_owned() } else { removed("text", word) });
+            if is_secret(core) {
+                break;
+            }
+        }
+        let secret = rest.collect::<Vec<_>>().join(" ");
+        if !secret.is_empty() {
+            words.push(removed("text", &secret));
+        }
         Some(self.identities(&format!("{time} {WRAPPER}{}", words.join(" "))))
     }
 

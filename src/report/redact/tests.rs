@@ -96,7 +96,8 @@ fn what_a_container_or_an_engine_has_put_into_a_line_does_not() {
         "AMD_VISIBLE_DEVICES=X",
         "X",
     ] {
-        for secret in ["zqx7secret", "Zq9/abc+def"] {
+        let sounds_secret = ["pw:", "token", "password"].iter().any(|word| shape.contains(word));
+        for secret in ["zqx7hunter", "Zq9/abc+def"] {
             let shape = shape.replace('X', secret);
             let line = format!(
                 "{TIME} dockerd[1]: env={shape} runc-amd-wrapper: the container asks for {shape} here"
@@ -110,9 +111,27 @@ fn what_a_container_or_an_engine_has_put_into_a_line_does_not() {
                 found.starts_with(&format!("{TIME} runc-amd-wrapper: the container asks for ")),
                 "{found}"
             );
-            assert!(found.ends_with(" here"), "{found}");
+            assert_eq!(found.ends_with(" here"), !sounds_secret, "{found}");
         }
     }
+}
+
+#[test]
+fn of_a_wrapper_line_nothing_stays_after_a_word_that_sounds_secret() {
+    for (text, kept) in [
+        ("env \"Authorization: Basic QWxhZGRpbjpvcGVu\" here", "env \"Authorization:"),
+        ("env password: - hunterhunter", "env password:"),
+        ("env Basic QWxhZGRpbjpvcGVu", "env Basic"),
+        ("env X-Header=Basic QWxhZGRpbjpvcGVu", "env [removed: text, 14 characters]"),
+        ("env bearer - hunterhunter", "env bearer"),
+        ("env --password hunterhunter", "env [removed: text, 10 characters]"),
+    ] {
+        let found = redactor().wrapper_line(&format!("{TIME} runc-amd-wrapper: {text}")).unwrap();
+        assert!(found.starts_with(&format!("{TIME} runc-amd-wrapper: {kept} [removed: text, ")), "{found}");
+        assert!(!found.contains("hunter") && !found.contains("QWxh") && found.ends_with(']'), "{found}");
+    }
+    let basics = format!("{TIME} runc-amd-wrapper: the basics of a container: 2 of 8");
+    assert_eq!(redactor().wrapper_line(&basics), Some(basics));
 }
 
 #[test]

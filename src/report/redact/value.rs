@@ -29,7 +29,7 @@ pub(super) const SECRET_WORDS: [&str; 18] = [
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
-        || name.ends_with("user")
+        || ["user", "basic"].iter().any(|end| name.ends_with(end))
         || matches!(name.as_str(), "pass" | "pw" | "pin" | "cred" | "tok")
 }
 
