@@ -48,8 +48,28 @@ fn logins_hardware_addresses_and_the_machines_name_are_gone() {
     ] {
         assert_eq!(redactor().text(text), without, "{text}");
     }
-    let qualified = Redactor::of_host(Some("gw.corp.example"));
-    assert_eq!(qualified.text("on GW.corp.example: down"), "on HOST: down");
+}
+
+#[test]
+fn the_machines_qualified_name_is_gone_inside_a_longer_word_too() {
+    for (host, text, without) in [
+        ("gw.corp.example", "on GW.corp.example: down", "on HOST: down"),
+        ("gw.corp.example", "/etc/ssl/gw.corp.example.crt", "/etc/ssl/HOST.crt"),
+        ("gw.corp.example", "x.gw.corp.example", "x.HOST"),
+        ("gw.corp.example", "agw.corp.example xgw.corp.example.", "agw.HOST xgw.HOST."),
+        ("gw.corp.example", "gw-a.corp.example corp.example", "gw-a.HOST HOST"),
+        ("gw.corp.example.", "gw.corp.example", "HOST"),
+        ("farm.corp.example", "x.farm.corp.example.crt farm", "x.HOST.crt HOST"),
+        ("farm.corp.example", "farm_Farm.FARM farm\u{e9}", "HOST_HOST.HOST farm\u{e9}"),
+        ("gw.gw", "xgw.gw.gw", "xgw.HOST"),
+        // These are parts of other words.
+        ("gw.corp.example", "gw xgw.corp.examples corp.example-x", "gw xgw.corp.examples corp.example-x"),
+        ("farm.corp.example", "farms the-farm farm2 farm-3", "farms the-farm farm2 farm-3"),
+        ("box7.local", "/usr/local/bin", "/usr/local/bin"),
+        ("box7.amd.com", "amd.com/gpu=0 on box7.amd.com", "amd.com/gpu=0 on HOST"),
+    ] {
+        assert_eq!(Redactor::of_host(Some(host)).identities(text), without, "{host}: {text}");
+    }
 }
 
 #[test]
