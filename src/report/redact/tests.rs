@@ -174,6 +174,23 @@ fn an_error_of_the_configuration_names_a_key_and_no_value() {
     }
 }
 
+#[test]
+fn hexadecimal_digits_are_numbers_in_addresses_alone() {
+    for (value, is_kept) in [
+        ("deadbeef0123cafe4567", false),
+        ("deadbeef0123cafe4:1", false),
+        ("a.deadbeef0123cafe4", false),
+        ("0000:64:00.0", true),
+        ("127.0.0.1:1338", true),
+        ("226:128", true),
+        ("1000", true),
+    ] {
+        let text = format!("tag: \"{value}\"\n");
+        let found = redactor().configuration(Format::Rocworker, &text);
+        assert_eq!(found.contains(value), is_kept, "{found}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_makes_it_fail(text in "([-a-zA-Z0-9=:@/\"'\\[\\]{}| \\\\\n\u{e9}]|KEY=|://){0,80}") {

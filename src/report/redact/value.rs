@@ -155,7 +155,10 @@ fn is_word(piece: &str) -> bool {
 
 /// `0000:64:00.0`, `127.0.0.1:1338`, `226:128`.
 fn is_numbers(piece: &str) -> bool {
-    piece.len() <= 21 && piece.split([':', '.']).all(|part| !part.is_empty() && is_hex(part))
+    piece.len() <= 21
+        && piece.contains([':', '.'])
+        && piece.split([':', '.']).all(|part| !part.is_empty() && is_hex(part))
+        && !is_random(piece)
 }
 
 /// `proxy.example:3128`.
