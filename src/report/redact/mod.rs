@@ -80,16 +80,14 @@ impl Redactor {
         Some(self.identities(&format!("{time} {WRAPPER}{}", words.join(" "))))
     }
 
-    /// What is wrong with rocworker's configuration: the line and an unknown key, but no value.
+    /// What is wrong with rocworker's configuration: the line, an unknown key and the known ones, but no value.
     pub(crate) fn error(&self, text: &str) -> String {
-        match text.split_once(['"', '`']) {
-            Some((before, quoted))
-                if !(before.ends_with("unknown field ") && quoted.split('`').next().is_some_and(is_name)) =>
-            {
-                self.text(before) + &removed("text", quoted)
-            }
-            _ => self.text(text),
-        }
+        let Some((before, quoted)) = text.split_once(['"', '`']) else { return self.text(text) };
+        // An unknown key can contain `, expected`; the list of known keys comes last.
+        let key = quoted.rsplit_once("`, expected ").map(|(key, _)| key);
+        let is_kept = before.ends_with("unknown field ") && key.is_some_and(is_name);
+        self.text(before)
+            + &if is_kept { self.identities(&format!("`{quoted}")) } else { removed("text", quoted) }
     }
 
     /// Takes names out of rocworker's own answer.

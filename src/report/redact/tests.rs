@@ -1,4 +1,7 @@
+use std::path::Path;
+
 use super::{CDI, MARK, POLICY, Redactor};
+use crate::config::Config;
 use crate::engines::{self, Format};
 
 fn redactor() -> Redactor {
@@ -169,8 +172,40 @@ fn an_error_of_the_configuration_names_a_key_and_no_value() {
             "config.yaml:3: invalid type: string \"a \\\" hunter\", expected",
             "config.yaml:3: invalid type: string [removed: text, 22 characters]",
         ),
+        (
+            "config.yaml:4: x: unknown field `api-token`, expected one of `key`, `fingerprints`",
+            "config.yaml:4: x: unknown field `api-token`, expected one of `key`, `fingerprints`",
+        ),
+        (
+            "config.yaml:5: unknown field `a`, expected hunter`, expected `key` or `tag`",
+            "config.yaml:5: unknown field [removed: text, 45 characters]",
+        ),
+        (
+            "config.yaml:6: unknown field `pass hunter`, expected `key`",
+            "config.yaml:6: unknown field [removed: text, 28 characters]",
+        ),
     ] {
         assert_eq!(redactor().error(error), kept);
+    }
+    let refused = Config::parse(Path::new("config.yaml"), "repositories:\n  no-such: 1\n").unwrap_err();
+    assert!(refused.to_string().contains("`key`"), "{refused}");
+    assert_eq!(redactor().error(&refused.to_string()), refused.to_string());
+}
+
+#[test]
+fn public_fingerprints_stay_under_their_key_alone() {
+    let fingerprint = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
+    let known = format!("repositories:\n  fingerprints:\n  - {fingerprint}\n");
+    assert_eq!(redactor().configuration(Format::Rocworker, &known), known);
+    for text in [
+        format!("fingerprints: {fingerprint}\n"),
+        format!("repositories: {{origin: {fingerprint}}}\n"),
+        format!("repositories: {{rocm: {{fingerprints: [{fingerprint}]}}}}\n"),
+        format!("repositories: {{fingerprints: [{fingerprint}{fingerprint}, x{fingerprint}]}}\n"),
+        format!("repositories: {{fingerprints: [{}Z]}}\n", fingerprint.trim_end_matches('C')),
+    ] {
+        let found = redactor().configuration(Format::Rocworker, &text);
+        assert!(!found.contains("CA8BB472") && found.contains("[removed: text, "), "{text}: {found}");
     }
 }
 

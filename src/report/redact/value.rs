@@ -54,7 +54,8 @@ pub(super) fn has_known(keys: Keys<'_>, place: &[&str]) -> bool {
 
 /// The value of the key at `place`, or a mark in its place.
 pub(super) fn redacted(keys: Keys<'_>, place: &[&str], value: &str) -> String {
-    let is_kept = is_yes_or_no(value) || is_known(keys, place) && is_plain(value);
+    let is_fingerprint = || place == ["repositories", "fingerprints"] && value.len() == 40 && is_hex(value);
+    let is_kept = is_yes_or_no(value) || is_known(keys, place) && (is_plain(value) || is_fingerprint());
     if is_kept { value.to_owned() } else { removed("text", value) }
 }
 
