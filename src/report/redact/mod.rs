@@ -20,10 +20,13 @@ const MARK: &str = "[removed]";
 /// What every sentence of the wrapper begins with.
 const WRAPPER: &str = "runc-amd-wrapper: ";
 
+/// Words that rocworker and the kernel write on every machine.
+const NO_NAMES: [&str; 3] = ["localhost", "amdgpu", "amd.com"];
+
 /// Removes secrets, and names of this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    /// The hostname and its first label.
+    /// The hostname, its first label and its domain, in small letters.
     names: Vec<String>,
     /// How paths begin beneath another Root than `/`.
     root: Option<String>,
@@ -35,11 +38,14 @@ impl Redactor {
         Self { root: beneath, ..Self::of_host(hostname(root).as_deref()) }
     }
 
-    /// A name shorter than four letters identifies no machine, and would be found in other words.
+    /// A name shorter than four letters identifies no machine, and would be found in other words. So would a domain
+    /// without a dot, such as `local`.
     fn of_host(hostname: Option<&str>) -> Self {
-        let label = hostname.and_then(|name| name.split('.').next());
-        let names = hostname.into_iter().chain(label);
-        let telling = names.filter(|name| name.len() >= 4 && *name != "localhost" && *name != "amdgpu");
+        let hostname = hostname.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let hostname = hostname.as_deref().unwrap_or_default();
+        let (label, domain) = hostname.split_once('.').unwrap_or((hostname, ""));
+        let names = [hostname, label, if domain.contains('.') { domain } else { "" }].into_iter();
+        let telling = names.filter(|name| name.len() >= 4 && !NO_NAMES.contains(name));
         Self { names: telling.map(str::to_owned).collect(), root: None }
     }
 
@@ -53,31 +59,35 @@ impl Redactor {
     }
 
     /// A line with a sentence of the wrapper, in which values of a container's environment may be: the line's time, and
-    /// the sentence's plain words, numbers and names of devices. The word after one that sounds secret goes too.
+    /// the sentence's plain words, numbers and names of devices, up to the first word that sounds secret.
     pub(crate) fn wrapper_line(&self, line: &str) -> Option<String> {
         let (before, sentence) = line.split_once(WRAPPER)?;
         let time = before.split(' ').next().unwrap_or_default();
-        let mut after_secret = false;
-        let words = sentence.split(' ').map(|word| {
+        let mut rest = sentence.split(' ');
+        let mut words = Vec::new();
+        for word in rest.by_ref() {
             let core = word.trim_matches(|c: char| "\"'`(),.;:[]\\".contains(c));
-            let is_kept = core.is_empty() || !after_secret && is_of_a_sentence(core);
-            after_secret = is_kept && is_secret(core);
-            if is_kept { word.to_owned() } else { removed("text", word) }
-        });
-        let words: Vec<String> = words.collect();
+            let is_kept = core.is_empty() || is_of_a_sentence(core);
+            words.push(if is_kept { word.to_owned() } else { removed("text", word) });
+            if is_secret(core) {
+                break;
+            }
+        }
+        let secret = rest.collect::<Vec<_>>().join(" ");
+        if !secret.is_empty() {
+            words.push(removed("text", &secret));
+        }
         Some(self.identities(&format!("{time} {WRAPPER}{}", words.join(" "))))
     }
 
-    /// What is wrong with rocworker's configuration: the line and an unknown key, but no value.
+    /// What is wrong with rocworker's configuration: the line, an unknown key and the known ones, but no value.
     pub(crate) fn error(&self, text: &str) -> String {
-        match text.split_once(['"', '`']) {
-            Some((before, quoted))
-                if !(before.ends_with("unknown field ") && quoted.split('`').next().is_some_and(is_name)) =>
-            {
-                self.text(before) + &removed("text", quoted)
-            }
-            _ => self.text(text),
-        }
+        let Some((before, quoted)) = text.split_once(['"', '`']) else { return self.text(text) };
+        // An unknown key can contain `, expected`; the list of known keys comes last.
+        let key = quoted.rsplit_once("`, expected ").map(|(key, _)| key);
+        let is_kept = before.ends_with("unknown field ") && key.is_some_and(is_name);
+        self.text(before)
+            + &if is_kept { self.identities(&format!("`{quoted}")) } else { removed("text", quoted) }
     }
 
     /// Takes names out of rocworker's own answer.
@@ -109,13 +119,25 @@ impl Redactor {
             let pairs: Vec<&str> = run.trim_end_matches([':', '-']).split([':', '-']).collect();
             (pairs.len() == 6 && pairs.iter().all(|pair| pair.len() == 2)).then(|| MARK.to_owned())
         });
-        self.names.iter().fold(text, |text, name| {
-            let in_name = |c: char| c.is_alphanumeric() || c == '-' || c == '.' && name.contains('.');
-            replaced(&text, in_name, |run| {
-                run.trim_end_matches('.').eq_ignore_ascii_case(name).then(|| "HOST".to_owned())
-            })
-        })
+        self.names.iter().fold(text, |text, name| without_name(&text, name))
     }
+}
+
+/// A text with `HOST` for each `name` whose neighbours are no letter, digit or hyphen.
+fn without_name(text: &str, name: &str) -> String {
+    let in_word = |c: char| c.is_alphanumeric() || c == '-';
+    let lower = text.to_ascii_lowercase();
+    let (mut written, mut from) = (String::with_capacity(text.len()), 0);
+    while let Some(at) = lower.get(from..).and_then(|rest| rest.find(name)).map(|at| from + at) {
+        written += text.get(from..at).unwrap_or_default();
+        let after = text.get(at + name.len()..).unwrap_or_default();
+        let is_part = text.get(..at).is_some_and(|it| it.ends_with(in_word)) || after.starts_with(in_word);
+        // Within what is only a part of a word, the name can begin anew at the next letter.
+        let length = if is_part { 1 } else { name.len() };
+        written += if is_part { text.get(at..at + length).unwrap_or_default() } else { "HOST" };
+        from = at + length;
+    }
+    written + text.get(from..).unwrap_or_default()
 }
 
 /// A text in which each longest run of characters that belong together is what `instead` makes of it.

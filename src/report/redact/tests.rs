@@ -1,4 +1,7 @@
+use std::path::Path;
+
 use super::{CDI, MARK, POLICY, Redactor};
+use crate::config::Config;
 use crate::engines::{self, Format};
 
 fn redactor() -> Redactor {
@@ -48,8 +51,28 @@ fn logins_hardware_addresses_and_the_machines_name_are_gone() {
     ] {
         assert_eq!(redactor().text(text), without, "{text}");
     }
-    let qualified = Redactor::of_host(Some("gw.corp.example"));
-    assert_eq!(qualified.text("on GW.corp.example: down"), "on HOST: down");
+}
+
+#[test]
+fn the_machines_qualified_name_is_gone_inside_a_longer_word_too() {
+    for (host, text, without) in [
+        ("gw.corp.example", "on GW.corp.example: down", "on HOST: down"),
+        ("gw.corp.example", "/etc/ssl/gw.corp.example.crt", "/etc/ssl/HOST.crt"),
+        ("gw.corp.example", "x.gw.corp.example", "x.HOST"),
+        ("gw.corp.example", "agw.corp.example xgw.corp.example.", "agw.HOST xgw.HOST."),
+        ("gw.corp.example", "gw-a.corp.example corp.example", "gw-a.HOST HOST"),
+        ("gw.corp.example.", "gw.corp.example", "HOST"),
+        ("farm.corp.example", "x.farm.corp.example.crt farm", "x.HOST.crt HOST"),
+        ("farm.corp.example", "farm_Farm.FARM farm\u{e9}", "HOST_HOST.HOST farm\u{e9}"),
+        ("gw.gw", "xgw.gw.gw", "xgw.HOST"),
+        // These are parts of other words.
+        ("gw.corp.example", "gw xgw.corp.examples corp.example-x", "gw xgw.corp.examples corp.example-x"),
+        ("farm.corp.example", "farms the-farm farm2 farm-3", "farms the-farm farm2 farm-3"),
+        ("box7.local", "/usr/local/bin", "/usr/local/bin"),
+        ("box7.amd.com", "amd.com/gpu=0 on box7.amd.com", "amd.com/gpu=0 on HOST"),
+    ] {
+        assert_eq!(Redactor::of_host(Some(host)).identities(text), without, "{host}: {text}");
+    }
 }
 
 #[test]
@@ -96,7 +119,8 @@ fn what_a_container_or_an_engine_has_put_into_a_line_does_not() {
         "AMD_VISIBLE_DEVICES=X",
         "X",
     ] {
-        for secret in ["zqx7secret", "Zq9/abc+def"] {
+        let sounds_secret = ["pw:", "token", "password"].iter().any(|word| shape.contains(word));
+        for secret in ["zqx7hunter", "Zq9/abc+def"] {
             let shape = shape.replace('X', secret);
             let line = format!(
                 "{TIME} dockerd[1]: env={shape} runc-amd-wrapper: the container asks for {shape} here"
@@ -110,9 +134,27 @@ fn what_a_container_or_an_engine_has_put_into_a_line_does_not() {
                 found.starts_with(&format!("{TIME} runc-amd-wrapper: the container asks for ")),
                 "{found}"
             );
-            assert!(found.ends_with(" here"), "{found}");
+            assert_eq!(found.ends_with(" here"), !sounds_secret, "{found}");
         }
     }
+}
+
+#[test]
+fn of_a_wrapper_line_nothing_stays_after_a_word_that_sounds_secret() {
+    for (text, kept) in [
+        ("env \"Authorization: Basic QWxhZGRpbjpvcGVu\" here", "env \"Authorization:"),
+        ("env password: - hunterhunter", "env password:"),
+        ("env Basic QWxhZGRpbjpvcGVu", "env Basic"),
+        ("env X-Header=Basic QWxhZGRpbjpvcGVu", "env [removed: text, 14 characters]"),
+        ("env bearer - hunterhunter", "env bearer"),
+        ("env --password hunterhunter", "env [removed: text, 10 characters]"),
+    ] {
+        let found = redactor().wrapper_line(&format!("{TIME} runc-amd-wrapper: {text}")).unwrap();
+        assert!(found.starts_with(&format!("{TIME} runc-amd-wrapper: {kept} [removed: text, ")), "{found}");
+        assert!(!found.contains("hunter") && !found.contains("QWxh") && found.ends_with(']'), "{found}");
+    }
+    let basics = format!("{TIME} runc-amd-wrapper: the basics of a container: 2 of 8");
+    assert_eq!(redactor().wrapper_line(&basics), Some(basics));
 }
 
 #[test]
@@ -130,8 +172,57 @@ fn an_error_of_the_configuration_names_a_key_and_no_value() {
             "config.yaml:3: invalid type: string \"a \\\" hunter\", expected",
             "config.yaml:3: invalid type: string [removed: text, 22 characters]",
         ),
+        (
+            "config.yaml:4: x: unknown field `api-token`, expected one of `key`, `fingerprints`",
+            "config.yaml:4: x: unknown field `api-token`, expected one of `key`, `fingerprints`",
+        ),
+        (
+            "config.yaml:5: unknown field `a`, expected hunter`, expected `key` or `tag`",
+            "config.yaml:5: unknown field [removed: text, 45 characters]",
+        ),
+        (
+            "config.yaml:6: unknown field `pass hunter`, expected `key`",
+            "config.yaml:6: unknown field [removed: text, 28 characters]",
+        ),
     ] {
         assert_eq!(redactor().error(error), kept);
+    }
+    let refused = Config::parse(Path::new("config.yaml"), "repositories:\n  no-such: 1\n").unwrap_err();
+    assert!(refused.to_string().contains("`key`"), "{refused}");
+    assert_eq!(redactor().error(&refused.to_string()), refused.to_string());
+}
+
+#[test]
+fn public_fingerprints_stay_under_their_key_alone() {
+    let fingerprint = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
+    let known = format!("repositories:\n  fingerprints:\n  - {fingerprint}\n");
+    assert_eq!(redactor().configuration(Format::Rocworker, &known), known);
+    for text in [
+        format!("fingerprints: {fingerprint}\n"),
+        format!("repositories: {{origin: {fingerprint}}}\n"),
+        format!("repositories: {{rocm: {{fingerprints: [{fingerprint}]}}}}\n"),
+        format!("repositories: {{fingerprints: [{fingerprint}{fingerprint}, x{fingerprint}]}}\n"),
+        format!("repositories: {{fingerprints: [{}Z]}}\n", fingerprint.trim_end_matches('C')),
+    ] {
+        let found = redactor().configuration(Format::Rocworker, &text);
+        assert!(!found.contains("CA8BB472") && found.contains("[removed: text, "), "{text}: {found}");
+    }
+}
+
+#[test]
+fn hexadecimal_digits_are_numbers_in_addresses_alone() {
+    for (value, is_kept) in [
+        ("deadbeef0123cafe4567", false),
+        ("deadbeef0123cafe4:1", false),
+        ("a.deadbeef0123cafe4", false),
+        ("0000:64:00.0", true),
+        ("127.0.0.1:1338", true),
+        ("226:128", true),
+        ("1000", true),
+    ] {
+        let text = format!("tag: \"{value}\"\n");
+        let found = redactor().configuration(Format::Rocworker, &text);
+        assert_eq!(found.contains(value), is_kept, "{found}");
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) const SECRET_WORDS: [&str; 18] = [
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
-        || name.ends_with("user")
+        || ["user", "basic"].iter().any(|end| name.ends_with(end))
         || matches!(name.as_str(), "pass" | "pw" | "pin" | "cred" | "tok")
 }
 
@@ -54,7 +54,8 @@ pub(super) fn has_known(keys: Keys<'_>, place: &[&str]) -> bool {
 
 /// The value of the key at `place`, or a mark in its place.
 pub(super) fn redacted(keys: Keys<'_>, place: &[&str], value: &str) -> String {
-    let is_kept = is_yes_or_no(value) || is_known(keys, place) && is_plain(value);
+    let is_fingerprint = || place == ["repositories", "fingerprints"] && value.len() == 40 && is_hex(value);
+    let is_kept = is_yes_or_no(value) || is_known(keys, place) && (is_plain(value) || is_fingerprint());
     if is_kept { value.to_owned() } else { removed("text", value) }
 }
 
@@ -155,7 +156,10 @@ fn is_word(piece: &str) -> bool {
 
 /// `0000:64:00.0`, `127.0.0.1:1338`, `226:128`.
 fn is_numbers(piece: &str) -> bool {
-    piece.len() <= 21 && piece.split([':', '.']).all(|part| !part.is_empty() && is_hex(part))
+    piece.len() <= 21
+        && piece.contains([':', '.'])
+        && piece.split([':', '.']).all(|part| !part.is_empty() && is_hex(part))
+        && !is_random(piece)
 }
 
 /// `proxy.example:3128`.
