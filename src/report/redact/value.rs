@@ -30,7 +30,7 @@ pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
         || ["user", "basic"].iter().any(|end| name.ends_with(end))
-        || matches!(name.as_str(), "pass" | "pw" | "pin" | "cred" | "tok")
+        || matches!(name.rsplit(['_', '-', '.']).next(), Some("pass" | "pw" | "pin" | "cred" | "tok"))
 }
 
 /// How many steps the table `pattern` is below the table at `place`; `None` where it is not below it.
