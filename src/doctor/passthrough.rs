@@ -13,7 +13,7 @@ use crate::lxd::on_host::OnHost;
 
 const DRM: &str = "/sys/class/drm";
 
-/// Distinguishes a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
+/// A missing passthrough, apart from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
 /// the component that it is a check of.
 pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> {
     if !subject.in_container() {
@@ -59,7 +59,7 @@ struct Outside<'a> {
 }
 
 /// KFD shows no node of a GPU that the device cgroup keeps out (kfd_devcgroup_check_permission), as LXD's does what it was
-/// not configured to pass. A card is found without it; a further partition is not, and counts among the nodes that are hidden.
+/// not set to pass. A card is found without it; a further partition is not, and counts among the hidden nodes.
 fn hidden_partitions(subject: &Subject<'_>) -> usize {
     let is_hidden = |gpu: &&Gpu| gpu.problems.contains(&Problem::HiddenByKfd);
     subject.facts.machine.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())

@@ -82,7 +82,7 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
     let lacks: Vec<&str> = managed_nodes.difference(&generated_nodes).copied().collect();
     if !lacks.is_empty() {
         said.push(format!(
-            "it lacks {} of {} render nodes ({}): older releases do not find partitions, and none where the kernel reports \
+            "it lacks {} of {} render nodes ({}): older releases do not find partitions, and none where the kernel has \
              no PCI domain",
             lacks.len(),
             managed_nodes.len(),

@@ -210,8 +210,8 @@ fn spec_folder(config: &Config) -> Option<&str> {
     folder.filter(|_| !is_read_by_engines(&config.cdi.path))
 }
 
-/// A list of an engine's folders of specs with the managed one at its end. `None`: the engine's own, which a file that names any
-/// replaces.
+/// A list of an engine's folders of specs with the managed one at its end. `None`: the engine's own, which a file that
+/// names any replaces.
 fn with_folder(folders: Option<&Vec<Value>>, managed: &str) -> Vec<Value> {
     let mut folders = folders.cloned().unwrap_or_else(|| DEFAULT_FOLDERS.map(Value::from).to_vec());
     if !folders.iter().any(|it| it == managed) {

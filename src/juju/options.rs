@@ -76,7 +76,7 @@ impl Options {
         let enable = self.truth("enable-gpu")?;
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
         let runtime = self.text("compute-runtime")?.filter(|word| enable.is_none() || word != "auto");
-        // Where no GPU is offered, which of them it would be is no contradiction: Juju always reports an option's default.
+        // Where no GPU is offered, which of them it would be is no contradiction: Juju always sends an option's default.
         let is_off = runtime.as_deref() == Some("none") || enable == Some(false);
         let devices = self.text("gpu-device-ids")?.filter(|_| !is_off);
         let (packages, rocm) = self.packages()?;

@@ -113,7 +113,7 @@ pub struct Worker {
     pub written_config: Option<String>,
     /// The configuration of containerd that another program has given the worker, and its text.
     pub own_config: Option<(PathBuf, Result<String, String>)>,
-    /// Whether our environment file names a configuration of containerd now: it was of a version that reads the managed one.
+    /// Whether our environment file names a configuration of containerd now: its version could read the managed one.
     pub was_given_config: bool,
     /// What the Concourse charm's own GPU mode has done.
     pub charm: Charm,

@@ -9,7 +9,7 @@ use root::Root;
 use crate::engines::File;
 use crate::engines::glob::{self, MOST, clean, fits};
 
-/// `drop_in` is left out; the number says how many files are loaded before it, whether it is there yet or not: where none
+/// `drop_in` is left out; the number says how many files are loaded before it, there yet or not: where none
 /// imports it, it is taken for the last import of the main file.
 pub(super) fn read(root: &Root, main: &Path, drop_in: &Path) -> (Vec<File>, usize) {
     let mut files: Vec<File> = Vec::new();

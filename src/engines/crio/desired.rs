@@ -1,7 +1,7 @@
 //! What CRI-O needs: a runtime that is the wrapper, and the folder of our CDI spec. Both are in the managed drop-in.
 //!
-//! CRI-O takes each setting from the last file that has it, and a runtime whole: what a later file says of our runtime is
-//! all of it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
+//! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of our name
+//! replaces it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::version::Version;
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
 const OLDEST: Version = Version { major: 1, minor: 23, patch: 0 };
 
-/// What our runtime has in common with the runtime that other containers get: who watches over a container, and what its pod
+/// What our runtime has in common with the runtime that other containers get: who watches a container, and what its pod
 /// may ask for. Without `monitor_path` CRI-O looks for conmon on PATH, and does not start where there is none.
 const INHERITED: [&str; 5] = [
     "monitor_path",

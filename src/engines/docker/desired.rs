@@ -24,7 +24,7 @@ pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
 /// The first release in which CDI is on unless it is switched off (moby#49963).
 const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 
-/// What docker's configuration needs, and what a person should know about it. `wrapper`: the program that runs containers.
+/// What docker's configuration needs, and what a person should know. `wrapper`: the program that runs containers.
 #[must_use]
 pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     let mut desired = Desired::default();
