@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reconcile::{Digest, Ours, State, Store};
+use reconcile::{Digest, Managed, State, Store};
 use root::{Kind, Root};
 
 use crate::version::Versions;
@@ -89,8 +89,8 @@ impl Program {
 
     fn installed(root: &Root) -> Result<Self, String> {
         let receipt = Store::new(root).receipt().map_err(|error| error.to_string())?;
-        let ours = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.ours) {
-            Some(Ours::Owned { states }) => Some(states.as_slice()),
+        let ours = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.managed) {
+            Some(Managed::Owned { states }) => Some(states.as_slice()),
             _ => None,
         };
         let read = root.read_trusted(INSTALLED, LIMIT);

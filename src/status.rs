@@ -84,7 +84,7 @@ impl Status {
         let facts = Facts::read(root).remembering(memory.chosen.clone());
         let ours = receipt.entries.iter().map(|entry| Held {
             path: entry.path.clone(),
-            kind: entry.ours.kind(),
+            kind: entry.managed.kind(),
             stage: entry.stage,
             reason: entry.reason.clone(),
             repairs: entry.repairs.count,
@@ -111,7 +111,7 @@ impl Status {
             left: plan.left,
             found: plan.found,
             chosen: chosen.collect(),
-            pending: receipt.owed(root).cloned().collect(),
+            pending: receipt.still_pending(root).cloned().collect(),
             notes,
             daemon: ask(root),
         }

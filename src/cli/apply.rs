@@ -33,7 +33,7 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 fn shown(session: &Session, applied: &run::Outcome) -> String {
     let mut text = changes::outcome(&session.root, applied);
     text.push_str(&match applied.changes.len() {
-        0 if applied.falls_short() => "Not in sync; no changes.\n".to_owned(),
+        0 if applied.falls_short() => "Nothing changed; the problems above remain.\n".to_owned(),
         0 => "Already in sync; no changes.\n".to_owned(),
         n => format!("{} made. To revert: rocworker undo\n", counted(n, "change")),
     });

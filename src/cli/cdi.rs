@@ -171,7 +171,9 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let is_read = elsewhere.is_none() && (path == config.cdi.path || cdi::is_read_by_engines(&path));
     let findings = match read(root, &path) {
         Ok(text) => cdi::check(&session.root, is_read.then_some(&*path), &text, &wanted),
-        Err(error) if is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => Vec::new(),
+        Err(error) if file.is_none() && is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => {
+            Vec::new()
+        }
         Err(error) => vec![format!("{error:#}")],
     };
     let path = root.shown(&path);

@@ -1,6 +1,7 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
+use anyhow::Context as _;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use root::Attributes;
@@ -8,7 +9,7 @@ use root::Attributes;
 use super::Outcome;
 use super::args::Args;
 use super::output::print_text;
-use super::session::{absolute, caller};
+use super::session::caller;
 
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Cursor::new(Vec::new());
@@ -21,7 +22,9 @@ pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut program = Args::command();
     program.build();
     if let Some(folder) = into {
-        return pages(&absolute(folder)?, &program, "rocworker").map(|()| Outcome::Done);
+        let folder =
+            folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
+        return pages(&folder, &program, "rocworker").map(|()| Outcome::Done);
     }
     let mut page = Vec::new();
     let manual = clap_mangen::Man::new(program.clone()).section("8").manual("rocworker");

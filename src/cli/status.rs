@@ -122,7 +122,7 @@ fn said(said: &Said) -> String {
 }
 
 fn pending(pending: &Pending) -> String {
-    let asked = pending.told.as_ref().filter(|told| told.sent);
+    let asked = pending.draining.as_ref().filter(|draining| draining.sent);
     let asked = asked.map_or("", |_| ": asked to end, and still at work");
     format!("{} pending: {}{asked}\n", styled(WARN, "…"), pending.effect)
 }

@@ -20,7 +20,12 @@ pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcom
     let tags = tags::tags(&config, &selection);
     session.format.print(&Answer { schema_version: 1, tags: &tags }, || {
         let joined = tags.join(",");
-        if environment { format!("CONCOURSE_TAG={joined}\n") } else { format!("{joined}\n") }
+        match (environment, joined.as_str()) {
+            // An empty value would be the empty tag.
+            (true, "") => String::new(),
+            (true, _) => format!("CONCOURSE_TAG={joined}\n"),
+            (false, _) => format!("{joined}\n"),
+        }
     })?;
     Ok(Outcome::Done)
 }

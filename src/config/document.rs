@@ -1,6 +1,7 @@
 //! The YAML as it is written, before it is checked.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use reconcile::Restarts;
 use serde::Deserialize;
@@ -11,9 +12,9 @@ use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, E
 use super::host::{self, Permissions};
 use super::packages::{Packages, RepositoriesDocument, RocmDocument};
 use super::scalar::Word;
-use super::units::{Boot, Daemon};
+use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
-use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Source, is_of_key, path};
+use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
 
 const VERSION: u32 = 1;
 
@@ -29,7 +30,7 @@ pub(super) struct Document {
     compute_runtime: Option<ComputeRuntime>,
     gpu_device_ids: Option<Words>,
     tag: Option<Words>,
-    cdi: Option<Cdi>,
+    cdi: Option<CdiDocument>,
     permissions: Option<Permissions>,
     module_options: Option<BTreeMap<String, Word>>,
     wrapper: Option<Wrapper>,
@@ -42,8 +43,8 @@ pub(super) struct Document {
     packages: Option<Packages>,
     repositories: Option<RepositoriesDocument>,
     rocm: Option<RocmDocument>,
-    boot: Option<Boot>,
-    daemon: Option<Daemon>,
+    boot: Option<BootDocument>,
+    daemon: Option<DaemonDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
     #[serde(rename = "ROCM_BASE_URL")]
@@ -52,6 +53,13 @@ pub(super) struct Document {
     rocm_deb_package: Option<String>,
     /// What `compute-runtime` was called when there was only one: yes or no.
     enable_gpu: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CdiDocument {
+    path: Option<PathBuf>,
+    names: Option<Vec<NamedBy>>,
 }
 
 impl Document {
@@ -191,20 +199,24 @@ fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
     }
 }
 
-impl Cdi {
-    fn check(self, source: &Source) -> Result<Self, Error> {
+impl CdiDocument {
+    fn check(self, source: &Source) -> Result<Cdi, Error> {
         const KEY: &str = "cdi.path";
-        let path = self.path.to_string_lossy();
-        source.check(KEY, &path, path::plain(&self.path))?;
-        if self.path.extension() != Some("json".as_ref()) {
+        let cdi = Cdi {
+            path: self.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json")),
+            names: self.names.unwrap_or_else(|| vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]),
+        };
+        let path = cdi.path.to_string_lossy();
+        source.check(KEY, &path, path::plain(&cdi.path))?;
+        if cdi.path.extension() != Some("json".as_ref()) {
             let problem = format!("{path:?} does not end in .json, as /etc/cdi/amd.json does");
             return source.check(KEY, &path, Err(problem));
         }
-        if self.names.is_empty() {
+        if cdi.names.is_empty() {
             let problem = "cdi.names is empty: name at least one of index, uuid, pci";
             return Err(source.wrong("cdi.names", None, problem));
         }
-        Ok(self)
+        Ok(cdi)
     }
 }
 

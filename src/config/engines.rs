@@ -35,7 +35,9 @@ pub struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Concourse {
+    #[serde(deserialize_with = "super::or_default")]
     pub configure: Configure,
+    #[serde(deserialize_with = "super::or_default")]
     pub existing: Existing,
 }
 
@@ -51,9 +53,9 @@ pub enum Existing {
 
 /// What an [`Engine`] says before its defaults are known, which differ.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub(super) struct EngineDocument {
-    configure: Configure,
+    configure: Option<Configure>,
     config: Option<PathBuf>,
     runtime: Option<String>,
 }
@@ -71,6 +73,6 @@ impl EngineDocument {
             );
             source.check(&format!("{name}.runtime"), &runtime, Err(problem))?;
         }
-        Ok(Engine { configure: self.configure, config, runtime })
+        Ok(Engine { configure: self.configure.unwrap_or_default(), config, runtime })
     }
 }

@@ -95,19 +95,11 @@ pub enum Devices {
 }
 
 /// The CDI spec that is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cdi {
     pub path: PathBuf,
     /// What its devices are named by, beside `all`.
     pub names: Vec<NamedBy>,
-}
-
-impl Default for Cdi {
-    fn default() -> Self {
-        let names = vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci];
-        Self { path: PathBuf::from("/etc/cdi/amd.json"), names }
-    }
 }
 
 /// A kind of CDI device name.
@@ -256,7 +248,7 @@ impl Source {
     }
 }
 
-/// Of a section without a key, which is null in YAML.
+/// Of a section or key without a value, which is null in YAML.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section: D) -> Result<T, D::Error> {
     Option::deserialize(section).map(Option::unwrap_or_default)
 }

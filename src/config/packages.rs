@@ -41,7 +41,9 @@ pub enum Wanted {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Packages {
+    #[serde(deserialize_with = "or_default")]
     pub container_toolkit: Wanted,
+    #[serde(deserialize_with = "or_default")]
     pub rocm_smi: Wanted,
     /// Through which apt fetches what rocworker asks it for; `None`: as apt and the environment have it.
     pub proxy: Option<String>,

@@ -19,8 +19,7 @@ const INTERVAL_S: RangeInclusive<u32> = 10..=86_400;
 const SETTLE_S: RangeInclusive<u32> = 0..=3600;
 
 /// The unit that runs before engines start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
     /// Whether there is to be one.
     pub unit: bool,
@@ -28,21 +27,22 @@ pub struct Boot {
     pub wait_s: u32,
 }
 
-impl Default for Boot {
-    fn default() -> Self {
-        Self { unit: true, wait_s: 30 }
-    }
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct BootDocument {
+    unit: Option<bool>,
+    wait_s: Option<u32>,
 }
 
-impl Boot {
-    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
-        source.check_seconds("boot.wait-s", self.wait_s, WAIT_S).map(|()| self)
+impl BootDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Boot, Error> {
+        let boot = Boot { unit: self.unit.unwrap_or(true), wait_s: self.wait_s.unwrap_or(30) };
+        source.check_seconds("boot.wait-s", boot.wait_s, WAIT_S).map(|()| boot)
     }
 }
 
 /// The daemon, `rocworker serve`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Daemon {
     /// Whether there is to be a unit that runs it.
     pub unit: bool,
@@ -56,10 +56,14 @@ pub struct Daemon {
     pub settle_s: u32,
 }
 
-impl Default for Daemon {
-    fn default() -> Self {
-        Self { unit: true, enforce: true, restart: Restarts::Never, interval_s: 300, settle_s: 30 }
-    }
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct DaemonDocument {
+    unit: Option<bool>,
+    enforce: Option<bool>,
+    restart: Option<Restarts>,
+    interval_s: Option<u32>,
+    settle_s: Option<u32>,
 }
 
 impl Daemon {
@@ -72,9 +76,18 @@ impl Daemon {
     pub fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_s.into())
     }
+}
 
-    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
-        source.check_seconds("daemon.interval-s", self.interval_s, INTERVAL_S)?;
-        source.check_seconds("daemon.settle-s", self.settle_s, SETTLE_S).map(|()| self)
+impl DaemonDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Daemon, Error> {
+        let daemon = Daemon {
+            unit: self.unit.unwrap_or(true),
+            enforce: self.enforce.unwrap_or(true),
+            restart: self.restart.unwrap_or(Restarts::Never),
+            interval_s: self.interval_s.unwrap_or(300),
+            settle_s: self.settle_s.unwrap_or(30),
+        };
+        source.check_seconds("daemon.interval-s", daemon.interval_s, INTERVAL_S)?;
+        source.check_seconds("daemon.settle-s", daemon.settle_s, SETTLE_S).map(|()| daemon)
     }
 }

@@ -19,8 +19,10 @@ pub struct Wrapper {
     pub requests: Option<Requests>,
     /// `None`: every GPU on a Concourse worker, else none.
     pub default: Option<DefaultGrant>,
+    #[serde(deserialize_with = "super::or_default")]
     pub sharing: Sharing,
     /// Seconds.
+    #[serde(deserialize_with = "super::or_default")]
     pub wait_limit_s: u32,
     /// Seconds; `None`: an idle container keeps its lease.
     pub idle_grace_s: Option<u32>,
@@ -63,6 +65,7 @@ pub struct Edits {
     /// How much a process may lock into memory.
     pub memlock: Option<Size>,
     /// By architecture.
+    #[serde(deserialize_with = "super::or_default")]
     pub hsa_override_gfx_version: BTreeMap<String, String>,
 }
 

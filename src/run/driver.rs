@@ -84,7 +84,7 @@ impl Run<'_> {
         work: &mut Transaction<'_>,
     ) -> Result<(), reconcile::Error> {
         let Some(attempt) = &memory.reboot else { return Ok(()) };
-        let reason = work.owed().into_iter().find_map(|effect| match effect {
+        let reason = work.pending().into_iter().find_map(|effect| match effect {
             Effect::Reboot { reason, .. } => Some(reason),
             _ => None,
         });
@@ -156,7 +156,7 @@ impl Execution<'_> {
         memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
         Ok(match verdict {
             Ok(Verdict::Loaded) => {
-                if work.receipt().owed(root).any(|pending| is_reboot(&pending.effect)) {
+                if work.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
                     work.forgive(is_reboot)?;
                 }
                 dissent(programs, facts)

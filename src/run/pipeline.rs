@@ -140,7 +140,7 @@ impl Run<'_> {
         if outcome.scope.aim == Aim::Configured {
             outcome.notes.splice(0..0, target.desired.notes);
         }
-        outcome.pending = receipt.owed(self.root).cloned().collect();
+        outcome.pending = receipt.still_pending(self.root).cloned().collect();
         outcome
     }
 
@@ -243,7 +243,7 @@ impl Execution<'_> {
     fn stage(&mut self, stage: Option<Stage>, selected: Selected) -> Result<bool, Error> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        let (before, is_held) = (self.work.owed(), selected.is_held);
+        let (before, is_held) = (self.work.pending(), selected.is_held);
         let may_forget = self.is_apply() && !self.target.memory.unverified;
         if stage != Some(Stage::Shape) {
             let lost = self.run.lost_runtimes(&self.target.desired, &selected.plan, self.work.receipt());
@@ -261,7 +261,7 @@ impl Execution<'_> {
             _ => false,
         };
         // A restart that came and did not help is remembered until the driver runs.
-        let owed: Vec<Effect> = receipt.owed(run.root).map(|it| it.effect.clone()).collect();
+        let owed: Vec<Effect> = receipt.still_pending(run.root).map(|it| it.effect.clone()).collect();
         let is_remembered = |effect: &Effect| is_reboot(effect) && !may_forget && !owed.contains(effect);
         let is_due = |effect: &Effect| {
             self.scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)

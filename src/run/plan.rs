@@ -151,7 +151,7 @@ impl Run<'_> {
     pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        effects.extend(receipt.owed(self.root).map(|pending| pending.effect.clone()));
+        effects.extend(receipt.still_pending(self.root).map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
         let services = self.services();

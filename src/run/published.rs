@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use reconcile::{Action, Desired, Digest, Entry, Ours, Receipt, State};
+use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State};
 use root::Root;
 
 use crate::cdi::{self, still_true};
@@ -72,7 +72,7 @@ impl PublishedState {
 impl Published {
     fn read(root: &Root, entry: &Entry) -> Option<Self> {
         let text = root.read_text(entry.path.path()?, cdi::LIMIT).ok()?;
-        let Ours::Owned { states } = &entry.ours else { return None };
+        let Managed::Owned { states } = &entry.managed else { return None };
         let digest = Digest::of(text.as_bytes());
         let is_managed =
             states.iter().any(|it| matches!(it, State::File { sha256, .. } if *sha256 == digest));

@@ -133,8 +133,8 @@ impl Run<'_> {
         let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);
         let mut engines = Engines::read(root, config, &mut versions);
         let store = Store::new(root);
-        let without_ours = |path: &Path, text: &str| store.without_ours(receipt, path, text);
-        engines.containerd = engines.containerd.map(|it| it.without_managed(without_ours));
+        let without_managed = |path: &Path, text: &str| store.without_managed(receipt, path, text);
+        engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
             engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));

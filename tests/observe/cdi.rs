@@ -399,3 +399,13 @@ fn a_file_that_the_caller_names_is_the_callers_also_beneath_a_root() {
         String::from_utf8_lossy(&run.get_output().stderr).contains("nvidia.com/gpu, which is left alone")
     );
 }
+
+#[test]
+fn a_file_or_folder_that_a_person_names_and_that_is_not_there_is_an_error() {
+    let laid = Laid::out(&captures::a380(), "");
+    laid.run(&["cdi", "validate"]).success();
+    let missing = laid.path("nowhere");
+    laid.run(&["cdi", "validate", missing.to_str().unwrap()]).code(3);
+    laid.run(&["man", "--into", missing.to_str().unwrap()]).code(1);
+    assert!(!missing.exists());
+}

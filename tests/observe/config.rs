@@ -73,6 +73,10 @@ fn the_older_enable_gpu_is_understood() {
 fn what_is_wrong_is_said_with_its_line() {
     for (text, line, part) in [
         ("tag: a\nmode: worker\n", 2, "unknown field `mode`"),
+        ("tag:\nmode:\n", 2, "unknown field `mode`"),
+        ("daemon:\n  settle-s:\n  interval-s: 1\n", 3, "daemon.interval-s is not between"),
+        ("daemon:\n  settle-s:\n  unit: often\n", 3, "expected a boolean"),
+        ("daemon:\n  settle-s:\n  settle-s: 1\n", 3, "duplicate field `settle-s`"),
         ("tag: a\ncdi:\n  names: [index]\n  kind: x\n", 4, "unknown field `kind`"),
         ("\ncompute-runtime: opencl\n", 2, "unknown variant `opencl`"),
         ("compute-runtime: [rocm]\n", 1, "compute-runtime"),
@@ -125,6 +129,44 @@ fn what_is_wrong_is_said_with_its_line() {
         assert!(error.starts_with(&place) && error.contains(part), "{text:?}: {error}");
         assert!(!error.contains('\n') && !error.contains("at line"), "{error:?}");
     }
+}
+
+/// The keys beneath `section`, which the sentence about an unknown one lists, and those beneath them.
+fn keys_beneath(section: &str) -> Vec<String> {
+    let error = parse(&nested(&format!("{section}nokey"), "x")).err().unwrap_or_default();
+    let Some((_, listed)) = error.split_once("unknown field `nokey`, expected ") else { return Vec::new() };
+    let keys = listed.split('`').skip(1).step_by(2).map(|key| format!("{section}{key}"));
+    keys.flat_map(|key| [vec![key.clone()], keys_beneath(&format!("{key}."))].concat()).collect()
+}
+
+/// `value` at `key`, such as `daemon.settle-s`.
+fn nested(key: &str, value: &str) -> String {
+    let lines = key.split('.').enumerate().map(|(depth, key)| format!("\n{}{key}:", "  ".repeat(depth)));
+    format!("{} {value}\n", lines.collect::<String>())
+}
+
+/// A configuration without the text that it was read from.
+fn meaning(text: &str) -> Result<String, String> {
+    parse(text).map(|config| format!("{config:?}").replace(&format!("{text:?}"), "TEXT"))
+}
+
+#[test]
+fn a_key_without_a_value_means_its_default() {
+    let keys = keys_beneath("");
+    for known in ["tag", "daemon.settle-s", "repositories.rocm.url", "wrapper.edits.hsa-override-gfx-version"]
+    {
+        assert!(keys.iter().any(|key| key == known), "{known} is not among {keys:?}");
+    }
+    // The section of an archive asks for one, whatever its keys say.
+    let of_archive = |key: &String| key.starts_with("rocm.therock.");
+    let texts = keys
+        .iter()
+        .filter(|key| !of_archive(key))
+        .flat_map(|key| ["", "# 30", "~", "null"].map(|value| nested(key, value)));
+    let flow = ["daemon: {settle-s: , unit: true}\n".to_owned()];
+    let other: Vec<_> = texts.chain(flow).map(|text| (meaning(&text), text)).collect();
+    let other: Vec<_> = other.iter().filter(|(it, _)| *it != meaning("")).collect();
+    assert!(other.is_empty(), "{other:#?}");
 }
 
 #[test]

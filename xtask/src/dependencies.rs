@@ -32,7 +32,7 @@ fn documented() -> Vec<String> {
     let columns = used.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let names =
         columns.filter(|column| !["crate", "---"].contains(column)).flat_map(|column| column.split(", "));
-    // What stands in parentheses says more about a crate.
+    // Text in parentheses says more about a crate.
     names.filter_map(|name| name.split(' ').next()).map(str::to_owned).collect()
 }
 

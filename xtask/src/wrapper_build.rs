@@ -89,7 +89,7 @@ fn build_for(target: &str, flags: Option<&str>) -> Result<PathBuf> {
         .arguments(["--profile", "wrapper", "--target", target])
         // What is compiled piece by piece is larger than what ships.
         .without("CARGO_INCREMENTAL");
-    // Somebody's own would take the place of .cargo/config.toml's, by which the wrapper is fast and small.
+    // The caller's own flags would replace those of .cargo/config.toml, by which the wrapper is fast and small.
     command = match flags {
         Some(flags) => command.environment("RUSTFLAGS", flags),
         None => command.without("RUSTFLAGS"),

@@ -1,6 +1,6 @@
 //! What kind of container this is, as far as it decides about GPUs.
 
-/// What CRI-O writes into every container's bundle (server/container_create.go). Its prefix alone tells
+/// What CRI-O writes into every container's bundle (server/container_create.go). Its prefix alone proves
 /// nothing: podman has borrowed `io.kubernetes.cri-o.Created`, `.TTY` and others for every container of its
 /// own, and `.SandboxID` for those in a podman pod.
 const CRI_O: &str = "io.kubernetes.cri-o.SandboxName";

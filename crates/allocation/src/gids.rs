@@ -65,7 +65,7 @@ pub fn needs_gid(mode: u32) -> bool {
 ///
 /// # Errors
 /// The group is needed, and has no name inside, or none that is known. runc would fail at setgroups, so the caller makes
-/// an explicit request fail before that, and leaves the group out, with a warning, for the default.
+/// an explicit request fail before that. For the default it leaves the group out, with a warning.
 pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result<Option<u32>, Error> {
     if !needs_gid(mode) {
         return Ok(None);
@@ -88,7 +88,7 @@ pub fn supplement(mode: u32, host_gid: u32, namespace: &UserNamespace) -> Result
 mod tests {
     use super::*;
 
-    /// Concourse's unprivileged containers: their root is the host's highest id, all others keep theirs.
+    /// Concourse's unprivileged containers: their root is the host's highest id, all other ids are the host's.
     fn concourse() -> Vec<IdMapping> {
         vec![
             IdMapping { container_id: 0, host_id: 65534, size: 1 },

@@ -1,14 +1,14 @@
-//! A scanner of JSON text that knows where things stand.
+//! A scanner of JSON text that records where values are.
 //!
 //! serde_json's `RawValue` gives slices as well, but a slice in a slice means reading the text once for
-//! each level, and it does not say where a member could be added. This one goes over the text once, builds
-//! nothing that is not asked for, and accepts what RFC 8259 and serde_json accept (a test holds the two
-//! against each other), to the depth that serde_json allows.
+//! each level. It does not say where a member could be added. This one goes over the text once, and builds
+//! only what a caller asks for. It accepts what RFC 8259 and serde_json accept (a test compares the two),
+//! to the depth that serde_json allows.
 
 /// The depth that serde_json allows.
 pub(crate) const DEEPEST: u8 = 127;
 
-/// Where a value stands in the text: from its first byte to behind its last.
+/// Where a value is in the text: from its first byte to behind its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes stand in front of the first quotation mark, backslash or control character. Eight are looked at at once:
+/// How many bytes are in front of the first quotation mark, backslash or control character. Eight are looked at at once:
 /// strings are most of what is read.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();

@@ -25,7 +25,7 @@ pub struct Lease {
     /// `linux.cgroupsPath` as the bundle has it; None where it has none.
     pub cgroups_path: Option<String>,
     /// When a decision first found the container idle (wrappers/runc-amd-wrapper/src/idle.rs), in milliseconds after
-    /// boot; None where it was busy when it was last looked at, or where nobody looks.
+    /// boot; None where it was busy when it was last looked at, or where no decision looks.
     pub idle_since_ms: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Who may have which GPU.
 //!
 //! Pure functions from text and structs to text and structs: nothing here reads a file, looks at the
-//! environment, runs a command or panics. The wrapper stands on this crate alone; the main program, and
+//! environment, runs a command or panics. The wrapper uses this crate alone; the main program, and
 //! later the leases and a device plugin, use the same functions, so that one request means the same to all.
 //!
 //! The way of a container through it:

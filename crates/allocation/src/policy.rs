@@ -20,7 +20,7 @@ use crate::{
 pub const SCHEMA_VERSION: u32 = 1;
 const NEWEST: u64 = SCHEMA_VERSION as u64;
 
-/// A shim holds its lock through create, so nobody may wait longer.
+/// A shim holds its lock through create, so no container may wait longer.
 pub const LONGEST_WAIT_S: u32 = 60;
 
 /// Which requests are honoured.
@@ -67,7 +67,7 @@ pub struct Policy {
     pub gpus: Option<Vec<Gpu>>,
     /// The longest that a create may wait for a lease, in seconds, at most [`LONGEST_WAIT_S`]; 0: not at all.
     pub wait_limit_s: u32,
-    /// How long a container must have been idle before its lease can be taken back, in seconds; None: never.
+    /// How long a container must have been idle before the wrapper may revoke its lease, in seconds; None: never.
     pub idle_grace_s: Option<u32>,
     /// Absolute paths: each folder directly beneath one of them is every container's. See
     /// [`crate::folder::Folder::beneath`].
@@ -95,7 +95,7 @@ pub enum Ask<'r> {
     Explicit(&'r Request),
 }
 
-/// What stands in the file.
+/// The contents of the file.
 #[derive(Default)]
 struct File {
     schema_version: Option<u64>,

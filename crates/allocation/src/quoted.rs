@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 /// The most characters of foreign text that a message repeats.
 const LIMIT: usize = 80;
 
-/// Text that somebody else wrote, as a message may show it: in quotation marks, at most 80 characters of
+/// Text that another program wrote, as a message may show it: in quotation marks, at most 80 characters of
 /// it, and nothing in it that a terminal or a log would obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'a>(pub &'a str);

@@ -6,7 +6,7 @@
 //!
 //! `AMD_GPU_WAIT` is how many seconds a request may wait for GPUs that others hold exclusively.
 //!
-//! Where a variable stands several times, its last value counts. `none`, `void`, an empty value and a
+//! Where a variable appears several times, its last value counts. `none`, `void`, an empty value and a
 //! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
 //! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
 
@@ -174,7 +174,7 @@ pub fn wait_from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<u32, 
 /// Whether a text of JSON can have a request in it at all: both variables begin with `AMD_`, and JSON can hide letters only
 /// behind `\u`. Most bundles cannot, and are not looked at further.
 #[must_use]
-pub fn may_stand_in(json: &[u8]) -> bool {
+pub fn may_be_in(json: &[u8]) -> bool {
     let begins = |at: usize| match json.get(at) {
         Some(b'M') => at > 0 && json.get(at - 1..at + 3) == Some(b"AMD_"),
         Some(b'\\') => json.get(at + 1) == Some(&b'u'),

@@ -9,7 +9,7 @@ use crate::json::{Container, Span};
 pub(crate) enum Place {
     #[default]
     Absent,
-    /// `null` stands there, which for Go is as good as absent.
+    /// The value is `null`, which for Go is as good as absent.
     Null(Span),
     Here(Container),
 }
@@ -18,7 +18,7 @@ pub(crate) enum Place {
 pub(crate) const OBJECT: &str = "{}";
 pub(crate) const ARRAY: &str = "[]";
 
-/// Edits that are yet to be made, at places that do not overlap, in the order of these: what is to stand in each.
+/// Edits that are yet to be made, at places that do not overlap, in the order of these: what each is to hold.
 #[derive(Debug, Default)]
 pub(crate) struct Splices(Vec<(Span, String)>);
 
@@ -30,8 +30,8 @@ impl Splices {
     }
 
     /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
-    /// commas between them. Returned is the value that is yet to be given to the parent if there is no
-    /// container, None if there is one, or nothing to add.
+    /// commas between them. Returns the value that the caller has yet to give to the parent if there is no
+    /// container. None: there is one, or nothing to add.
     pub(crate) fn extend(&mut self, place: Place, brackets: &str, members: String) -> Option<String> {
         if members.is_empty() {
             return None;

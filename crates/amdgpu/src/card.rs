@@ -1,10 +1,10 @@
 //! Which card a KFD node is a partition of.
 //!
 //! A card's first KFD node has its render node on the PCI device itself, so sysfs names the card. The nodes
-//! of its other partitions have theirs on platform devices without a parent (amdgpu_xcp_drv.c registers
+//! of its other partitions have their render nodes on platform devices without a parent (amdgpu_xcp_drv.c registers
 //! them with none), so sysfs alone does not. `location_id` is no address there: the low bits carry the
 //! partition on some kernels and a virtual function's number on all. What holds is that KFD copies the
-//! card's location into each of its nodes and adds them one after the other (kgd2kfd_device_init), so a
+//! card's location into each of its nodes and adds them one after the other (kgd2kfd_device_init). So a
 //! partition is compared with the first nodes of cards, never computed.
 
 use std::collections::BTreeMap;

@@ -102,7 +102,7 @@ impl fmt::Display for Gfx {
 pub struct Uuid(u64);
 
 impl Uuid {
-    /// `None` for 0, by which the driver says that it knows of none.
+    /// `None` for 0, by which the driver says that it has none.
     #[must_use]
     pub fn new(unique_id: u64) -> Option<Self> {
         (unique_id != 0).then_some(Self(unique_id))

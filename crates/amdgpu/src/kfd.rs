@@ -64,7 +64,7 @@ pub(crate) fn topology(root: &Root) -> Topology {
 /// (fs/proc/devices.c).
 ///
 /// # Errors
-/// Why /proc/devices does not tell.
+/// Why /proc/devices does not say.
 pub fn registered_major(root: &Root) -> Reading<Option<u64>> {
     let text = attribute::text(root, Path::new("/proc/devices"))?;
     let character = text.split("Block devices:").next().unwrap_or(&text);
@@ -105,7 +105,7 @@ impl Node {
         let number = |key| property(properties, key).and_then(|value| value.parse::<u64>().ok());
         let small = |key| number(key).and_then(|value| u32::try_from(value).ok());
         let target = small("gfx_target_version").filter(|version| *version > 0);
-        // Raven on old kernels is CPU and GPU in one node, so cores do not tell; compute units do.
+        // Raven on old kernels is CPU and GPU in one node, so cores decide nothing; compute units do.
         if target.is_none() && number("simd_count").is_none_or(|count| count == 0) {
             return if property(properties, "cpu_cores_count").is_some() {
                 Ok(None)

@@ -90,7 +90,7 @@ fn card(root: &Root, function: Function) -> Gpu {
     let address = function.address;
     let folder = pci::folder(address);
     let uuid = unique_id(root, &folder.join("unique_id"));
-    let why = "only KFD tells the architecture, and it does not know this GPU";
+    let why = "only KFD reports the architecture, and it does not know this GPU";
     Gpu {
         product_name: attribute::text(root, &folder.join("product_name")),
         card_uuid: uuid.as_ref().ok().copied(),
@@ -101,7 +101,7 @@ fn card(root: &Root, function: Function) -> Gpu {
     }
 }
 
-/// What the PCI bus tells of a card; `why` no more is read here.
+/// What the PCI bus reports of a card; `why` no more is read here.
 fn of_function(root: &Root, function: Function, why: &str) -> Gpu {
     Gpu {
         vendor_id: Some(function.vendor_id),

@@ -61,7 +61,7 @@ impl DeviceNode {
         }
     }
 
-    /// The device's number when the right one stands there.
+    /// The device's number when the right device is there.
     #[must_use]
     pub fn number(&self) -> Option<(u64, u64)> {
         match self.state.as_ref().ok()?.kind {

@@ -86,7 +86,7 @@ pub(crate) fn folder(address: Address) -> PathBuf {
 
 fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
     let folder = folder(address);
-    // One read tells class, ids and driver (pci_uevent in pci-driver.c); a bus has hundreds of functions.
+    // One read gives class, ids and driver (pci_uevent in pci-driver.c); a bus has hundreds of functions.
     let uevent = attribute::text(root, &folder.join("uevent")).unwrap_or_else(|_| String::new());
     let class = match value_of(&uevent, "PCI_CLASS").and_then(hex) {
         Some(class) => class,

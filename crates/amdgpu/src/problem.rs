@@ -1,3 +1,6 @@
+//! Every reason why a container cannot use a GPU. `machine.rs` finds them and adds them to [`crate::Gpu::problems`]; a
+//! GPU without one is usable.
+
 use crate::attribute::Unknown;
 use crate::node::NodeFault;
 
@@ -26,6 +29,6 @@ pub enum Problem {
     HiddenByKfd,
     #[error("KFD nodes {nodes:?} all name render minor {minor}: rocworker cannot tell which one it is")]
     SharedMinor { minor: u32, nodes: Vec<u32> },
-    #[error("sysfs does not tell which card it is a partition of")]
+    #[error("sysfs does not say which card it is a partition of")]
     CardUnknown,
 }

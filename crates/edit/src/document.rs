@@ -1,4 +1,4 @@
-//! What an edit does to a text of any format. A format tells where a key is, and how it spells a value.
+//! What an edit does to a text of any format. A format locates a key, and spells a value.
 
 use serde_json::Value;
 
@@ -163,10 +163,10 @@ impl<D: Document> Revert<'_, D> {
             (Set::Needed(_), _) if then.is_some() || self.has_company(&document, path)? => {
                 return Ok(document);
             }
-            (Set::Needed(ours), _) if is_moved && unmanaged(&now, ours, true).is_empty() => {
+            (Set::Needed(managed), _) if is_moved && unmanaged(&now, managed, true).is_empty() => {
                 document.remove(path, self.before)?
             }
-            (Set::Value(ours) | Set::Needed(ours), _) if now == *ours => {
+            (Set::Value(managed) | Set::Needed(managed), _) if now == *managed => {
                 self.restored(&document, path, then.is_some())?
             }
             (Set::Entry { value, .. }, _) if Owner::of(&now, &key.set) != Owner::Unmanaged => {

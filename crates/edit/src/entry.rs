@@ -1,4 +1,4 @@
-//! A table whose owner one key of it tells ([`Set::Entry`]).
+//! A table, one key of which identifies its owner ([`Set::Entry`]).
 
 use serde_json::Value;
 
@@ -27,14 +27,14 @@ pub(crate) enum Owner {
 impl Owner {
     /// Of what a text holds in the place of an entry; unknown where the key is no entry.
     pub(crate) fn of(entry: &Value, key: &Set) -> Self {
-        let Set::Entry { value: ours, identity, instead } = key else { return Self::Unknown };
+        let Set::Entry { value: managed, identity, instead } = key else { return Self::Unknown };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
         let says_else = |name: &String| {
-            entry.get(name).is_some_and(|said| !is_empty(said) && Some(said) != ours.get(name))
+            entry.get(name).is_some_and(|said| !is_empty(said) && Some(said) != managed.get(name))
         };
         match held {
             _ if !entry.is_object() => Self::Unmanaged,
-            Some(held) if Some(held) == ours.pointer(&format!("/{identity}")) => Self::Managed,
+            Some(held) if Some(held) == managed.pointer(&format!("/{identity}")) => Self::Managed,
             Some(_) => Self::Unmanaged,
             None if instead.iter().any(says_else) => Self::Unmanaged,
             None => Self::Unknown,

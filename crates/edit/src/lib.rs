@@ -187,7 +187,7 @@ impl Edit {
     ///
     /// # Errors
     /// The text is not of its format.
-    pub fn somebody_elses(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
+    pub fn unmanaged_entry(&self, text: &str, held: Option<&Self>) -> Result<Option<String>, Fault> {
         let is_held = |key: &Key| {
             held.is_some_and(|held| held.keys.iter().any(|known| known.path.starts_with(&key.path)))
         };
@@ -204,8 +204,8 @@ impl Edit {
         Ok(unmanaged.map(|key| dotted(&key.path)))
     }
 
-    /// Takes the managed keys out. A key that still holds the managed value gets back what it held `before` (`None`:
-    /// the file was not there), or goes, with the tables that this leaves empty and that were not there before. A key
+    /// Takes the managed keys out. A key that still holds the managed value is restored to what it held `before` (`None`:
+    /// the file was not there), or goes. With it go the tables that this leaves empty and that were not there before. A key
     /// that its owner has changed since stays, and is named in the answer.
     ///
     /// # Errors

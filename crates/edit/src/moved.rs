@@ -39,14 +39,14 @@ pub(crate) fn unmanaged(now: &Value, known: &Value, is_moved: bool) -> Vec<Vec<S
     let is_missing = |way: &[String]| now.iter().all(|(there, _)| there != way);
     let is_renamed = |way: &[String], value: &Value| {
         let folder = |way: &[String]| way.split_last().map(|(_, folder)| folder.to_vec());
-        known.iter().any(|(old, ours)| *ours == value && folder(old) == folder(way) && is_missing(old))
+        known.iter().any(|(old, managed)| *managed == value && folder(old) == folder(way) && is_missing(old))
     };
-    let is_ours = |way: &Vec<String>, value: &Value| {
-        known.iter().any(|(at, ours)| at == way && *ours == value)
+    let is_managed = |way: &Vec<String>, value: &Value| {
+        known.iter().any(|(at, managed)| at == way && *managed == value)
             || is_moved && (is_nothing(value) || is_renamed(way, value))
     };
     now.iter()
-        .filter(|(way, value)| !is_empty(value) && !is_ours(way, value))
+        .filter(|(way, value)| !is_empty(value) && !is_managed(way, value))
         .map(|(way, _)| way.clone())
         .collect()
 }

@@ -74,7 +74,7 @@ impl Programs {
     /// The commands on PATH and in the sbin folders; `None` beneath another Root than `/`, where no command
     /// is run.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "where programs are is what PATH alone tells")]
+    #[expect(clippy::disallowed_methods, reason = "PATH alone says where programs are")]
     pub fn of(root: &Root) -> Option<Self> {
         if !root.is_host() {
             return None;
@@ -175,12 +175,12 @@ impl Programs {
         let (send, heard) = channel();
         let stdout = kept(stdout, self.kept, Lines { stream: Stream::Stdout, to: send.clone() });
         let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send });
-        let mut tell = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
+        let mut report = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
         let until = Instant::now() + limit;
         let ended = loop {
             let left = until.saturating_duration_since(Instant::now());
             let ended = handle.wait_timeout(left.min(GLANCE)).map_err(start)?;
-            tell();
+            report();
             if let Some(ended) = ended {
                 break ended;
             }
@@ -199,7 +199,7 @@ impl Programs {
             kill();
             return Err(Error::Held { argv });
         };
-        tell();
+        report();
         if !ended.status.success() {
             return Err(Error::Failed { argv, status: ended.status, said: said(&stderr) });
         }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_and_left_somebody_with_its_output_is_told_apart() {
+    fn what_has_ended_and_left_a_child_with_its_output_has_its_own_error() {
         let error = here().run(&["setsid", "--fork", "sleep", "8"], LONG).unwrap_err().to_string();
         let expected =
             "setsid --fork sleep 8 has ended, and what it had started held its output open for 5 s more";
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_told_as_it_comes_and_variables_are_set() {
+    fn each_line_is_reported_as_it_comes_and_variables_are_set() {
         let programs = here().with_environment(&[("FIRST", "one"), ("SECOND", "two")]);
         let mut heard = Vec::new();
         let script = r#"BEGIN { printf "%s\r%s\n\nlast", ENVIRON["FIRST"], ENVIRON["SECOND"]; print "bad" > "/dev/stderr" }"#;

@@ -23,5 +23,5 @@ pub use effects::{DRAIN, Services};
 pub use error::Error;
 pub use model::*;
 pub use plan::{Plan, Rehearsal, naming};
-pub use receipt::{FOLDER, FORMATS, Pending, Receipt, Store, Told, history};
+pub use receipt::{Draining, FOLDER, FORMATS, Pending, Receipt, Store, history};
 pub use transaction::{Executed, Transaction};

@@ -17,7 +17,7 @@ pub(crate) type OnChange = Box<dyn Fn(&'static str, &Path) + Send + Sync>;
 
 /// `path`: what the caller changes, whatever name the call has for it. A folder is named by its descriptor.
 impl Root {
-    /// Calls `hook` before each call of the kernel that changes a file, a link, a node or a folder, with the call's
+    /// Calls `hook` before each call of the kernel that changes a file, a link, a node or a folder. It gets the call's
     /// name and the path. What is on disk at that moment is what kill -9 leaves.
     #[must_use]
     pub fn on_change(mut self, hook: impl Fn(&'static str, &Path) + Send + Sync + 'static) -> Self {

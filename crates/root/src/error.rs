@@ -44,7 +44,7 @@ pub(crate) fn of_rustix(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
 
-/// What to do about it, where the kernel's answer tells.
+/// What to do about it, where the kernel's answer implies it.
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => ": make room on that file system",

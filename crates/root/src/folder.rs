@@ -62,7 +62,7 @@ impl Root {
         }
     }
 
-    /// Opens a folder that is reached without any link, for a call of the kernel that takes a descriptor, or a path that
+    /// Opens a folder that is reached without any link: for a call of the kernel that takes a descriptor, or for a path that
     /// would be too long.
     ///
     /// # Errors
@@ -82,8 +82,8 @@ impl Root {
         })
     }
 
-    /// Opens the folder, and makes it and those above it where they are missing, one by one, so that no link is
-    /// followed on the way.
+    /// Opens the folder, and makes it and those above it where they are missing. It goes one by one, and so follows no
+    /// link on the way.
     pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
         match self.folder(folder) {
             Err(error) if error.is_not_found() => {}

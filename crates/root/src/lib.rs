@@ -1,6 +1,6 @@
 //! Files beneath a directory: read, list, stat, and whole, atomic writes. Runs no command.
 //!
-//! Every path that rocworker touches is beneath a [`Root`], so that reading this machine's `/sys`, writing
+//! Every path that rocworker touches is beneath a [`Root`]. So reading this machine's `/sys`, writing
 //! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
@@ -61,10 +61,10 @@ impl fmt::Debug for Root {
 
 impl Root {
     /// Opens a Root. Beneath another directory than `/`, device nodes that [`CAPTURE_FILE`] records count
-    /// as standing there: an ordinary user cannot make them, and an archive should not carry them.
+    /// as being there: an ordinary user cannot make them, and an archive should not carry them.
     ///
     /// # Errors
-    /// When the directory cannot be opened, when its record of nodes cannot be read, or when the kernel
+    /// When the directory cannot be opened, or its record of nodes cannot be read. When the kernel
     /// has no openat2(2) (Linux 5.6), without which links could not be kept inside.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |errno| Error::io("open", path.to_owned(), errno);
@@ -214,7 +214,7 @@ impl Root {
         target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
     }
 
-    /// Whether a path is a device node that a capture records, and that does not stand there itself.
+    /// Whether a path is a device node that a capture records, and that is not there itself.
     #[must_use]
     pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
         self.recorded.contains_key(path.as_ref())

@@ -63,7 +63,7 @@ impl Meta {
     }
 }
 
-/// What tells a file from another that was put at its path: device, inode, size and the time of its last change
+/// What distinguishes a file from another that replaced it at its path: device, inode, size and the time of its last change
 /// (ctime, in nanoseconds since 1970).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {

@@ -46,7 +46,7 @@ impl Root {
             .flags(flags)
             .mode(mode)
             .resolve(resolve | ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        // EAGAIN: a mount or rename somewhere on the system fell into the walk of a "..", so that the kernel
+        // EAGAIN: a mount or rename somewhere on the system fell into the walk of a "..". So the kernel
         // could not prove that it stayed inside (openat2(2)). Nothing is wrong with the path: walk again.
         let mut tries = 0;
         loop {

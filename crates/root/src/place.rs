@@ -12,7 +12,7 @@ use crate::Root;
 impl Root {
     /// Where the file system begins that a path is on, by the nearest mount on the way to it or at it (statx(2),
     /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and is so in a
-    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not tell.
+    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not say.
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
         let beneath = |place: &&Path| place.parent().is_some();

@@ -21,8 +21,8 @@ pub struct Recording {
     pub about: BTreeMap<String, serde_json::Value>,
 }
 
-/// A device node as it was: an archive names it rather than carrying it, because making one takes CAP_MKNOD, and
-/// because a stranger's node does not belong into a file system.
+/// A device node as it was: an archive names it rather than carrying it. Making one takes CAP_MKNOD, and
+/// a stranger's node does not belong into a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedNode {
     pub path: PathBuf,

@@ -1,8 +1,8 @@
 //! Replacing what a caller has looked at, and nothing that came there since.
 //!
 //! A comparison before a rename leaves a moment in which an edit is lost. So the new file and the old one are exchanged
-//! (renameat2(2), `RENAME_EXCHANGE`), the one that was displaced is compared, and both are exchanged again where it is not
-//! the one that was expected.
+//! (renameat2(2), `RENAME_EXCHANGE`), and the displaced one is compared. Both are exchanged again where it is not
+//! the expected one.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ pub enum New<'a> {
     Nothing,
 }
 
-/// Tells a file from another, and from itself once it was written into.
+/// Distinguishes a file from another, and from itself after a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     device: u64,

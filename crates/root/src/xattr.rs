@@ -25,8 +25,8 @@ pub(crate) fn drop_acl(file: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// Gives a file the attributes of the one that it will replace. Those that this process may not set, or the file system
-/// does not have, stay behind unless they decide who may open the file or what it may do.
+/// Gives a file the attributes of the one that it will replace. It omits those that this process may not set, or the file
+/// system does not have. Those that decide who may open the file or what it may do are an error.
 pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let mut names = vec![0_u8; LIMIT];
     let listed = match flistxattr(from, names.as_mut_slice()) {

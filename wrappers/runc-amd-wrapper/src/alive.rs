@@ -66,9 +66,9 @@ fn stat_of(proc: &Path, pid: u32) -> PathBuf {
     proc.join(pid.to_string()).join("stat")
 }
 
-/// The time since the boot in milliseconds, suspensions included: the clock of field 22, which nobody sets. Not
+/// The time since the boot in milliseconds, suspensions included: the clock of field 22, which no program sets. Not
 /// /proc/uptime: in a container of LXD or Incus lxcfs shows the container's there.
-#[allow(unsafe_code, reason = "std reads no such clock, and rustix brings 4 KB of a vDSO reader for it")]
+#[allow(unsafe_code, reason = "std reads no such clock, and rustix adds 4 KB of a vDSO reader for it")]
 pub fn since_boot_ms() -> u64 {
     const CLOCK_BOOTTIME: c_int = 7;
     #[repr(C)]

@@ -71,7 +71,7 @@ pub fn within(all: &[(u32, String)], ends: &[String], proc: &Path) -> BTreeSet<u
     found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
 }
 
-/// Whether the components of `end` stand side by side in a path.
+/// Whether the components of `end` are side by side in a path.
 fn has_components(path: &str, end: &str) -> bool {
     let wanted: Vec<&str> = end.split('/').collect();
     let parts: Vec<&str> = path.split('/').collect();

@@ -1,6 +1,6 @@
 //! A bundle's `config.json`: read once, and put in its place again as a whole.
 //!
-//! What is not edited: a link, which would make of somebody's shared file a private one; a file of more
+//! What is not edited: a link, since the edit would make a private copy of a shared file; a file of more
 //! than 16 MiB; and what is no regular file at all. These are only looked through for a request.
 
 use std::ffi::OsStr;
@@ -72,7 +72,7 @@ fn any_asks(text: impl io::Read) -> io::Result<bool> {
 }
 
 impl Config {
-    /// Whether another file stands in its place now: what this wrapper edits, it replaces.
+    /// Whether another file is in its place now: what this wrapper edits, it replaces.
     pub fn was_replaced(&self) -> bool {
         self.path.symlink_metadata().is_ok_and(|now| !open::is_same_file(&now, &self.found))
     }

@@ -46,8 +46,8 @@ impl<'a> Container<'a> {
         runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
     }
 
-    /// Whether a record is about the container that runc has under this id now, and not about an earlier one whose
-    /// delete and create went past the wrapper: what the runtime keeps of it has the nodes.
+    /// Whether a record is about the container that runc has under this id now. An earlier one's
+    /// delete and create may have bypassed the wrapper: what the runtime keeps of it has the nodes.
     pub fn has_nodes_of(&self, record: &Record) -> bool {
         runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
@@ -65,7 +65,7 @@ impl<'a> Container<'a> {
     /// Removes the record where runc will remove the container. It stays for one that lives, which runc
     /// refuses to delete without `--force`, and for one that is just being created. A record that stays by
     /// mistake is cleared away by the next decision. So is that of a container with leases, together with
-    /// these: until then it tells a container of the same id that there are leases which are not its own.
+    /// these: until then it shows a container of the same id that there are leases which are not its own.
     pub fn forget(&self, force: bool, paths: &Paths, log: &Log<'_>) {
         let records = store::records(paths, None);
         let name = self.key().file_name();
@@ -84,7 +84,7 @@ impl<'a> Container<'a> {
 }
 
 /// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
-/// process that the runtime wrote down for it does, and it is not a later container of that id.
+/// process that the runtime recorded for it does. A later container of that id does not count.
 pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
     if creator_lives(record, paths) {
         return Some(By::Creator);

@@ -1,21 +1,21 @@
 //! `create` and `run`: the bundle gets the GPUs that its container asks for.
 //!
 //! # What must never be hindered
-//! A container that asks for nothing starts as with plain runc, in whatever state the policy, the CDI
-//! spec, the records and its own bundle are; what went wrong is a warning in runc's log at most. So is what
+//! A container that asks for nothing starts as with plain runc. The policy, the CDI
+//! spec, the records and its own bundle may be in any state; what went wrong is a warning in runc's log at most. So is what
 //! goes wrong about the policy's folders, which every container gets.
 //!
 //! # Bundles that are not edited
-//! A `config.json` that is a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
-//! (doubled keys, nested deeper than 128) is looked through for a request all the same, in bounded
+//! A `config.json` may be a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
+//! (doubled keys, nested deeper than 128). The wrapper searches it for a request all the same, in bounded
 //! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
 //! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
-//! its bytes away from runc: it goes on to runc, with a warning.
+//! its bytes away from runc: the wrapper leaves it to runc, with a warning.
 //!
 //! # The order
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
-//! between leaves a record and leases whose creator is dead, which the next decision clears away, or a
-//! bundle that has its GPUs already, to which a second pass adds nothing.
+//! between leaves a record and leases whose creator is dead, which the next decision clears away. Or it leaves
+//! a bundle that has its GPUs already, to which a second pass adds nothing.
 
 use std::mem::ManuallyDrop;
 
@@ -85,8 +85,8 @@ impl Create<'_> {
             Some(asks) => self.goes_without(reason, asks, default),
             None if path.symlink_metadata().is_ok() => {
                 self.log.warn(&format!(
-                    "whether the container asks for GPUs cannot be told, since its {} cannot be looked through; it \
-                     starts without, since {reason}",
+                    "the wrapper cannot see whether the container asks for GPUs, since it cannot search {}; the \
+                     container starts without, since {reason}",
                     path.display()
                 ));
                 Ok(())
@@ -129,7 +129,7 @@ impl Create<'_> {
             self.mount_folders(policy, &config);
             return Ok(());
         }
-        if policy.default == Default::None && !request::may_stand_in(&config.bytes) {
+        if policy.default == Default::None && !request::may_be_in(&config.bytes) {
             self.mount_folders(policy, &config);
             return self.give_nothing();
         }
@@ -137,7 +137,7 @@ impl Create<'_> {
             let reason = format!("its {} cannot be edited: {error}", config.path.display());
             self.goes_without(&reason, config::bytes_ask(&config.bytes), policy.default)?;
             self.mount_folders(policy, &config);
-            Ok(())
+            self.give_nothing()
         };
         let Ok(text) = std::str::from_utf8(&config.bytes) else {
             return unreadable(&"it is not UTF-8");
@@ -149,7 +149,7 @@ impl Create<'_> {
         let request = Request::from_env(bundle.env())?;
         let setting = Setting {
             kubernetes: is_kubernetes(bundle.annotation_keys()),
-            // Of one that asks nobody wants to know.
+            // The kind decides only about a container that does not ask.
             concourse_resource: request.is_none() && is_concourse_resource(bundle.env()),
         };
         let ask = match policy.ask(request.as_ref(), setting) {

@@ -2,7 +2,7 @@
 //!
 //! # A decision
 //! Under the lock: what the dead have left is cleared away, then all that is wanted is free, or nothing is
-//! granted. The lock is let go before anybody waits. A wrapper that is killed anywhere in this leaves files
+//! granted. A create drops the lock before it waits. A wrapper that is killed anywhere in this leaves files
 //! that name a dead process, which the next decision clears away.
 //!
 //! # Waiting
@@ -11,7 +11,7 @@
 //!
 //! # The order of arrival
 //! A ticket reserves what its owner would get now, and a count that cannot be met yet reserves all that is
-//! free. Whoever comes later takes what is left, so that nobody waits for GPUs that no earlier one wants.
+//! free. A later container takes what is left, so that it does not wait for GPUs that no earlier one wants.
 
 mod holders;
 mod turn;

@@ -1,8 +1,8 @@
 //! `exec --process FILE`: a process of its own, which sees nothing of what was edited into the bundle.
 //!
-//! containerd writes FILE into `/tmp`, where others can put a link or a hard link in its place. The file is
-//! therefore edited through the descriptor that was checked, and where a container has GPUs and FILE is not
-//! plainly the caller's own, the exec fails: somebody tampers with it, or the process would lack its groups.
+//! containerd writes FILE into `/tmp`, where others can put a link or a hard link in its place. The wrapper
+//! therefore edits it through the descriptor that it checked. Where a container has GPUs and FILE is not
+//! plainly the caller's own, the exec fails: another program tampers with it, or the process would lack its groups.
 //! An exec without `--process` takes groups and environment from the bundle.
 
 use std::ffi::OsStr;

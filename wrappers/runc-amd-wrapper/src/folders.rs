@@ -121,8 +121,8 @@ fn examine(folder: &mut Folder) -> io::Result<bool> {
 }
 
 /// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
-/// `owner`'s, and nobody else may write in the folders, so that the path goes on leading there. Above it a folder like
-/// /tmp will do, in which nobody renames what is another's.
+/// `owner`'s. No other user may write in the folders, so that the path keeps leading there. Above it a folder like
+/// /tmp will do, in which no user renames what is another's.
 fn check_way(path: &Path, owner: u32) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let check = |path: &Path, uid, mode| {
@@ -131,7 +131,7 @@ fn check_way(path: &Path, owner: u32) -> io::Result<()> {
             io::Error::other(format!("{} {error}: only root may own it and write in it", path.display()))
         })
     };
-    // From above: nobody else can change anything about what was checked.
+    // From above: no other user can change anything about what was checked.
     let mut checked = PathBuf::new();
     let mut left = path.to_owned();
     for _ in 0..=MOST_LINKS {

@@ -1,9 +1,9 @@
 //! Holders that do nothing: a container of Concourse's in which only the engine's first process is left.
 //!
 //! Concourse's containers outlive their task, with nothing in them but an init that waits. Since nothing
-//! of the wrapper stays running, idleness is seen at decisions: the first one that finds a holder idle
-//! marks its leases, one that finds it busy takes the mark off, and once a mark is older than the policy's
-//! grace the leases can be had back, by ending that init.
+//! of the wrapper stays running, decisions look for idleness. The first one that finds a holder idle
+//! marks its leases, and one that finds it busy takes the mark off. Once a mark is older than the policy's
+//! grace, a decision frees the leases by ending that init.
 
 use std::io;
 use std::path::Path;
@@ -27,8 +27,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// itself, as it is with docker and podman, whether it computes at this moment or not.
 const WAITING: [&[u8]; 2] = [b"/tmp/gdn-init", b"/tmp/garden-init"];
 
-/// The first process of a container in which nothing is left but an engine's waiting one; `None` also where nobody
-/// knows.
+/// The first process of a container in which nothing is left but an engine's waiting one; `None` also where that
+/// is unknown.
 fn waiting_process(lease: &Lease, paths: &Paths) -> Option<Process> {
     let (init, pids) = liveness::processes(&lease.root, &lease.id, &paths.proc)?;
     let is_alone = pids.len() == 1 && pids.contains(&init.pid);
@@ -113,10 +113,10 @@ mod tests {
             ("Concourse's", concourse, "7\n", 129, Some(5)),
             ("Guardian's", "/tmp/garden-init\0", "7\n", 129, Some(5)),
             ("one with a task in it", concourse, "7\n8\n", 129, None),
-            ("one whose GPU somebody computes on", concourse, "7\n", 128, None),
+            ("one whose GPU a process computes on", concourse, "7\n", 128, None),
             ("a program that waits", "sleep\0infinity\0", "7\n", 129, None),
             ("a program of that name elsewhere", "/usr/bin/gdn-init\0", "7\n", 129, None),
-            ("one that is told of it", "python3\0/tmp/gdn-init\0", "7\n", 129, None),
+            ("one that names it in an argument", "python3\0/tmp/gdn-init\0", "7\n", 129, None),
             ("one that has no command line", "", "7\n", 129, None),
         ] {
             let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Who computes on a GPU, by what the amdgpu driver says: that sees podman, the host and a sibling worker,
-//! of which no lease tells.
+//! which have no lease.
 //!
 //! `/sys/class/kfd/kfd/proc/PID` is there for every process that has `/dev/kfd` open, with a `vram_GPUID`
 //! for every GPU that it could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c, `kfd_procfs_show`, a number and a
@@ -31,11 +31,11 @@ pub struct Kfd {
 }
 
 impl Kfd {
-    /// Reads it. Where there is no KFD, or no process on it, nobody is on any GPU as far as is known.
+    /// Reads it. Where there is no KFD, or no process on it, no process uses any GPU as far as is known.
     pub fn read(paths: &Paths) -> Self {
         let kfd = paths.sys.join("class/kfd/kfd");
         let mut uses = Vec::new();
-        // The driver numbers processes as the first namespace does, where one that /proc does not have has
+        // The driver numbers processes as the first namespace does. There one that /proc does not have has
         // ended, and the driver is just clearing up behind it.
         let is_first_namespace = fs::read_link(paths.proc.join("self/ns/pid"))
             .is_ok_and(|namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE);
@@ -189,7 +189,7 @@ mod tests {
         let proc = place.path().join("proc");
         fs::create_dir_all(proc.join("self/ns")).unwrap();
         std::os::unix::fs::symlink("pid:[4026532000]", proc.join("self/ns/pid")).unwrap();
-        // Who has that number here is somebody else.
+        // Another process has that number here.
         fs::create_dir(proc.join("77")).unwrap();
         fs::write(proc.join("77/comm"), "innocent\n").unwrap();
         let files = [

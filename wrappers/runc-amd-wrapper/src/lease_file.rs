@@ -1,4 +1,4 @@
-//! The leases: one file for each GPU that somebody has, named by its render node, in
+//! The leases: one file for each GPU that a container has, named by its render node, in
 //! `/run/rocworker/leases`.
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Leases {
     folder: RunFolder,
 }
 
-/// A GPU that somebody has.
+/// A GPU that a container has.
 #[derive(Debug)]
 pub struct Held {
     pub render: Render,

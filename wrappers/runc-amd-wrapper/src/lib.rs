@@ -1,9 +1,9 @@
 //! runc with AMD's GPUs in it: everything of `runc-amd-wrapper` but its entry.
 //!
 //! The wrapper is called as runc is, by a person or a container engine. It reads runc's command line
-//! ([`args`]), edits the bundle of a container that asks for GPUs ([`create`]) or the file of a process that
-//! is started in one ([`exec_process`]), and names the real runc ([`runtime`]), which its entry then
-//! executes in its own place. [`wrap`] is the way through it. Without a policy of root's
+//! ([`args`]), edits the bundle of a container that asks for GPUs ([`create`]), or the file of a new process
+//! in one ([`exec_process`]). It names the real runc ([`runtime`]), and its entry then
+//! executes that in its own place. [`wrap`] is the way through it. Without a policy of root's
 //! ([`policy_file`]) it does nothing but that.
 //!
 //! It runs for every container and every call of a machine, so it parses nothing that it need not.
@@ -12,7 +12,7 @@
 //! The kernel maps a program in pieces of 64 KiB, and each further piece that a call touches costs it a page fault.
 #![allow(
     clippy::disallowed_methods,
-    reason = "it stands in for runc on the machine itself: there is no other root"
+    reason = "it replaces runc on the machine itself: there is no other root"
 )]
 
 pub mod alive;

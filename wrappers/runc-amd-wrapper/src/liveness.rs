@@ -4,8 +4,8 @@
 //! and ends only after it has made it; then the first process; then whatever else is in the cgroup. The
 //! state folder says nothing: it appears after the create began and stays after the container has ended.
 //!
-//! What cannot be told counts as alive: a lease that is kept too long costs a GPU for a while, one that is
-//! taken too early costs somebody's work.
+//! What cannot be known counts as alive: a lease that is kept too long costs a GPU for a while, one that is
+//! taken too early costs a user's work.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ impl<'p> Judge<'p> {
 
 fn unknown(paths: &Paths, why: &dyn std::fmt::Display) -> String {
     let file = paths.proc.join("sys/kernel/random/boot_id");
-    format!("which containers live cannot be told: {} {why}; mount proc there", file.display())
+    format!("the wrapper cannot see which containers live: {} {why}; mount proc there", file.display())
 }
 
 /// The first process of a container and all that are in its cgroup, by the runtime's state; `None` where that, or

@@ -1,11 +1,11 @@
 //! The lock of decisions: while one wrapper holds it, no other decides who gets which GPU.
 //!
-//! A decision takes milliseconds. But its process can be stopped in the middle of one, by a signal, a debugger
-//! or a frozen cgroup, and whoever then waited without end would stop every later create with it. So nobody
-//! waits without end, and who gives up says which process has the lock.
+//! A decision takes milliseconds. But a signal, a debugger or a frozen cgroup can stop its process in the middle
+//! of one. A process that then waited without end would stop every later create. So no
+//! process waits without end, and one that gives up names the process that has the lock.
 //!
 //! The lock is one on the file `lock`, as in every version, and then one on the folder of records: a file can be removed
-//! while somebody has it, and who came later would lock another one beside. Only root can open either of them: whoever can
+//! while a process has it, and a later one would lock another file beside. Only root can open either of them: whoever can
 //! open a file can hold a lock on it, and `/run/rocworker` itself is readable for all.
 
 use std::fs::{File, Metadata, Permissions, TryLockError};
@@ -38,10 +38,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Makes the folders where they are missing, checks that nobody else may write in them, and waits for the lock.
+    /// Makes the folders where they are missing, checks that no other user may write in them, and waits for the lock.
     ///
     /// # Errors
-    /// The folder or the lock's file is not as it must be, or somebody held the lock all the time.
+    /// The folder or the lock's file is not as it must be, or another process held the lock all the time.
     pub fn take(paths: &Paths, patience: Duration) -> Result<Self, String> {
         let path = paths.run.join("lock");
         let (mut lock, mut opened) = Self::open(paths, &path)?;
@@ -60,7 +60,7 @@ impl Lock {
             } else if stands_at(&path, &opened) {
                 return Ok(lock);
             } else {
-                // Somebody removed it while this process waited: whoever comes later locks another file first.
+                // Another program removed it while this process waited: a later process locks another file first.
                 (lock, opened) = Self::open(paths, &path)?;
                 continue;
             };
@@ -207,7 +207,7 @@ mod tests {
 
     /// One has the lock, one waits for its file, the file is removed, and a third one comes.
     #[test]
-    fn a_file_that_is_removed_while_somebody_has_it_lets_nobody_in_beside() {
+    fn a_file_that_is_removed_while_locked_lets_no_process_in_beside() {
         let place = tempfile::tempdir().unwrap();
         let paths = paths_in(place.path());
         let patience = Duration::from_secs(120);
@@ -231,7 +231,7 @@ mod tests {
                 let began = Instant::now();
                 while std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_opened).count() < count
                 {
-                    assert!(began.elapsed() < patience, "nobody waits");
+                    assert!(began.elapsed() < patience, "no process waits");
                     std::thread::sleep(POLL);
                 }
             };

@@ -1,5 +1,5 @@
 //! Warnings and errors, where a container engine looks for them: in the file that runc's `--log` names,
-//! in the format that `--log-format` names. An engine shows what stands there and, mostly, nothing else.
+//! in the format that `--log-format` names. An engine shows this file and, mostly, nothing else.
 
 use std::ffi::{OsStr, c_int};
 use std::fs::OpenOptions;
@@ -51,7 +51,7 @@ impl<'a> Log<'a> {
         // Not as a `Value`: with it comes the writing of floating-point numbers, 25 KB of it.
         let message = serde_json::to_string(&message).unwrap_or_default();
         if self.json {
-            // logrus' JSONFormatter, whose keys stand in the order of the alphabet.
+            // logrus' JSONFormatter, whose keys are in the order of the alphabet.
             format!("{{\"level\":\"{level}\",\"msg\":{message},\"time\":\"{time}\"}}\n")
         } else {
             // logrus' TextFormatter where the output is no terminal.
@@ -73,7 +73,7 @@ impl<'a> Log<'a> {
 }
 
 fn to_stderr(text: &str) {
-    // Nothing is left to tell if even this fails.
+    // Nothing is left to report to if even this fails.
     without_sigpipe(|| drop(std::io::stderr().write_all(text.as_bytes())));
 }
 
@@ -83,8 +83,8 @@ unsafe extern "C" {
     fn signal(number: c_int, what: usize) -> usize;
 }
 
-/// Writes what may be a pipe whose reader has gone: then the write fails, and this process goes on. It would die of
-/// SIGPIPE, and a container would not start because nobody reads a warning. Afterwards the signal does what it did,
+/// Writes what may be a pipe whose reader has gone: then the write fails, and this process continues. It would die of
+/// SIGPIPE, and a container would not start because no process reads a warning. Afterwards the signal does what it did,
 /// since the runtime inherits that.
 #[allow(unsafe_code, reason = "as above")]
 fn without_sigpipe(write: impl FnOnce()) {

@@ -1,8 +1,8 @@
 //! The entry of `runc-amd-wrapper`, in C's form: std's own start-up sets SIGPIPE to be ignored, which runc would
-//! inherit, and it costs as much as all else that the wrapper does for a container without GPUs.
+//! inherit. It costs as much as all the rest that the wrapper does for a container without GPUs.
 //!
-//! Arguments and environment go on to runc as the kernel handed them over, whatever their bytes, but for
-//! one variable that counts how many wrappers ran one another.
+//! The wrapper passes arguments and environment to runc as the kernel handed them over, whatever their bytes.
+//! One variable differs, which counts how many wrappers ran one another.
 #![no_main]
 #![allow(unsafe_code, reason = "it talks to C: argv and environ in, execve out")]
 

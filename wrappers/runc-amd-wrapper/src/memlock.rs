@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::log::Log;
 
-/// Lowers what the policy wants to what runc can set, with a warning: above its own hard limit runc needs
-/// `CAP_SYS_RESOURCE` in the machine's first user namespace, as a worker in an unprivileged LXD container does not have
-/// it, and without it would fail the container.
+/// Lowers what the policy wants to what runc can set, with a warning. Above its own hard limit runc needs
+/// `CAP_SYS_RESOURCE` in the machine's first user namespace, and without it would fail the container. A worker in an
+/// unprivileged LXD container does not have it.
 pub(crate) fn keep_within_reach(process: &mut ProcessEdits<'_>, log: &Log<'_>) {
     let Some(wanted) = process.memlock_bytes else { return };
     if let Err(most) = can_lock(wanted) {

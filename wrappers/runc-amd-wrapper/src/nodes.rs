@@ -2,7 +2,7 @@
 //! chosen GPUs.
 //!
 //! A CDI spec says paths, and paths can come to lead elsewhere. The numbers are therefore those of the
-//! node itself, and the kernel says what they stand for: `/sys/dev/char/MAJOR:MINOR` is a link to
+//! node itself, and the kernel says what they mean: `/sys/dev/char/MAJOR:MINOR` is a link to
 //! `…/PARENT/drm/NAME`, whose PARENT is the card's PCI address, or the platform device of a further
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
@@ -58,7 +58,7 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// A character device node as it stands.
+/// A character device node as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     pub major: u32,
@@ -124,8 +124,8 @@ impl Node {
         };
         let Some(chars) = &devices.chars else {
             return Err(format!(
-                "whose the device node {shown} is cannot be told, since {} cannot be opened: mount sysfs, or let the \
-                 process have more open files",
+                "the wrapper cannot check which device {shown} is, since it cannot open {}: mount sysfs, or let the process \
+                 have more open files",
                 devices.sys.join("dev/char").display()
             ));
         };
@@ -261,7 +261,7 @@ impl<'a> Setting<'a> {
             if is_for_computing(wanted.host()) {
                 return Err(sentence);
             }
-            // A card node that nobody in the container can open takes nothing from computing.
+            // Computing does not need a card node that no process in the container can open.
             self.log.warn(&sentence);
             Ok(None)
         })?;

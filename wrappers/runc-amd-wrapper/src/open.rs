@@ -1,4 +1,4 @@
-//! Files of which it is checked what they are after they are open, so that nobody can swap them.
+//! Opens files first and checks them then, so that no other program can swap them.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ pub enum Error {
     NotRegular,
     /// It is longer than what is read of such a file.
     TooLong { limit: u64 },
-    /// Somebody else than its owner-to-be could have written it; with how.
+    /// Another user than its expected owner could have written it; with how.
     Foreign(String),
     /// It is not UTF-8.
     NotText,
@@ -47,7 +47,7 @@ impl Error {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Somebody put a link where a file was to be.
+    /// A link is where a file was to be.
     pub fn is_link(&self) -> bool {
         matches!(self, Self::Io(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()))
     }

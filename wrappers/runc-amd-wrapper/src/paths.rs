@@ -14,7 +14,7 @@ pub struct Paths {
     pub cdi: PathBuf,
     /// The folder of what lasts until the machine's next start: records, and their lock.
     pub run: PathBuf,
-    /// sysfs, which says what a device node's numbers stand for.
+    /// sysfs, which says what a device node's numbers mean.
     pub sys: PathBuf,
     /// The folder of device nodes.
     pub dev: PathBuf,

@@ -1,4 +1,4 @@
-//! `/etc/rocworker/wrapper.json` as it stands on the machine.
+//! `/etc/rocworker/wrapper.json` as it is on the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub const LIMIT: u64 = 1024 * 1024;
 pub enum PolicyFile {
     /// There is none: plain runc.
     Absent,
-    /// Somebody else than root could have written it: plain runc, with this sentence as a warning.
+    /// Another user than root could have written it: plain runc, with this sentence as a warning.
     NotRoots(String),
     /// It is root's and cannot be used, for this reason: whatever asks for GPUs fails with it.
     Broken(String),

@@ -19,7 +19,7 @@ pub struct Queue {
     folder: RunFolder,
 }
 
-/// A ticket that somebody waits with.
+/// A ticket with which a create waits.
 #[derive(Debug)]
 pub struct Waiting {
     pub number: u64,
@@ -45,7 +45,7 @@ impl Queue {
         let mut all = Vec::new();
         for (name, text) in self.folder.entries()? {
             let ticket = text.ok().and_then(|text| Ticket::parse(&text).ok());
-            // What cannot be read makes nobody wait: its owner draws another one.
+            // An unreadable ticket makes no create wait: its owner draws another one.
             if let (Ok(number), Some(ticket)) = (name.parse(), ticket) {
                 let at = all.partition_point(|waiting: &Waiting| waiting.number < number);
                 all.insert(at, Waiting { number, ticket });
@@ -67,7 +67,7 @@ impl Queue {
         Ok(waiting)
     }
 
-    /// Whether this process's ticket is there as far as can be told. Another one may have drawn the number of a ticket
+    /// Whether this process's ticket is there as far as the folder shows. Another one may have drawn the number of a ticket
     /// that was removed.
     pub fn has(&self, number: u64, creator: &Creator) -> bool {
         match self.folder.read(&name(number)) {

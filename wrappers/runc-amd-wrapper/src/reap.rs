@@ -99,15 +99,15 @@ fn living(
     living
 }
 
-/// Whether a lease lives on behind the container, by a process in its cgroup, so that its record must tell a later
-/// container of this id of it. One that is dead, of the time when sharing was exclusive, is removed.
+/// Whether a lease lives on behind the container, by a process in its cgroup. Then its record must show it to a later
+/// container of this id. One that is dead, of the time when sharing was exclusive, is removed.
 fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     let leases = Leases::of(paths, Some(lock));
     let (root, id) = (Path::new(&record.root), &record.id);
     if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
         return false;
     }
-    // What cannot be told counts as alive.
+    // What cannot be known counts as alive.
     let Ok(judge) = Judge::new(paths) else { return true };
     leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
 }

@@ -121,7 +121,7 @@ impl Rootfs {
         None
     }
 
-    /// What stands at a path of the container once everything is mounted. None: nothing, and runc can make it.
+    /// What is at a path of the container once everything is mounted. None: nothing, and runc can make it.
     fn look_behind(&self, mounts: &[Mount<'_>], path: &str) -> Result<Option<Metadata>, NoRoom> {
         let Some((mount, rest)) = mount_over(mounts, path) else {
             return self.look(self.path.clone(), path);
@@ -142,8 +142,8 @@ impl Rootfs {
         }
     }
 
-    /// What stands beneath a folder at a path. None: nothing, and it can be made. A link is never followed: in a container
-    /// it may lead anywhere, and what is mounted or made behind it would hide what stands there.
+    /// What is beneath a folder at a path. None: nothing, and it can be made. A link is never followed: in a container
+    /// it may lead anywhere, and what is mounted or made behind it would hide what is there.
     fn look(&self, mut place: PathBuf, path: &str) -> Result<Option<Metadata>, NoRoom> {
         let mut found: Option<Metadata> = None;
         for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -152,7 +152,7 @@ impl Rootfs {
             }
             place.push(part);
             match place.symlink_metadata() {
-                Ok(stands) => found = Some(stands),
+                Ok(there) => found = Some(there),
                 Err(error)
                     if error.kind() == ErrorKind::NotFound
                         && place.parent().is_some_and(|parent| self.can_be_written(parent)) =>

@@ -2,7 +2,7 @@
 //!
 //! Both folders are checked to be root's alone whenever something in them is believed, so that paths beneath are
 //! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
-//! fifo: somebody may have planted it while the folder was not yet root's alone.
+//! fifo: another user may have planted it while the folder was not yet root's alone.
 
 use std::cell::Cell;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -22,9 +22,9 @@ use crate::store;
 /// and no number ends in one.
 const TEMPORARY: &str = "new~";
 
-/// The mode of `/run/rocworker`: other programs of this product publish there what everybody may read.
+/// The mode of `/run/rocworker`: other programs of this product publish there what every user may read.
 pub(crate) const READABLE: u32 = 0o755;
-/// The mode of a folder in it, which nobody else can open, so that nobody else can hold a lock on it.
+/// The mode of a folder in it, which no other user can open or lock.
 pub(crate) const ROOTS_ALONE: u32 = 0o700;
 
 /// The folder, whether it is there or not.
@@ -74,7 +74,7 @@ impl RunFolder {
     /// when the lock was taken.
     ///
     /// # Errors
-    /// It cannot be made, is a link, or somebody else may write in it.
+    /// It cannot be made, is a link, or another user may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
         ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.is_checked.set(true);
@@ -106,7 +106,7 @@ impl RunFolder {
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
-            Err(open::Error::Io(_)) if !self.may_stand(name) => Ok(None),
+            Err(open::Error::Io(_)) if !self.may_exist(name) => Ok(None),
             read => {
                 self.check()?;
                 read.map(Some).map_err(|error| failed(self.kind.what, &self.path_of(name), "read", error))
@@ -114,9 +114,9 @@ impl RunFolder {
         }
     }
 
-    /// Whether anything can stand at a path. Nothing does where the way to it is no folder, or the name is one that no
+    /// Whether anything can be at a path. Nothing does where the way to it is no folder, or the name is one that no
     /// file can have: a container of which nothing can have been kept has nothing.
-    fn may_stand(&self, name: &str) -> bool {
+    fn may_exist(&self, name: &str) -> bool {
         let found = rustix::fs::lstat(self.path_of(name));
         !matches!(found, Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP))
     }
@@ -170,8 +170,8 @@ impl RunFolder {
         let temporary = self.path_of(TEMPORARY);
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
-            // Of a writer that was killed, or planted: it is taken away and never opened. The lock is held, so that
-            // nobody is at work on it.
+            // Of a writer that was killed, or planted: the wrapper removes it and never opens it. The lock is held, so
+            // no process is at work on it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 std::fs::remove_file(&temporary)
                     .map_err(|error| failed("the file", &temporary, "removed", error))?;

@@ -1,4 +1,4 @@
-//! The runtime that the wrapper stands in front of.
+//! The runtime that the wrapper executes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -100,7 +100,7 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    /// Folders a, b, c, …; each holds what its letter stands for.
+    /// Folders a, b, c, …; each holds what its letter means.
     fn laid_out(kinds: &[&str]) -> (tempfile::TempDir, PathBuf, OsString) {
         let place = tempfile::tempdir().unwrap();
         let own = place.path().join("wrapper");

@@ -43,7 +43,7 @@ struct Runc {
 #[serde(rename_all = "kebab-case")]
 struct Crun {
     pid: u32,
-    /// Versions before 0.20 wrote none, and then the process cannot be told from a later one.
+    /// Versions before 0.20 wrote none, and then nothing distinguishes the process from a later one.
     process_start_time: u64,
     #[serde(default)]
     cgroup_path: String,
@@ -86,7 +86,7 @@ impl From<Crun> for State {
     }
 }
 
-/// Where the runtime keeps what it knows of a container. A call without `--root` names runc's own folder, and means
+/// Where the runtime keeps the state of a container. A call without `--root` names runc's own folder, and means
 /// crun's where that is the runtime (src/libcrun/status.c, `get_run_directory`).
 fn folder_of(root: &Path, id: &str) -> PathBuf {
     let folder = root.join(id);
@@ -100,12 +100,12 @@ pub fn init_of(root: &Path, id: &str) -> Option<Process> {
 }
 
 /// Whether the container was created and never started: the fifo for `start`, of the same name with both runtimes,
-/// still stands there.
+/// still exists.
 pub fn waits_for_start(root: &Path, id: &str) -> bool {
     folder_of(root, id).join("exec.fifo").symlink_metadata().is_ok()
 }
 
-/// Whether the container that the runtime has under this id was made with these render nodes. Where nothing tells
+/// Whether the container that the runtime has under this id was made with these render nodes. Where no file says so,
 /// there is no container to run a process in, and the runtime says so.
 pub fn has_nodes(root: &Path, id: &str, renders: impl IntoIterator<Item = Render>) -> bool {
     let folder = folder_of(root, id);
@@ -178,7 +178,7 @@ mod tests {
         let folder = place.path().join("c1");
         std::fs::create_dir(&folder).unwrap();
         let has = || has_nodes(place.path(), "c1", Render::parse("renderD128"));
-        assert!(has(), "nothing tells");
+        assert!(has(), "no file says otherwise");
         for (file, text, expected) in [
             ("config.json", r#"{"path":"\/dev\/dri\/renderD128"}"#, true),
             ("config.json", r#"{"path":"/dev/dri/renderD1280"}"#, false),

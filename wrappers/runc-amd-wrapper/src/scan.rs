@@ -151,7 +151,7 @@ mod tests {
             (r#"["AMD_VISIBLE_DEVICES=\u00e9"]"#, &["AMD_VISIBLE_DEVICES=?"]),
             (r#"["AMD_VISIBLE_DEVICES=../..""#, &["AMD_VISIBLE_DEVICES=../.."]),
             ("no JSON \"AMD_GPU_COUNT=1", &[]),
-            // Of a key that stands twice either may count.
+            // Of a key that appears twice either may count.
             (r#"{"process":{"env":["AMD_GPU_COUNT=1"]},"process":{"env":["X=1"]}}"#, &["AMD_GPU_COUNT=1"]),
             (r#"{"process":{"env":["X=1"]},"PROCESS":{"env":["AMD_GPU_COUNT=1"]}}"#, &["AMD_GPU_COUNT=1"]),
             (

@@ -70,3 +70,13 @@ fn a_container_keeps_its_groups_when_the_policy_is_gone_and_its_record_goes_with
     std::fs::remove_file(stage.path("wrapper.json")).unwrap();
     assert!(stage.call(&["delete", "--force", "c1"]).runs() && stage.record("c1").is_none());
 }
+
+#[test]
+fn a_bundle_that_cannot_be_edited_ends_the_record_of_an_earlier_container_with_its_id() {
+    let stage = Stage::new();
+    stage.policy("all", "all");
+    stage.write_record("c1", 0, &[992], false);
+    let twice = config(&[]).replacen('{', r#"{"process":{},"#, 1);
+    let outcome = stage.create(&twice);
+    assert!(outcome.runs() && stage.record("c1").is_none(), "{outcome:?}");
+}

@@ -1,4 +1,4 @@
-//! `rocworker serve`: how large it is, and how long a change of what it watches takes to come through, on a machine of 8
+//! `rocworker serve`: how large it is, and how long it takes to publish a change of what it watches. The machine has 8
 //! cards with 8 partitions each. What the kernel's own events take is measured in QEMU: tests/qemu/tests/real_daemon.rs.
 
 use std::fs;

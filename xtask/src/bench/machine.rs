@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::command::Command;
 
-/// A laid-out machine that stands in this thread's `/`.
+/// A laid-out machine in this thread's `/`.
 #[derive(Debug)]
 pub(crate) struct Machine {
     folder: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) fn enter_namespace() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace with unshare(2)")?;
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).context("making the mounts private")?;
-    // The wrapper believes no file that somebody else than root could write.
+    // The wrapper trusts no file that another user than root could write.
     umask(Mode::from_bits_truncate(0o022));
     pin()
 }
@@ -42,9 +42,9 @@ fn pin() -> Result<()> {
 }
 
 impl Machine {
-    /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy, and
-    /// mounts it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
-    pub(crate) fn stand(
+    /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy. Mounts
+    /// it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
+    pub(crate) fn mounted(
         folder: PathBuf,
         cards: u8,
         partitions: u8,

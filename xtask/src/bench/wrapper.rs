@@ -18,7 +18,7 @@ const ID: &str = "5ca1ab1e-0000-4000-8000-000000000000";
 /// One call of containerd's shim, on one machine.
 struct Situation {
     what: &'static str,
-    /// What follows the global flags; `BUNDLE` stands for the bundle's path.
+    /// What follows the global flags; `BUNDLE` means the bundle's path.
     arguments: &'static [&'static str],
     cards: u8,
     partitions: u8,
@@ -81,7 +81,7 @@ pub(crate) fn measure(
         let folder = work.join(format!("machine-{number}"));
         let bench = Bench { wrapper, rocworker, shims, folder, runs };
         // A thread for each: unshare(2) and sched_setaffinity(2) hold for the thread that calls them, so the
-        // mounts go away with it and the rest of the run sees this machine.
+        // mounts go away with it. The rest of the run sees this machine.
         let measured = std::thread::scope(|scope| scope.spawn(|| bench.measure(situation)).join());
         let measured = measured.map_err(|_| anyhow!("the measuring thread died"))?;
         let outcome =
@@ -126,7 +126,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn measure(&self, situation: &Situation) -> Result<Outcome> {
-        let (machine, bundle) = self.stand(situation)?;
+        let (machine, bundle) = self.lay_out(situation)?;
         let stopwatch = Stopwatch::new(&self.folder)?;
         let restore = || {
             bundle.restore()?;
@@ -142,7 +142,7 @@ impl Bench<'_> {
     }
 
     fn watch(&self, situation: &Situation, tool: &[String]) -> Result<()> {
-        let (_machine, bundle) = self.stand(situation)?;
+        let (_machine, bundle) = self.lay_out(situation)?;
         let Some((program, options)) = tool.split_first() else { bail!("no tool is named") };
         let status = std::process::Command::new(program)
             .args(options)
@@ -156,14 +156,14 @@ impl Bench<'_> {
     }
 
     /// A machine and a bundle in this thread's own mounts.
-    fn stand(&self, situation: &Situation) -> Result<(Machine, Bundle)> {
+    fn lay_out(&self, situation: &Situation) -> Result<(Machine, Bundle)> {
         if !nix::unistd::geteuid().is_root() {
             bail!("the wrapper reads /etc, /dev and /sys of the machine, and only root can put others there");
         }
         machine::enter_namespace()?;
         let (cards, partitions) = (situation.cards, situation.partitions);
         let machine =
-            Machine::stand(self.folder.join("root"), cards, partitions, self.rocworker, &self.shims.noop)?;
+            Machine::mounted(self.folder.join("root"), cards, partitions, self.rocworker, &self.shims.noop)?;
         let bundle = Bundle::make(Path::new(BUNDLES).join(ID), situation.request)?;
         std::fs::write(bundle.folder().join("process"), PROCESS)?;
         Ok((machine, bundle))
@@ -187,7 +187,7 @@ fn compare([direct, floor, wrapper]: [Duration; 3]) -> Result<Outcome> {
     let microseconds = |duration: Duration| duration.as_secs_f64() * 1e6;
     let (direct, floor, wrapper) = (microseconds(direct), microseconds(floor), microseconds(wrapper));
     let (floor_adds, wrapper_adds) = (floor - direct, wrapper - direct);
-    // One execve of a static program costs tens of microseconds; less is noise, and no ratio can stand on it.
+    // One execve of a static program costs tens of microseconds; less is noise, too small for a ratio.
     if floor_adds < 5.0 {
         bail!(
             "the floor added {floor_adds:.1} µs to {direct:.0} µs: this machine is too noisy to measure on"

@@ -21,7 +21,7 @@ pub(super) fn notices(crates: &[Crate]) -> Result<Vec<u8>> {
         let own = texts_of(one)?;
         ensure!(
             !own.is_empty() || one.licence.is_some(),
-            "{name} {version} tells neither a licence nor its text"
+            "{name} {version} names neither a licence nor its text"
         );
         own.into_iter().for_each(|text| texts.entry(text).or_default().push(format!("{name} {version}")));
     }

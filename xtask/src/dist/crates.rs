@@ -38,7 +38,7 @@ impl Crate {
 }
 
 /// The packages of the programs and all that they are linked with on this machine's platform, in order. What runs in the
-/// compiler alone (build scripts' needs, procedural macros and theirs) is left out.
+/// compiler alone (procedural macros, and what they and build scripts need) is left out.
 pub(super) fn linked() -> Result<Vec<Crate>> {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(["cargo", "metadata", "--locked", "--format-version", "1"])

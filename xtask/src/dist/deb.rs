@@ -130,7 +130,7 @@ fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
     }
 }
 
-/// Fields in the order in which dpkg writes them matter to nobody; the description comes last.
+/// No program depends on the order of the fields; the description comes last, as dpkg writes it.
 fn control(own: &str, version: &str, architecture: &str, kib: usize, depends: &str) -> Result<String> {
     let at = own.find("\nSuggests:").context("packaging/debian/control has no Suggests")?;
     let (head, rest) = own.split_at(at + 1);

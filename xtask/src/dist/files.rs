@@ -40,7 +40,7 @@ impl Files {
         self.0.iter().map(|(path, file)| (path.as_str(), file))
     }
 
-    /// Writes them beneath a folder, with the folders that they need, all of which anybody may enter.
+    /// Writes them beneath a folder, with the folders that they need, all of which any user may enter.
     pub(super) fn lay_out(&self, top: &Path) -> Result<()> {
         make_folder(top)?;
         for (path, file) in self.iter() {

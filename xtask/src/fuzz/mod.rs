@@ -83,7 +83,7 @@ fn folder() -> PathBuf {
 }
 
 /// Builds the packages that these targets are in, with the address sanitizer where it links. The flags that this
-/// takes are unstable ones, which a stable compiler takes when it is told to.
+/// takes are unstable ones, which a stable compiler takes with RUSTC_BOOTSTRAP.
 fn build(targets: &[&Target]) -> Result<()> {
     let with = |package: &str, sanitizer: &str| {
         Command::new(["cargo", "fuzz", "build", "--sanitizer", sanitizer, "--fuzz-dir", package])

@@ -13,14 +13,14 @@ use crate::repository;
 const VARIABLE: &str = "ROCWORKER_CHARMCRAFT";
 /// Which releases.
 const REQUIREMENTS: &str = "tests/charm/requirements.txt";
-/// Debian's Python, whose modules python3-apt brings: another one cannot load them.
+/// Debian's Python, for which python3-apt has modules: another one cannot load them.
 const PYTHON: &str = "/usr/bin/python3";
 /// Where python3-apt puts them. PyPI has none that goes with an apt of today.
 const MODULES: &str = "/usr/lib/python3/dist-packages";
 /// What is written last: which requirements are installed.
 const MARK: &str = "installed.txt";
 
-/// What the tests are told.
+/// The variable that the tests read.
 pub(crate) fn variable() -> (&'static str, PathBuf) {
     (VARIABLE, repository::target().join("charmcraft"))
 }

@@ -1,7 +1,7 @@
 //! Container engines of several releases of Debian, unpacked beside the build and never installed.
 //!
-//! apt is given a state of its own for each suite, so that it resolves what a package needs, checks every signature
-//! and learns nothing of this machine's packages, nor this machine of these.
+//! apt gets a state of its own for each suite. So it resolves what a package needs, checks every signature,
+//! and shares nothing with this machine's own packages.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ fn tree(suite: &str) -> PathBuf {
     folder().join(suite).join("tree")
 }
 
-/// What the tests are told: variables, and the program that each names.
+/// The variables that the tests read, and the program that each names.
 pub(crate) fn variables() -> impl Iterator<Item = (&'static str, PathBuf)> {
     let engines = SUITES.iter().map(|(suite, variable)| (*variable, program(suite)));
     engines.chain([(UDEV.1, tree(UDEV.0).join(UDEVADM))])

@@ -1,4 +1,4 @@
-//! Prometheus' node_exporter: a reader of DRM and hwmon folders that nobody here wrote.
+//! Prometheus' node_exporter: a reader of DRM and hwmon folders from another project.
 //!
 //! Debian's package starts a service that listens on every address, on port 9100. A test needs the program
 //! and nothing else, so the package is unpacked beside the build instead of being installed.

@@ -17,7 +17,7 @@ const SUITE: &str = "bookworm";
 /// The variable by which the tests learn where the packages are.
 const VARIABLE: &str = "ROCWORKER_APT_HEADERS";
 
-/// What the tests are told.
+/// The variable that the tests read.
 pub(crate) fn variable() -> (&'static str, PathBuf) {
     (VARIABLE, folder().join(SUITE))
 }

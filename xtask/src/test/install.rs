@@ -22,7 +22,7 @@ pub(crate) enum Consent {
 /// Installs what this machine lacks.
 ///
 /// # Errors
-/// A [`Refusal`] when the answer is no, or when there is nobody to ask.
+/// A [`Refusal`] when the answer is no, or when there is no person to ask.
 pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege, all: bool) -> Result<()> {
     let missing = Missing::on_this_machine(all)?;
     if missing.is_nothing() {
@@ -141,7 +141,7 @@ fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Resu
     ))
 }
 
-/// Whether `CI` says that nobody is there to ask.
+/// Whether `CI` says that no person is there to ask.
 fn in_ci(value: Option<&str>) -> bool {
     value.is_some_and(|value| !matches!(value, "" | "0" | "false"))
 }

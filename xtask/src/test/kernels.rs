@@ -1,8 +1,8 @@
 //! Kernels with their own amdgpu driver, for the machines that tests boot in QEMU.
 //!
 //! Debian's packages, downloaded by apt, which checks their signatures, and unpacked beside the build; nothing of
-//! them is installed. Another release than the machine's own has a source list and an apt state of its own here,
-//! so that the machine's stay as they are. Needs no root.
+//! them is installed. Another release than the machine's own has a source list and an apt state of its own here.
+//! So the machine's stay as they are. Needs no root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Apt {
             "Dir::Etc::SourceParts=-".to_owned(),
             format!("Dir::State::Lists={}", state.join("lists").display()),
             format!("Dir::Cache={}", state.join("cache").display()),
-            // The user _apt cannot write into a build folder; apt would say so each time and go on without it.
+            // The user _apt cannot write into a build folder; apt would say so each time and continue without it.
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
         ];
@@ -157,7 +157,7 @@ fn index_modules(unpacked: &Path) -> Result<()> {
             continue;
         }
         for release in listed(&modules)?.iter().filter_map(|path| path.file_name()) {
-            // depmod stands in an sbin folder, which an ordinary user's PATH leaves out.
+            // depmod is in an sbin folder, which an ordinary user's PATH leaves out.
             Command::new(["/sbin/depmod", "-b"]).arguments([base.as_os_str(), release]).run()?;
         }
         return Ok(());

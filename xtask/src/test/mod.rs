@@ -152,7 +152,7 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     Ok(kernels)
 }
 
-/// The crate of the oracle has a workspace of its own, so cargo has to be told of it each time.
+/// The crate of the oracle has a workspace of its own, so each call of cargo names it.
 fn oracle_manifest() -> PathBuf {
     repository::top().join("tests/cdi-oracle/Cargo.toml")
 }
@@ -219,7 +219,7 @@ fn clean_file(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The workspace's tests, and what they are told by the environment.
+/// The workspace's tests, and what they read from the environment.
 struct Tests {
     privilege: Privilege,
     /// Those that are ignored, too.
@@ -239,7 +239,7 @@ struct Tests {
 impl Tests {
     fn run(&self) -> Result<()> {
         let nextest = Command::new(NEXTEST).arguments(["--workspace"]).arguments(self.ignored());
-        self.told(nextest, &self.wrapper).run()
+        self.with_environment(nextest, &self.wrapper).run()
     }
 
     /// The tests that these arguments of nextest's select.
@@ -247,7 +247,7 @@ impl Tests {
         let nextest = Command::new(["cargo", "nextest", "run", "--locked", "--profile", "ci"]);
         let names_packages = selection.iter().any(|word| word == "-p" || word.starts_with("--package"));
         let nextest = if names_packages { nextest } else { nextest.arguments(["--workspace"]) };
-        self.told(nextest.arguments(selection), &self.wrapper).run()
+        self.with_environment(nextest.arguments(selection), &self.wrapper).run()
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
@@ -256,7 +256,7 @@ impl Tests {
         let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
         // Of the workspace: built already.
         let nextest = Command::new(NEXTEST).arguments(["--workspace", "--filterset", &filter]);
-        self.told(nextest, wrapper).run()
+        self.with_environment(nextest, wrapper).run()
     }
 
     fn ignored(&self) -> [&str; 2] {
@@ -267,11 +267,13 @@ impl Tests {
     fn list(&self) -> Result<Vec<real::Test>> {
         let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
         real::tests_in(
-            &self.told(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper).read()?,
+            &self
+                .with_environment(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper)
+                .read()?,
         )
     }
 
-    fn told(&self, command: Command, wrapper: &Path) -> Command {
+    fn with_environment(&self, command: Command, wrapper: &Path) -> Command {
         let path = search_path();
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
@@ -293,8 +295,8 @@ impl Tests {
     }
 }
 
-/// This process's PATH, with what was unpacked beside the build, and with the sbin folders that hold runc
-/// and that Debian leaves out of an ordinary user's PATH.
+/// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
+/// and Debian leaves them out of an ordinary user's PATH.
 pub(crate) fn search_path() -> OsString {
     let mut folders = vec![exporter::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();

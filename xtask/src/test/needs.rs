@@ -11,7 +11,7 @@ use super::{engines, exporter};
 /// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
 /// only recommended by it and recommendations are not installed.
 const PACKAGES: &[(&str, &str)] = &[
-    ("runc", "the runtime that the wrapper stands in front of"),
+    ("runc", "the runtime that the wrapper executes"),
     ("crun", "podman's default runtime"),
     ("podman", "an engine that reads CDI specs itself"),
     ("conmon", "podman's monitor of a container"),
@@ -40,7 +40,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "compiles the module that dkms builds"),
     ("make", "builds it"),
     ("patch", "is there for modules that bring patches along"),
-    ("lsb-release", "tells dkms which distribution this is"),
+    ("lsb-release", "names the distribution for dkms"),
     ("systemd", "verifies the worker's unit, and reads environment files"),
     ("shellcheck", "reads the scripts that are shipped"),
     ("lintian", "judges the Debian package"),
@@ -182,7 +182,7 @@ mod tests {
         };
         let lines = missing.lines();
         assert_eq!(lines.len(), 7);
-        assert_eq!(lines[0], "package runc: the runtime that the wrapper stands in front of");
+        assert_eq!(lines[0], "package runc: the runtime that the wrapper executes");
         assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const INCUS: Release =
     Release { folder: "incus", suite: "trixie", variable: "ROCWORKER_INCUS_TRIXIE", packages: "incus,mount" };
 
 impl Release {
-    /// What the tests are told.
+    /// The variable that the tests read.
     pub(crate) fn variable(&self) -> (&'static str, PathBuf) {
         (self.variable, self.parent().join(self.suite))
     }

@@ -55,11 +55,11 @@ impl Bundle<'_> {
 
     /// The text with the injection in it, or None when it has all of it already.
     ///
-    /// A device at the path of a node is kept if it is that node, and its rule is added all the same if it
+    /// A device at the path of a node is kept if it is that node. Its rule is added all the same if it
     /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
     /// without a process gets nothing that is a process's.
     ///
-    /// `warn` is told, in a sentence, what is left out without being an error.
+    /// Calls `warn` with a sentence for what it leaves out without an error.
     ///
     /// # Errors
     /// A list that must be looked into cannot be read, or the bundle has another
@@ -90,7 +90,7 @@ impl Bundle<'_> {
 }
 
 impl Process<'_> {
-    /// The members that a process object lacks; what it has already is edited where it stands.
+    /// The members that a process object lacks; what it has already is edited in place.
     pub(crate) fn extend(
         &self,
         text: &str,

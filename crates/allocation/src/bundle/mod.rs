@@ -7,7 +7,7 @@
 //! # Whose reading counts
 //! runc reads the file with Go's decoder, which unescapes keys, matches them without regard to case, and
 //! merges what appears twice. So a key is recognised here in every spelling that Go takes for it, and edited
-//! where it stands. Where one that matters appears twice, or has a wrong type, it is not clear what the
+//! in place. Where one that matters appears twice, or has a wrong type, it is not clear what the
 //! bundle means: [`Bundle::parse`] refuses it, and the caller looks through its strings for a request, since a container
 //! that asks for nothing is not hindered by it.
 //!
@@ -43,8 +43,8 @@ use places::Linux;
 pub struct Bundle<'a> {
     text: &'a str,
     root: Container,
-    /// Of the value of `root`.
-    rootfs: Option<Span>,
+    /// Of each value of `root`.
+    roots: Vec<Span>,
     process_place: Place,
     process: Process<'a>,
     linux_place: Place,
@@ -59,8 +59,8 @@ impl<'a> Bundle<'a> {
     /// Finds what matters.
     ///
     /// # Errors
-    /// The text is not one JSON object, as far as is looked at, is nested deeper than 127, or has a key that matters twice
-    /// or with a value of another type.
+    /// The text is not one JSON object, as far as is looked at, or is nested deeper than 127. Or it has a key that matters
+    /// twice, or with a value of another type.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let mut bundle = Self { text, ..Self::default() };
         bundle.read().map_err(|fault| fault.of(text))?;
@@ -78,7 +78,7 @@ impl<'a> Bundle<'a> {
             } else if key.names("mounts") {
                 self.mounts.pass(scanner, (key, "mounts"), ARRAY)
             } else if key.names("root") {
-                self.rootfs = Some(scanner.pass()?);
+                self.roots.push(scanner.pass()?);
                 Ok(())
             } else if key.names("hooks") {
                 self.hooks.pass(scanner, (key, "hooks"), OBJECT)
@@ -152,18 +152,21 @@ impl<'a> Bundle<'a> {
         path.map_err(|fault| entries::unreadable(self.text, "linux.cgroupsPath", fault))
     }
 
-    /// `root.path`; None where it is not plain to see.
+    /// `root.path`; None where it is not plain to see. Of several `root` Go's decoder takes the last path.
     #[must_use]
     pub fn rootfs(&self) -> Option<Cow<'a, str>> {
         let mut path = None;
-        let root = Scanner::at(self.text, self.rootfs?.start).object_of(|scanner, key| {
-            if !key.names("path") {
-                return scanner.pass().map(drop);
-            }
-            path = Some(scanner.text()?);
-            Ok(())
-        });
-        path.filter(|_| root.is_ok())
+        for root in &self.roots {
+            let read = Scanner::at(self.text, root.start).object_of(|scanner, key| {
+                if !key.names("path") {
+                    return scanner.pass().map(drop);
+                }
+                path = Some(scanner.text()?);
+                Ok(())
+            });
+            read.ok()?;
+        }
+        path
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
 
 const SHM: &str = "/dev/shm";
 
-/// Adds the mounts that are not there yet. Returned is the whole list if the bundle has none. `warn` is told what is
-/// left out.
+/// Adds the mounts that are not there yet. Returns the whole list if the bundle has none. Calls `warn` with what it
+/// leaves out.
 pub(super) fn extend(
     text: &str,
     place: Place,
@@ -106,8 +106,8 @@ pub fn rest_behind(above: &str, path: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
 }
 
-/// Whether a mount stands where a folder would: at its path; above it, as in somebody's volume no folder is made, unless
-/// that is the host's own folder, which has it; or beneath it, where the folder would cover it.
+/// Whether a mount is in the place of a folder. It may be at its path, or beneath it, where the folder would cover it.
+/// It may be above it: the wrapper makes no folder in a user's volume; only the host's own folder has it already.
 fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {
     let is_beneath = |rest: &str| rest.starts_with('/');
     match path.strip_prefix(destination) {

@@ -1,4 +1,4 @@
-//! Where things stand in a bundle.
+//! Where things are in a bundle.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Place {
-    /// Reads the object or array that stands behind a key, and notes where.
+    /// Reads the object or array behind a key, and notes where it is.
     ///
     /// # Errors
-    /// The key was there before, or something else stands behind it: then it is not clear what the text means.
+    /// The key was there before, or its value is something else: then it is not clear what the text means.
     pub(super) fn read<'a>(
         &mut self,
         scanner: &mut Scanner<'a>,
@@ -47,7 +47,7 @@ impl Place {
 /// The place of the list behind this key of an object, which is passed over otherwise. `path` names the object.
 ///
 /// # Errors
-/// It stands there twice, or is something else.
+/// The key appears twice, or its value is something else.
 pub(super) fn find(text: &str, object: Container, path: &str, name: &'static str) -> Result<Place, Error> {
     let mut place = Place::Absent;
     let read = Scanner::at(text, object.span.start).object(|scanner, key| {
@@ -57,7 +57,7 @@ pub(super) fn find(text: &str, object: Container, path: &str, name: &'static str
     Ok(place)
 }
 
-/// An entry of `process.env`: what it says, and where it stands, with its quotation marks.
+/// An entry of `process.env`: what it says, and where it is, with its quotation marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) text: Cow<'a, str>,
@@ -116,7 +116,7 @@ pub(crate) struct Linux {
     pub(crate) namespaces: Place,
     pub(crate) uid_mappings: Place,
     pub(crate) gid_mappings: Place,
-    /// Of the string, as it stands.
+    /// Of the string, as the text spells it.
     pub(crate) cgroups_path: Option<Span>,
 }
 
@@ -133,8 +133,8 @@ impl Linux {
             if let Some((name, place)) = lists.iter_mut().find(|(name, _)| key.names(name)) {
                 place.pass(scanner, (key, name), ARRAY)
             } else if key.names("cgroupsPath") {
-                // Only a lease looks at it, so that what is odd about it is for the lease to say. Where null stands
-                // Go's decoder leaves what it has read already.
+                // Only a lease looks at it, so the lease reports what is odd about it. At null, Go's decoder leaves
+                // what it has read already.
                 match scanner.peek()? {
                     b'n' => drop(scanner.skip()?),
                     _ => *cgroups_path = Some(scanner.pass()?),

@@ -1,4 +1,4 @@
-//! A spec of which only so much is read as tells what there is to choose from.
+//! A spec, read only as far as the choice of devices needs it.
 //!
 //! The wrapper gives a container few of the devices that a spec has under three names each: it reads the edits
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
@@ -87,7 +87,7 @@ impl<'a> Outline<'a> {
     /// Finds the devices of a spec.
     ///
     /// # Errors
-    /// The text is not JSON, or so much of it as is read has a wrong type, or a key of the spec itself appears twice.
+    /// The text is not JSON, or what is read of it has a wrong type. Or a key of the spec itself appears twice.
     /// One of a device is found when the device is wanted.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         let outline = whole(text).map_err(|fault| no_spec(text, fault))?;

@@ -44,7 +44,7 @@ keyed!(DeviceNode<'a>, required [], |node, scanner| {
 }, |node, key| note(&mut node.unknown, key));
 
 /// A node in the line that templates/cdi/amd.json writes for it, and what follows. A spec of 64 partitions has 384 such
-/// lines, and to compare one takes a tenth of the time that reading it key by key takes.
+/// lines. To compare one takes a tenth of the time that reading it key by key takes.
 pub(super) fn in_one_line(text: &str) -> Option<(DeviceNode<'_>, &str)> {
     let (path, rest) = text.strip_prefix(r#"{ "path": ""#)?.split_once('"')?;
     let (file_mode, rest) = number(rest.strip_prefix(r#", "fileMode": "#)?)?;

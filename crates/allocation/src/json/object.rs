@@ -29,7 +29,7 @@ impl Seen {
     }
 }
 
-/// Reads an object. A key that is known stands in it once.
+/// Reads an object. A known key may appear in it once.
 pub(crate) fn object<'a, T: Keyed<'a>>(scanner: &mut Scanner<'a>) -> Result<T, Fault> {
     const { assert!(T::KEYS.len() <= 32, "`Seen` has a bit for each") };
     scanner.peek()?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Span;
 
-/// A string as it stands in the text.
+/// A string as the text spells it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     /// With the quotation marks.
@@ -57,7 +57,7 @@ fn unescape(raw: &str) -> String {
     out
 }
 
-/// The character that an escape stands for, and its length behind the backslash. It was scanned before.
+/// The character that an escape means, and its length behind the backslash. It was scanned before.
 fn escape(text: &str) -> (char, usize) {
     let c = match text.as_bytes().first() {
         Some(b'b') => '\u{8}',

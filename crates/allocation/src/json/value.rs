@@ -1,11 +1,11 @@
-//! Values of one type, and what stands there instead.
+//! Values of one type, and the fault when another value is there.
 
 use std::{borrow::Cow, str::FromStr};
 
 use super::{Container, Fault, Problem, Scanner, Text};
 
 impl<'a> Scanner<'a> {
-    /// What is wanted here is something else than what stands at the scanner's place.
+    /// The caller expects another value than the one at the scanner's place.
     pub(crate) fn unwanted<T>(&mut self, expected: &'static str) -> Result<T, Fault> {
         self.peek()?;
         Err(Fault { offset: self.offset(), problem: Problem::Unwanted(expected) })
@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
         self.list(Self::text)
     }
 
-    /// As [`Scanner::object`], where something else may stand.
+    /// As [`Scanner::object`], where something else may be.
     pub(crate) fn object_of(
         &mut self,
         member: impl FnMut(&mut Self, Text<'a>) -> Result<(), Fault>,

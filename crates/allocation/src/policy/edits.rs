@@ -34,7 +34,7 @@ keyed!(Edits, required [], |edits, scanner| {
     "gfx_override" => edits.gfx_override = scanner.optional(gfx_override)?.unwrap_or_default(),
 }, |_edits, key| unknown::<Self>(key));
 
-/// The kernel takes a tmpfs of 0 bytes for one without limit, and nobody wants to lock 0 bytes.
+/// The kernel takes a tmpfs of 0 bytes for one without limit, and locking 0 bytes has no use.
 fn bytes(scanner: &mut Scanner<'_>) -> Result<u64, Fault> {
     scanner.peek()?;
     let offset = scanner.offset();

@@ -17,7 +17,7 @@ const NO_GPUS: &str = "the policy and the CDI spec have no GPU to give; see rocw
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
 pub struct Inventory {
-    /// What the policy allows, in the order of the indexes, with the place in [`Outline::devices`] of the spec's
+    /// What the policy allows, in the order of the indexes. With each, the place in [`Outline::devices`] of the spec's
     /// device for it, if the spec has one.
     allowed: Vec<(Gpu, Option<usize>)>,
     /// What the spec has and the policy does not allow.
@@ -25,7 +25,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Brings the policy's GPUs and the spec's devices together.
+    /// Matches the policy's GPUs with the spec's devices.
     ///
     /// An index means what the policy says; without a list in the policy it means what the spec says. A GPU
     /// of the policy is found in the spec by its PCI address and render node, never by its index: indexes
@@ -182,7 +182,7 @@ fn as_it_is_now(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) ->
 }
 
 /// The device of the spec that a GPU of the policy is: on its card, where the spec says whose card that
-/// is, and with its render node, unless the card has only one device, whose node may have another number
+/// is, and with its render node. A card's only device counts with any node: its number may have changed
 /// since the policy was written. A card that the policy lists with several GPUs was partitioned then: what there is
 /// now of it is not each of them.
 fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Option<usize> {
@@ -204,7 +204,7 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Op
 }
 
 /// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
-/// names of a node tell its card (a PCI address) and its uuid.
+/// names of a node are its card (a PCI address) and its uuid.
 fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     let (mut cards, mut uuids, mut gpus) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, renders)) in spec.devices().enumerate() {

@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// `.` is a free partition, `x` one that somebody has.
+    /// `.` is a free partition, `x` one that a container has.
     #[test]
     fn free_partitions_are_taken_from_the_fullest_card_that_has_room() {
         type Case<'c> = (&'c [(u8, &'c str)], usize, &'c [usize]);

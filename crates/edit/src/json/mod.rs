@@ -1,4 +1,4 @@
-//! Edits of strict JSON. serde_json tells where the parts of a text are: its raw values are parts of what it reads.
+//! Edits of strict JSON. serde_json locates the parts of a text: its raw values are slices of what it reads.
 //! Everything unmanaged stays byte for byte, with its blanks, escapes and spellings of numbers.
 
 mod style;
@@ -224,7 +224,7 @@ impl Document for Json {
 }
 
 impl Member<'_> {
-    /// `None`: the escapes stand for no text.
+    /// `None`: the escapes mean no text.
     fn name(&self) -> Option<String> {
         serde_json::from_str(self.key).ok()
     }

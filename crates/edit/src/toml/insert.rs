@@ -1,4 +1,4 @@
-//! A new key goes beside its neighbours, and is written in their style.
+//! An edit writes a new key beside its neighbours, in their style.
 
 use serde_json::{Value as Json, json};
 use toml_edit::{InlineTable, Item, Table, Value};
@@ -159,7 +159,7 @@ fn beside_dotted(
         return section(tree, Some(table), path, value);
     };
     let keys = path.get(host..).unwrap_or_default();
-    // A value may stand on several lines; its key is on the first.
+    // A value may take several lines; its key is on the first.
     let first = first_line_of(table).unwrap_or(last);
     let blanks = lines::indentation(text, first).to_owned();
     let written: Result<String, Fault> = leaves(value)

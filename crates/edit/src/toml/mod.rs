@@ -1,4 +1,4 @@
-//! Edits of TOML. toml_edit tells where each key and value is; an edit splices, and leaves all other bytes alone.
+//! Edits of TOML. toml_edit locates each key and value; an edit splices, and leaves all other bytes alone.
 //! docs/dependencies.md says which bytes toml_edit would change if it wrote its document out.
 
 mod array;

@@ -86,8 +86,9 @@ fn without_lines(text: &str, range: Range<usize>, before_us: &Before<'_>) -> Str
     let before = lines::start(text, start.saturating_sub(1));
     let blank_before = start > 0 && lines::is_blank(text, before);
     let at_end = end >= text.len();
-    let is_ours = || begins_table(text, start) && !ended_blank_behind(before_us, line_before(text, before));
-    if blank_before && (at_end || lines::is_blank(text, end) || begins_table(text, end) || is_ours()) {
+    let is_inserted =
+        || begins_table(text, start) && !ended_blank_behind(before_us, line_before(text, before));
+    if blank_before && (at_end || lines::is_blank(text, end) || begins_table(text, end) || is_inserted()) {
         start = before;
     } else if start == 0 && lines::is_blank(text, end) {
         end = lines::next(text, end);

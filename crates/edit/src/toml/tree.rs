@@ -95,7 +95,7 @@ pub(super) fn end_of_block(table: &Table) -> Option<usize> {
     inner.chain(header).chain(end_of_body(table)).max()
 }
 
-/// A place, which the parser knows of everything that it has parsed.
+/// A place, which the parser records for everything that it has parsed.
 pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
     span.ok_or_else(|| Fault { line: 1, problem: "the TOML parser does not say where a key is".to_owned() })
 }

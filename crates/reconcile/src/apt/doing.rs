@@ -22,7 +22,7 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// `Inst NAME (NEW …)`, `Inst NAME [OLD] (NEW …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`; every other line tells
+    /// `Inst NAME (NEW …)`, `Inst NAME [OLD] (NEW …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`; every other line says
     /// nothing of which packages are there afterwards.
     pub(crate) fn parse(stdout: &str) -> Self {
         let mut simulated = Self::default();
@@ -78,7 +78,7 @@ impl PackageManager {
     }
 
     /// Does what was simulated: apt ends with an error before it removes anything.
-    pub(crate) fn carry_out(&self, command: &[&str], hear: &mut dyn FnMut(Step)) -> Result<(), String> {
+    pub(crate) fn execute(&self, command: &[&str], hear: &mut dyn FnMut(Step)) -> Result<(), String> {
         self.apt_get(&[&["--no-remove"], command].concat(), hear).map(drop)
     }
 
@@ -92,7 +92,7 @@ impl PackageManager {
         self.run(&[&["apt-mark", "-o", AS_IT_IS, mark], names].concat(), &mut |_| {}).map(drop)
     }
 
-    /// What `APT_CONFIG` tells apt (apt.conf(5)). `simulated`: that it is to change nothing.
+    /// What `APT_CONFIG` sets (apt.conf(5)). `simulated`: that it is to change nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
         let mut options = self.options();
         options.push("APT::Get::Remove=0".to_owned());
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn installs_upgrades_and_removals_are_told_apart() {
+    fn parse_distinguishes_installs_upgrades_and_removals() {
         let stdout = "NOTE: This is only a simulation!\nReading package lists...\nRemv old [1.0] [needs:amd64 ]\n\
                       Inst libdrm2 [2.4.114-1+b1] (2.4.120-1 rocm:6.3/noble [amd64]) []\n\
                       Inst rocm-smi-lib:i386 (7.3.0 rocm:6.3/noble [i386])\nConf libdrm2 (2.4.120-1 rocm:6.3/noble [amd64])\n\
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_another_architecture_is_told_from_the_machines_own() {
+    fn parse_distinguishes_one_of_another_architecture() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let how = root::Attributes { mode: 0o644, owner: None };

@@ -1,4 +1,4 @@
-//! A package that comes as a file and brings a program, which installs the rest: AMD's `amdgpu-install`.
+//! A package that comes as a file, with a program that installs the rest: AMD's `amdgpu-install`.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Installer {
     pub url: String,
     /// `None`: the file is trusted for its server alone.
     pub sha256: Option<Digest>,
-    /// The program that it brings, and its arguments. It runs apt, which reads `APT_CONFIG`.
+    /// The program in it, and its arguments. It runs apt, which reads `APT_CONFIG`.
     pub argv: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Installer {
         if let Some(wanted) = &self.sha256 {
             wanted.check(&Digest::of(&bytes)).map_err(refused)?;
         }
-        // apt tells a file from a package's name by the end of it, and reads it as a user of its own.
+        // apt distinguishes a file from a package's name by its suffix, and reads it as a user of its own.
         let path = Path::new(FOLDER).join("package.deb");
         let how = Attributes { mode: 0o644, owner: None };
         root.write(&path, &bytes, how).map_err(|error| error.to_string())?;

@@ -50,9 +50,9 @@ const ALWAYS: [&str; 6] = [
     "Dpkg::Options::=--force-confold",
 ];
 
-/// apt is to read dpkg's status as it is. What it keeps of it from one run to the next it tells from another by its size
-/// and the second in which it was written (apt's apt-pkg/pkgcachegen.cc), and within a second dpkg writes several of one
-/// size: apt would give dpkg back an older selection.
+/// apt is to read dpkg's status as it is. apt identifies its cached copy by size and by the second in which dpkg wrote it
+/// (apt's apt-pkg/pkgcachegen.cc). Within a second dpkg writes several of one size: apt would hand dpkg an older
+/// selection.
 const AS_IT_IS: &str = "Dir::Cache::pkgcache=";
 
 /// A step of something that takes long.
@@ -106,7 +106,7 @@ impl PackageManager {
         match ran {
             Ok(_) => Ok(stdout),
             Err(Error::Failed { argv, status, .. }) => {
-                let why = telling(&stderr).map(|it| format!("apt: {it}"));
+                let why = errors_of(&stderr).map(|it| format!("apt: {it}"));
                 Err(why.unwrap_or_else(|| format!("{argv} ended with {status}")))
             }
             Err(error) => Err(error.to_string()),
@@ -158,33 +158,33 @@ fn step(line: &str) -> Option<Step> {
     Some(Step { text: parts.next()?.to_owned(), percent })
 }
 
-/// The telling lines of stderr, in a sentence: what dpkg says of each package it could not process, else apt's errors,
+/// The errors in stderr, in a sentence: what dpkg says of each package it could not process, else apt's errors,
 /// else the last line.
-fn telling(stderr: &str) -> Option<String> {
+fn errors_of(stderr: &str) -> Option<String> {
     let lines: Vec<&str> = stderr.lines().collect();
     let behind = |prefix: &'static str| lines.iter().filter_map(move |line| line.strip_prefix(prefix));
-    let mut telling: Vec<String> = Vec::new();
+    let mut problems: Vec<String> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         if let Some(what) = line.strip_prefix("dpkg: error processing ") {
             let further = lines.iter().skip(at + 1).take_while(|line| line.starts_with(' '));
             let problem: Vec<&str> = further.map(|line| line.trim()).collect();
             let sentence = format!("{}: {}", what.trim_end_matches(':'), problem.join(" "));
-            telling.push(sentence.trim_end_matches(": ").to_owned());
+            problems.push(sentence.trim_end_matches(": ").to_owned());
         } else if let Some(rest) = line.strip_prefix("dpkg: error: ") {
-            telling.push(rest.trim().to_owned());
+            problems.push(rest.trim().to_owned());
         }
     }
-    if telling.is_empty() {
+    if problems.is_empty() {
         // Of that dpkg failed, dpkg itself says why.
         let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
         // That a list is not signed is the error, and why gpgv thinks so only a warning.
-        telling.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));
+        problems.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));
     }
-    if telling.is_empty() {
-        telling.extend(lines.iter().rfind(|line| !line.trim().is_empty()).map(|line| (*line).to_owned()));
+    if problems.is_empty() {
+        problems.extend(lines.iter().rfind(|line| !line.trim().is_empty()).map(|line| (*line).to_owned()));
     }
-    telling.dedup();
-    (!telling.is_empty()).then(|| telling.join("; "))
+    problems.dedup();
+    (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apts_status_is_told_from_what_it_prints() {
+    fn apts_status_comes_from_what_it_prints() {
         let fetching = step("dlstatus:1:20.5:Retrieving file 1 of 3 (2s remaining)").unwrap();
         assert_eq!(fetching.percent, Some(20.5));
         assert_eq!(fetching.text, "Retrieving file 1 of 3 (2s remaining)");
@@ -229,7 +229,7 @@ mod tests {
             ("something odd\n\n", Some("something odd")),
             ("", None),
         ] {
-            assert_eq!(telling(stderr).as_deref(), expected);
+            assert_eq!(errors_of(stderr).as_deref(), expected);
         }
     }
 }

@@ -12,7 +12,7 @@ impl PackageManager {
     /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run left may not have come to
     /// dpkg yet.
     ///
-    /// `ours`: what may come with it.
+    /// `managed`: what may come with it.
     ///
     /// # Errors
     /// What still is half done, and why. What is to be done next may work all the same.
@@ -20,7 +20,7 @@ impl PackageManager {
         &self,
         root: &Root,
         wait: bool,
-        ours: &BTreeSet<String>,
+        managed: &BTreeSet<String>,
         hear: &mut dyn FnMut(Step),
     ) -> Result<(), String> {
         let database = || Database::read(root).map_err(|error: dpkg::Error| error.to_string());
@@ -51,10 +51,10 @@ impl PackageManager {
             anew => [&["--reinstall", "install"], anew].concat(),
         };
         let simulated = self.simulate(&command)?;
-        // What a foreign package lacks is for who unpacked it to bring.
-        let is_asked = |name: &&str| ours.contains(*name) || half.contains(name);
+        // What a foreign package lacks is for whoever unpacked it to add.
+        let is_asked = |name: &&str| managed.contains(*name) || half.contains(name);
         let comes = simulated.comes.iter().map(|(name, _)| name.as_str()).filter(|name| !is_asked(name));
-        let is_newer = |(name, old, new): &&(String, String, String)| old != new && !ours.contains(name);
+        let is_newer = |(name, old, new): &&(String, String, String)| old != new && !managed.contains(name);
         let newer = simulated.replaced.iter().filter(is_newer).map(|(name, ..)| name.as_str());
         let mut others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).chain(newer).collect();
         // Also one that is half done itself: that is for who began with it to decide.
@@ -70,7 +70,7 @@ impl PackageManager {
                 command.join(" ")
             ));
         }
-        self.carry_out(&command, hear)?;
+        self.execute(&command, hear)?;
         if database()?.is_interrupted() { configured } else { Ok(()) }
     }
 }

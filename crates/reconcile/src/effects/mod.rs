@@ -12,11 +12,11 @@ use root::Root;
 use crate::apt::{self, PackageManager};
 use crate::command::Programs;
 use crate::model::{Ask, Effect, Restarts, Uptime};
-use crate::receipt::{Pending, Receipt, Told};
+use crate::receipt::{Draining, Pending, Receipt};
 
 pub(crate) use ran::Came;
 use ran::{PATIENCE, Ran, done, pending, skipped};
-pub(crate) use reboot::untell;
+pub(crate) use reboot::unrecord;
 use systemd::Systemd;
 
 /// How long a run waits for a unit that got its signal to end once its work is done. It may take hours: what has not ended
@@ -31,7 +31,7 @@ pub struct Services<'a> {
     pub restarts: Restarts,
     /// How long a run waits for a unit that got its signal to end once its work is done: [`DRAIN`].
     pub drain: Duration,
-    /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is owed to the unit
+    /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is pending for the unit
     /// that its last argument names. That argument is not in it.
     pub waiter: Option<&'a [String]>,
     /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::new`].
@@ -39,18 +39,18 @@ pub struct Services<'a> {
 }
 
 impl Services<'_> {
-    pub(crate) fn run(&self, root: &Root, owed: &Pending) -> Result<Came, String> {
+    pub(crate) fn run(&self, root: &Root, due: &Pending) -> Result<Came, String> {
         let Some(programs) = self.programs else {
-            return skipped(format!("{}: not done beneath another root than /", owed.effect));
+            return skipped(format!("{}: not done beneath another root than /", due.effect));
         };
         let systemd = Systemd { programs, now: Uptime::now(root) };
         let booted = is_booted(root);
-        match &owed.effect {
+        match &due.effect {
             Effect::AptUpdate { source, uri, suite } => {
                 let manager = PackageManager::new(programs, apt::DPKG_LOCK, self.proxy);
                 done(apt::update(root, &manager, source, uri, suite)?)
             }
-            Effect::Reboot { reason, .. } => reboot::reboot(root, reason, owed),
+            Effect::Reboot { reason, .. } => reboot::reboot(root, reason, due),
             Effect::Udev { devices } if root.exists("/run/udev/control") => {
                 udev::udev(root, programs, devices)
             }
@@ -65,7 +65,7 @@ impl Services<'_> {
             Effect::Start { unit } | Effect::Stop { unit } if !booted => {
                 skipped(format!("systemd does not run here: {unit} is neither started nor stopped"))
             }
-            Effect::Start { unit } => systemd.run_anew(unit, owed),
+            Effect::Start { unit } => systemd.run_anew(unit, due),
             Effect::Stop { unit } => systemd.stop(unit),
             Effect::Reload { unit } | Effect::Restart { unit, .. } | Effect::NextStart { unit, .. }
                 if !booted =>
@@ -73,8 +73,8 @@ impl Services<'_> {
                 skipped(format!("systemd does not run here: if {unit}'s program runs, restart it yourself"))
             }
             Effect::Reload { unit } => systemd.reload(unit),
-            Effect::NextStart { unit, ask } => self.next_start(&systemd, unit, ask.as_ref(), owed),
-            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), owed),
+            Effect::NextStart { unit, ask } => self.next_start(&systemd, unit, ask.as_ref(), due),
+            Effect::Restart { unit, drain } => self.restart(&systemd, unit, drain.as_deref(), due),
         }
     }
 
@@ -105,12 +105,12 @@ impl Services<'_> {
         }
     }
 
-    fn next_start(&self, systemd: &Systemd<'_>, name: &str, ask: Option<&Ask>, owed: &Pending) -> Ran {
+    fn next_start(&self, systemd: &Systemd<'_>, name: &str, ask: Option<&Ask>, due: &Pending) -> Ran {
         let unit = systemd.unit(name)?;
         if unit.has_ended() {
             return skipped(format!("{name} does not run"));
         }
-        if unit.began_after(owed, systemd.now.as_ref()) {
+        if unit.began_after(due, systemd.now.as_ref()) {
             return done(format!("{name} was restarted since"));
         }
         if self.may_restart(systemd.programs, ask) && !unit.is_on_its_way() {
@@ -121,54 +121,55 @@ impl Services<'_> {
         ))
     }
 
-    fn restart(&self, systemd: &Systemd<'_>, name: &str, drain: Option<&str>, owed: &Pending) -> Ran {
+    fn restart(&self, systemd: &Systemd<'_>, name: &str, drain: Option<&str>, due: &Pending) -> Ran {
         let unit = systemd.unit(name)?;
-        let told = owed.told.clone().filter(|told| !unit.runs() || unit.invocation == told.invocation);
-        match (told, drain) {
+        let draining =
+            due.draining.clone().filter(|draining| !unit.runs() || unit.invocation == draining.invocation);
+        match (draining, drain) {
             // Whatever may be restarted now: it ended because of the signal.
             (Some(_), _) if unit.has_ended() => systemd.start(name),
             (None, _) if unit.has_ended() => skipped(format!("{name} does not run")),
-            (None, _) if unit.began_after(owed, systemd.now.as_ref()) => {
+            (None, _) if unit.began_after(due, systemd.now.as_ref()) => {
                 done(format!("{name} was restarted since"))
             }
             (None, _) if unit.is_on_its_way() => pending(format!(
                 "{name} is just being started or stopped: the next apply sees by which configuration it runs"
             )),
             (Some(_), _) if self.restarts == Restarts::Never => {
-                pending(format!("{name} was told to end once its work is done, and is still at it"))
+                pending(format!("rocworker asked {name} to end once its work is done, and it is still at it"))
             }
             (None, _) if self.restarts == Restarts::Never => {
                 pending(format!("{name} still runs with its old configuration: systemctl restart {name}"))
             }
-            (told, Some(_)) if self.restarts == Restarts::Drain => {
-                Ok(Came::Tell(told.unwrap_or(Told { invocation: unit.invocation, sent: false })))
+            (draining, Some(_)) if self.restarts == Restarts::Drain => {
+                Ok(Came::Drain(draining.unwrap_or(Draining { invocation: unit.invocation, sent: false })))
             }
             _ => systemd.restart(name),
         }
     }
 
     /// What a run waits for with a unit that got its signal to end; `None` where it does not wait.
-    pub(crate) fn waits(&self, effect: &Effect, told: &Told) -> Option<String> {
+    pub(crate) fn waits(&self, effect: &Effect, draining: &Draining) -> Option<String> {
         let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
         let limit = self.drain.as_secs();
-        (told.sent && limit > 0).then(|| {
+        (draining.sent && limit > 0).then(|| {
             format!(
                 "waiting up to {limit} s for {unit}, which was told to end once its work is done ({signal})"
             )
         })
     }
 
-    /// Goes on with a unit that, by the receipt, got or is to get its signal to end once its work is done.
-    pub(crate) fn drain(&self, effect: &Effect, told: Told) -> Result<Came, String> {
+    /// Continues with a unit that, by the receipt, got or is to get its signal to end once its work is done.
+    pub(crate) fn drain(&self, effect: &Effect, draining: Draining) -> Result<Came, String> {
         let (Some(programs), Effect::Restart { unit, drain: Some(signal) }) = (self.programs, effect) else {
             return skipped(format!("{effect}: nothing to wait for"));
         };
         let systemd = Systemd { programs, now: None };
-        if told.sent {
-            return systemd.wait(unit, signal, &told, self.drain, self.waiter);
+        if draining.sent {
+            return systemd.wait(unit, signal, &draining, self.drain, self.waiter);
         }
         systemd.call("kill", &["--kill-who=main", &format!("--signal={signal}"), unit])?;
-        Ok(Came::Tell(Told { sent: true, ..told }))
+        Ok(Came::Drain(Draining { sent: true, ..draining }))
     }
 
     /// Waits, for hours if need be, until a unit that got its signal to end has ended. The effect that can be settled then;
@@ -180,11 +181,12 @@ impl Services<'_> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
         let pending = receipt.pending.iter().find(|pending| is_meant(&pending.effect));
-        let (Some(programs), Some(Pending { effect, told: Some(told), .. })) = (self.programs, pending)
+        let (Some(programs), Some(Pending { effect, draining: Some(draining), .. })) =
+            (self.programs, pending)
         else {
             return Ok(None);
         };
-        Systemd { programs, now: None }.wait_for_end(unit, told)?;
+        Systemd { programs, now: None }.wait_for_end(unit, draining)?;
         Ok(Some(effect.clone()))
     }
 

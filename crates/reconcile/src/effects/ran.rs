@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use crate::model::Outcome;
-use crate::receipt::Told;
+use crate::receipt::Draining;
 
 /// How long a tool may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) enum Came {
     Ended(Outcome, String),
-    /// The unit is to get a signal to end, or got it: this is to be saved before the run goes on.
-    Tell(Told),
+    /// The unit is to get a signal to end, or got it: the run saves this before it continues.
+    Drain(Draining),
 }
 
 /// Or why it failed.

@@ -7,7 +7,7 @@ use crate::error::if_there;
 use crate::model::Uptime;
 use crate::receipt::Pending;
 
-/// Where Debian and Ubuntu tell it, and for the sake of which packages (update-notifier-common's
+/// Where Debian and Ubuntu record it, and for which packages (update-notifier-common's
 /// notify-reboot-required): login messages and unattended-upgrades look there. Both go with the boot.
 const REQUIRED: &str = "/run/reboot-required";
 const PACKAGES: &str = "/run/reboot-required.pkgs";
@@ -15,29 +15,29 @@ const LIMIT: usize = 1 << 20;
 
 /// As notify-reboot-required writes it.
 const TEXT: &str = "*** System restart required ***\n";
-const OURS: &str = "rocworker";
+const OWN: &str = "rocworker";
 
 /// Done once the boot is another than that in which it arose.
-pub(super) fn reboot(root: &Root, reason: &str, owed: &Pending) -> Ran {
-    let (Some(since), Some(now)) = (&owed.uptime, Uptime::now(root)) else {
-        return skipped(format!("{reason}: rocworker cannot tell here when the machine was started"));
+pub(super) fn reboot(root: &Root, reason: &str, due: &Pending) -> Ran {
+    let (Some(since), Some(now)) = (&due.uptime, Uptime::now(root)) else {
+        return skipped(format!("{reason}: rocworker cannot read here when the machine was started"));
     };
     if since.boot != now.boot {
         return done(format!("the machine was restarted since ({reason})"));
     }
-    let told = tell(root).err().map_or_else(String::new, |error| format!(" ({error})"));
-    pending(format!("{reason}: restart the machine when it may{told}"))
+    let problem = record(root).err().map_or_else(String::new, |error| format!(" ({error})"));
+    pending(format!("{reason}: restart the machine when it may{problem}"))
 }
 
-/// Removes what rocworker said; what others said stays.
-pub(crate) fn untell(root: &Root) -> Result<(), root::Error> {
+/// Removes what rocworker recorded; what other programs recorded stays.
+pub(crate) fn unrecord(root: &Root) -> Result<(), root::Error> {
     let Some(packages) = if_there(root.read_text(PACKAGES, LIMIT))? else { return Ok(()) };
-    let theirs: String = packages.split_inclusive('\n').filter(|line| line.trim() != OURS).collect();
-    if theirs == packages {
+    let others: String = packages.split_inclusive('\n').filter(|line| line.trim() != OWN).collect();
+    if others == packages {
         return Ok(());
     }
-    if !theirs.is_empty() {
-        return root.write(PACKAGES, theirs.as_bytes(), Attributes { mode: 0o644, owner: None }).map(|_| ());
+    if !others.is_empty() {
+        return root.write(PACKAGES, others.as_bytes(), Attributes { mode: 0o644, owner: None }).map(|_| ());
     }
     root.remove(PACKAGES)?;
     if root.read_text(REQUIRED, LIMIT).is_ok_and(|text| text == TEXT) {
@@ -46,17 +46,17 @@ pub(crate) fn untell(root: &Root) -> Result<(), root::Error> {
     Ok(())
 }
 
-fn tell(root: &Root) -> Result<(), root::Error> {
+fn record(root: &Root) -> Result<(), root::Error> {
     let how = Attributes { mode: 0o644, owner: None };
     if !root.exists(REQUIRED) {
         root.write(REQUIRED, TEXT.as_bytes(), how)?;
     }
     let mut packages = if_there(root.read_text(PACKAGES, LIMIT))?.unwrap_or_default();
-    if packages.lines().all(|line| line.trim() != OURS) {
+    if packages.lines().all(|line| line.trim() != OWN) {
         if !packages.is_empty() && !packages.ends_with('\n') {
             packages.push('\n');
         }
-        packages.push_str(OURS);
+        packages.push_str(OWN);
         packages.push('\n');
         root.write(PACKAGES, packages.as_bytes(), how)?;
     }

@@ -8,12 +8,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::ran::{PATIENCE, Ran, done, pending, skipped};
 use crate::command::Programs;
 use crate::model::Uptime;
-use crate::receipt::{Pending, Told};
+use crate::receipt::{Draining, Pending};
 
 /// Between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The same, for whoever waits for hours and cannot wait for a process.
+/// The same, for a caller that waits for hours and cannot wait for a process.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// What systemd is asked about a unit. Of each there is a line for every unit, loaded or not; every release that is in
@@ -22,7 +22,7 @@ const PROPERTIES: &str = "--property=ActiveState,ActiveEnterTimestampMonotonic,I
 
 pub(crate) struct Systemd<'a> {
     pub(crate) programs: &'a Programs,
-    /// Tells a unit that runs from one that was started since.
+    /// Distinguishes a unit that runs from one that was started since.
     pub(crate) now: Option<Uptime>,
 }
 
@@ -96,12 +96,12 @@ impl Systemd<'_> {
     /// What systemd says of a unit.
     ///
     /// # Errors
-    /// In a sentence, when it cannot be asked or does not tell: that is not a unit that does not run.
+    /// In a sentence, when systemd cannot be asked or does not say: that is not a unit that does not run.
     pub(crate) fn unit(&self, name: &str) -> Result<Unit, String> {
         let argv = ["systemctl", "show", PROPERTIES, name];
         let output = self.programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
         Unit::parse(&String::from_utf8_lossy(&output.stdout))
-            .ok_or_else(|| format!("{}: it did not tell whether {name} runs", argv.join(" ")))
+            .ok_or_else(|| format!("{}: it did not say whether {name} runs", argv.join(" ")))
     }
 
     pub(crate) fn reload(&self, name: &str) -> Ran {
@@ -125,9 +125,9 @@ impl Systemd<'_> {
 
     /// Has a unit run by what is written now, whether it runs or not. Whoever is run by that unit does not wait for its
     /// own end.
-    pub(crate) fn run_anew(&self, name: &str, owed: &Pending) -> Ran {
+    pub(crate) fn run_anew(&self, name: &str, due: &Pending) -> Ran {
         let unit = self.unit(name)?;
-        if unit.began_after(owed, self.now.as_ref()) {
+        if unit.began_after(due, self.now.as_ref()) {
             return done(format!("{name} was started since"));
         }
         let rest = if unit.runs_us() { &["--no-block", name][..] } else { &[name][..] };
@@ -151,12 +151,12 @@ impl Systemd<'_> {
     }
 
     /// Waits for a unit that got its signal to end, and starts it again when it has. One that takes longer, or whose waiting
-    /// is killed, is left to `waiter`, a command that does what is owed to the unit whose name is its last argument.
+    /// is killed, is left to `waiter`. That command does what is pending for the unit that its last argument names.
     pub(crate) fn wait(
         &self,
         unit: &str,
         signal: &str,
-        told: &Told,
+        draining: &Draining,
         patience: Duration,
         waiter: Option<&[String]>,
     ) -> Ran {
@@ -168,7 +168,7 @@ impl Systemd<'_> {
             if now.has_ended() {
                 return self.start(unit);
             }
-            if now.runs() && now.invocation != told.invocation {
+            if now.runs() && now.invocation != draining.invocation {
                 return done(format!("{unit} ended once its work was done, and was started again since"));
             }
             if Instant::now() >= until {
@@ -182,7 +182,9 @@ impl Systemd<'_> {
                 format!("the next run of rocworker (apply, or undo once more) starts it again ({why})")
             }
         };
-        pending(format!("{unit} was told to end once its work is done ({signal}) and is still at it: {who}"))
+        pending(format!(
+            "rocworker asked {unit} to end once its work is done ({signal}), and it is still at it: {who}"
+        ))
     }
 
     /// Has systemd run `waiter` for a unit, as a unit of its own with a name. What it cannot do at once it
@@ -206,10 +208,10 @@ impl Systemd<'_> {
     ///
     /// # Errors
     /// As [`Systemd::unit`].
-    pub(crate) fn wait_for_end(&self, unit: &str, told: &Told) -> Result<(), String> {
+    pub(crate) fn wait_for_end(&self, unit: &str, draining: &Draining) -> Result<(), String> {
         loop {
             let now = self.unit(unit)?;
-            if now.has_ended() || (now.runs() && now.invocation != told.invocation) {
+            if now.has_ended() || (now.runs() && now.invocation != draining.invocation) {
                 return Ok(());
             }
             let waited = now.main.is_some_and(waited_for);
@@ -249,7 +251,7 @@ mod tests {
 
     fn pending(uptime: Option<(&str, u64)>) -> Pending {
         let uptime = uptime.map(|(boot, us)| Uptime { boot: boot.to_owned(), us });
-        Pending { effect: Effect::SystemdReload, since: 1, uptime, told: None }
+        Pending { effect: Effect::SystemdReload, since: 1, uptime, draining: None }
     }
 
     fn now() -> Uptime {
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_a_unit_began_later_is_told_by_the_boot_and_its_clock() {
+    fn the_boot_and_its_clock_say_whether_a_unit_began_later() {
         let unit = Unit::parse("ActiveState=active\nActiveEnterTimestampMonotonic=70\n").unwrap();
         for (then, began_after) in [
             (Some(("this", 60)), true),

@@ -82,7 +82,7 @@ impl Case<'_> {
     /// it had applied it. A program that keeps reverting it is a conflict.
     pub(crate) fn repairs(&self) -> Result<Repairs, Unchanged> {
         let Some(entry) = self.held else { return Ok(Repairs::default()) };
-        if entry.ours.is_begun() {
+        if entry.managed.is_begun() {
             return Ok(entry.repairs);
         }
         entry.repairs.one_more(self.now).ok_or_else(|| {

@@ -7,7 +7,7 @@ use root::Attributes;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
-use crate::model::{Change, Content, Entry, Found, Ours, Repairs, State, Target, Verb, diff};
+use crate::model::{Change, Content, Entry, Found, Managed, Repairs, State, Target, Verb, diff};
 
 /// Mode of a file that was not there: engines' packages ship their files so.
 const NEW: u32 = 0o644;
@@ -15,8 +15,8 @@ const NEW: u32 = 0o644;
 pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let Case { found, .. } = *case;
     let current = text(found)?;
-    let held = case.held.and_then(|entry| match &entry.ours {
-        Ours::Edited { edit, states } => Some((entry, edit, states)),
+    let held = case.held.and_then(|entry| match &entry.managed {
+        Managed::Edited { edit, states } => Some((entry, edit, states)),
         _ => None,
     });
     // Where nothing is to be done, what was before is not asked for.
@@ -31,9 +31,9 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let before_text = before_text.as_deref();
     let fault = |fault| format!("{fault}; it is left as it is: correct it, then apply again");
     let from = found.state();
-    let is_ours = held.is_some_and(|(_, _, states)| states.contains(&from));
+    let is_managed = held.is_some_and(|(_, _, states)| states.contains(&from));
     let is_newest = held.is_some_and(|(_, _, states)| states.first() == Some(&from));
-    if let Some(name) = edit.somebody_elses(current, held.map(|(_, old, _)| old)).map_err(fault)? {
+    if let Some(name) = edit.unmanaged_entry(current, held.map(|(_, old, _)| old)).map_err(fault)? {
         return Err(Unchanged::Blocked(format!(
             "{name} is there already, rocworker did not write it, and it names no program: rocworker leaves it alone; \
              set another name in the configuration, or remove that one, then apply again"
@@ -42,8 +42,8 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     // Keys that rocworker is to manage no longer go first.
     let mut given_up = Reverted::default();
     let base = match held {
-        // Of a run that was killed before it wrote: the receipt tells the new keys, and the file has those before them.
-        Some((_, old, _)) if is_ours && !(is_newest && old == edit) => {
+        // Of a run that was killed before it wrote: the receipt has the new keys, and the file those before them.
+        Some((_, old, _)) if is_managed && !(is_newest && old == edit) => {
             Cow::Borrowed(before_text.unwrap_or_default())
         }
         Some((_, old, _)) if old != edit => {
@@ -59,7 +59,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let attributes = attributes(found);
     let (before, keep, repairs, verb) = match held {
         None => (from.clone(), Some(current.to_owned()), Repairs::default(), Verb::Edit),
-        Some((entry, ..)) if is_ours => (entry.before.clone(), None, entry.repairs, Verb::Edit),
+        Some((entry, ..)) if is_managed => (entry.before.clone(), None, entry.repairs, Verb::Edit),
         Some((entry, old, _)) => {
             let (repairs, verb) =
                 if old == edit { (case.repairs()?, Verb::Repair) } else { (entry.repairs, Verb::Edit) };
@@ -73,9 +73,9 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let to = State::of_file(wanted.as_bytes(), attributes);
     // For a run that is killed between the receipt and the file: the file that is there then is managed too, with what
     // was before it, also where that has changed since.
-    let was_ours = is_ours || held.is_some_and(|(_, old, _)| old != edit);
-    let states = [to.clone()].into_iter().chain(was_ours.then(|| from.clone())).collect();
-    let entry = Entry::of(case.action, before, Ours::Edited { edit: edit.clone(), states }, repairs);
+    let was_managed = is_managed || held.is_some_and(|(_, old, _)| old != edit);
+    let states = [to.clone()].into_iter().chain(was_managed.then(|| from.clone())).collect();
+    let entry = Entry::of(case.action, before, Managed::Edited { edit: edit.clone(), states }, repairs);
     let diff = diff(current.as_bytes(), wanted.as_bytes());
     let target = Target::Put(Content::File { bytes: wanted.into_bytes(), attributes });
     let mut change = Change::forward(case.action, verb, (from, to), target, entry);
@@ -113,7 +113,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, edit: &Edit, found: &Fo
     if from == entry.before {
         return Err(Unchanged::Gone);
     }
-    if entry.ours.states().contains(&from) {
+    if entry.managed.states().contains(&from) {
         let mut change = file::restore(seen, entry, found, force)?;
         // What was before may lack what was added to a managed key since.
         let before = seen.store.text_before(&entry.before).unwrap_or_default();

@@ -7,7 +7,9 @@ use root::{Attributes, Kind, Meta, New, Root};
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use crate::error::if_there;
-use crate::model::{Change, Content, Entry, Found, LIMIT, Ours, Repairs, State, Target, Verb, diff, owner};
+use crate::model::{
+    Change, Content, Entry, Found, LIMIT, Managed, Repairs, State, Target, Verb, diff, owner,
+};
 use crate::receipt::{Failure, Journal, Replacing};
 
 /// What is at a path, a link at its end not followed.
@@ -34,13 +36,13 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
         return Err(Unchanged::InSync);
     }
     let from = found.state();
-    let known = held.map_or(&[][..], |entry| entry.ours.states());
-    let is_ours = known.contains(&from);
+    let known = held.map_or(&[][..], |entry| entry.managed.states());
+    let is_managed = known.contains(&from);
     let refused = match &from {
         State::Other { what } => Some(what.as_str()),
         State::Node { .. } => Some("a device node"),
         // Writing a file there would remove an unmanaged link, or write through it.
-        State::Link { target } if !matches!(content, Content::Link { .. }) && !is_ours => {
+        State::Link { target } if !matches!(content, Content::Link { .. }) && !is_managed => {
             return Err(Unchanged::Blocked(format!(
                 "it is a symbolic link to {}, which is not replaced: remove the link, or name another path in the \
                  configuration",
@@ -57,7 +59,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     let (before, repairs, verb) = match held {
         None if found.is_absent() => (from.clone(), Repairs::default(), Verb::Create),
         None => (from.clone(), Repairs::default(), Verb::Replace),
-        Some(entry) if is_ours => (entry.before.clone(), entry.repairs, Verb::Replace),
+        Some(entry) if is_managed => (entry.before.clone(), entry.repairs, Verb::Replace),
         Some(entry) => (entry.before.clone(), case.repairs()?, Verb::Repair),
     };
     let (to, diff) = match content {
@@ -70,8 +72,8 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     };
     let target = Target::Put(content.clone());
     // For a run that is killed between the receipt and the file: the file that is there then is managed too.
-    let states = [to.clone()].into_iter().chain(is_ours.then(|| from.clone())).collect();
-    let entry = Entry::of(action, before, Ours::Owned { states }, repairs);
+    let states = [to.clone()].into_iter().chain(is_managed.then(|| from.clone())).collect();
+    let entry = Entry::of(action, before, Managed::Owned { states }, repairs);
     let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
     Ok(Change { diff, keep, ..Change::forward(action, verb, (from, to), target, entry) })
 }
@@ -118,7 +120,7 @@ fn fetched(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
     change.to = State::of_file(&bytes, attributes);
     change.target = Target::Put(Content::File { bytes, attributes });
     // In place of what was not known yet.
-    if let Some(Ours::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.ours)
+    if let Some(Managed::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.managed)
         && let Some(newest) = states.first_mut()
     {
         newest.clone_from(&change.to);
@@ -173,7 +175,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: b
     if from == entry.before {
         return Err(Unchanged::Gone);
     }
-    if force || found.is_absent() || entry.ours.states().contains(&from) {
+    if force || found.is_absent() || entry.managed.states().contains(&from) {
         return restore(seen, entry, found, force);
     }
     Err(Unchanged::Left(

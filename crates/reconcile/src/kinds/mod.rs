@@ -15,7 +15,7 @@ use root::Root;
 pub(crate) use case::{Case, Observed, Planned, Unchanged};
 
 use crate::apt::{Step, dpkg};
-use crate::model::{Action, Change, Entry, Found, Kind, Ours, Resource, State, Target};
+use crate::model::{Action, Change, Entry, Found, Kind, Managed, Resource, State, Target};
 use crate::receipt::{Failure, Journal, Receipt};
 
 /// What is there. Of a path, a link at its end is not followed.
@@ -36,11 +36,11 @@ pub(crate) fn is_there(root: &Root, resource: &Resource) -> bool {
 /// What has to change for an action to be true.
 pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, now: u64) -> Planned {
     let found = observe(seen, &action.path).map_err(|error| error.to_string())?;
-    if let Some(entry) = held.filter(|entry| entry.ours.kind() != action.kind.name()) {
+    if let Some(entry) = held.filter(|entry| entry.managed.kind() != action.kind.name()) {
         return Err(Unchanged::Blocked(format!(
             "rocworker manages it as {} by an earlier configuration, and would as {} now: rocworker undo, then \
              apply again",
-            entry.ours.kind(),
+            entry.managed.kind(),
             action.kind.name()
         )));
     }
@@ -64,13 +64,13 @@ pub(crate) fn revert(
     going: &BTreeSet<String>,
     force: bool,
 ) -> Planned {
-    match &entry.ours {
-        Ours::Owned { .. } => file::revert(seen, entry, found, force),
-        Ours::Edited { edit, .. } => edit::revert(seen, entry, edit, found, force),
-        Ours::Node { .. } => node::revert(entry, found),
-        Ours::Package { .. } => package::revert(seen, entry, &found.state(), going, force),
-        Ours::Unpacked { sha256, .. } => archive::revert(seen.root, entry, sha256, found, force),
-        Ours::Module { boot, came, .. } => module::revert(seen.root, entry, boot.as_deref(), came, found),
+    match &entry.managed {
+        Managed::Owned { .. } => file::revert(seen, entry, found, force),
+        Managed::Edited { edit, .. } => edit::revert(seen, entry, edit, found, force),
+        Managed::Node { .. } => node::revert(entry, found),
+        Managed::Package { .. } => package::revert(seen, entry, &found.state(), going, force),
+        Managed::Unpacked { sha256, .. } => archive::revert(seen.root, entry, sha256, found, force),
+        Managed::Module { boot, came, .. } => module::revert(seen.root, entry, boot.as_deref(), came, found),
     }
 }
 
@@ -94,7 +94,8 @@ pub(crate) fn apply(
 
 /// Puts right what a run has left that was killed at a resource, and takes note of how far it came.
 pub(crate) fn recover(root: &Root, receipt: &mut Receipt, resource: &Resource) -> Result<(), root::Error> {
-    let is_archive = receipt.entry(resource).is_some_and(|entry| matches!(entry.ours, Ours::Unpacked { .. }));
+    let is_archive =
+        receipt.entry(resource).is_some_and(|entry| matches!(entry.managed, Managed::Unpacked { .. }));
     match resource {
         Resource::Path(path) if is_archive && root.is_host() => archive::sweep_of(root, path),
         Resource::Path(path) => {
@@ -106,7 +107,7 @@ pub(crate) fn recover(root: &Root, receipt: &mut Receipt, resource: &Resource) -
     if let Some(path) = resource.path().filter(|path| is_archive && root.exists(path))
         && let Some(entry) = receipt.entry_mut(&path.into())
     {
-        entry.ours.forget_older();
+        entry.managed.forget_older();
     }
     if let Ok(found) = observe(&Observed::new(root), resource) {
         receipt.settle_on(resource, &found.state());

@@ -7,7 +7,7 @@ use root::Root;
 
 use super::case::{Case, Planned, Unchanged};
 use crate::command::Programs;
-use crate::model::{Change, Entry, Found, Ours, Repairs, Resource, State, Target, Uptime, Verb};
+use crate::model::{Change, Entry, Found, Managed, Repairs, Resource, State, Target, Uptime, Verb};
 use crate::receipt::{Failure, Journal};
 
 /// amdgpu looks at each of its cards before modprobe ends: some seconds a card.
@@ -85,15 +85,15 @@ pub(super) fn plan(case: &Case<'_>) -> Planned {
         return Err(Unchanged::InSync);
     }
     let boot = boot(case.seen.root);
-    let (verb, repairs, came) = match case.held.map(|entry| &entry.ours) {
-        Some(Ours::Module { boot: then, came, .. }) if *then == boot => {
+    let (verb, repairs, came) = match case.held.map(|entry| &entry.managed) {
+        Some(Managed::Module { boot: then, came, .. }) if *then == boot => {
             (Verb::Repair, case.repairs()?, came.clone())
         }
         // It went with the boot, so that this is no repair.
         _ => (Verb::Create, Repairs::default(), Vec::new()),
     };
-    let ours = Ours::Module { boot, came, begun: true };
-    let entry = Entry::of(case.action, State::Absent, ours, repairs);
+    let managed = Managed::Module { boot, came, begun: true };
+    let entry = Entry::of(case.action, State::Absent, managed, repairs);
     Ok(Change::forward(case.action, verb, (from, State::Loaded), Target::Load, entry))
 }
 
@@ -107,7 +107,7 @@ pub(super) fn load(journal: &mut Journal<'_>, change: &Change, now: u64) -> Resu
     let mut came: Vec<String> = names.into_iter().filter(|it| !is_loaded(root, it)).collect();
     let until_now = journal.receipt.clone();
     let mut change = change.clone();
-    if let Some(Ours::Module { came: known, .. }) = change.entry.as_mut().map(|entry| &mut entry.ours) {
+    if let Some(Managed::Module { came: known, .. }) = change.entry.as_mut().map(|entry| &mut entry.managed) {
         came.retain(|it| !known.contains(it));
         known.extend(came.iter().cloned());
     }
@@ -196,8 +196,8 @@ mod tests {
         let action = Action::module("amdgpu", "");
         let seen = Observed::new(&root);
         let entry = |boot: &str| {
-            let ours = Ours::Module { boot: Some(boot.to_owned()), came: Vec::new(), begun: false };
-            Entry::of(&action, State::Absent, ours, Repairs::default())
+            let managed = Managed::Module { boot: Some(boot.to_owned()), came: Vec::new(), begun: false };
+            Entry::of(&action, State::Absent, managed, Repairs::default())
         };
         let planned = |held: Option<&Entry>| {
             let found = Found::Else(observe(&root, "amdgpu"));

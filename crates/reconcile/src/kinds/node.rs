@@ -2,7 +2,7 @@
 
 use super::case::{Case, Planned, Unchanged};
 use super::file;
-use crate::model::{Change, Entry, Found, Ours, Repairs, State, Target, Verb};
+use crate::model::{Change, Entry, Found, Managed, Repairs, State, Target, Verb};
 use crate::receipt::{Failure, Journal};
 
 pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
@@ -23,23 +23,23 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     }
     // A node is made anew at each boot: giving it its group again is no repair.
     // Undo restores what the node that is there now had, unless a run was killed between group and mode.
-    let half_done = case.held.filter(|entry| is_ours(entry, (now, group)));
+    let half_done = case.held.filter(|entry| is_managed(entry, (now, group)));
     // What rocworker applied before, until this is done.
-    let older = half_done.and_then(|entry| match entry.ours {
-        Ours::Node { mode, gid, .. } => Some((mode, gid)),
+    let older = half_done.and_then(|entry| match entry.managed {
+        Managed::Node { mode, gid, .. } => Some((mode, gid)),
         _ => None,
     });
     let before = half_done.map_or_else(|| from.clone(), |entry| entry.before.clone());
-    let entry = Entry::of(action, before, Ours::Node { mode, gid, older }, Repairs::default());
+    let entry = Entry::of(action, before, Managed::Node { mode, gid, older }, Repairs::default());
     let states = (from, State::Node { mode, uid, gid });
     Ok(Change::forward(action, Verb::Permissions, states, Target::Node { mode, uid: None, gid }, entry))
 }
 
 /// Whether mode and group are each one that rocworker gave the node, or one from before: they are two calls, and a
 /// run may be killed between them.
-fn is_ours(entry: &Entry, (now, group): (u32, u32)) -> bool {
-    let (State::Node { mode: before, gid: group_before, .. }, Ours::Node { mode, gid, older }) =
-        (&entry.before, &entry.ours)
+fn is_managed(entry: &Entry, (now, group): (u32, u32)) -> bool {
+    let (State::Node { mode: before, gid: group_before, .. }, Managed::Node { mode, gid, older }) =
+        (&entry.before, &entry.managed)
     else {
         return false;
     };
@@ -61,7 +61,7 @@ pub(super) fn revert(entry: &Entry, found: &Found) -> Planned {
     let from = found.state();
     match (&from, &entry.before) {
         (State::Node { mode: now, gid: group, .. }, State::Node { mode, uid, gid })
-            if from != entry.before && is_ours(entry, (*now, *group)) =>
+            if from != entry.before && is_managed(entry, (*now, *group)) =>
         {
             let target = Target::Node { mode: *mode, uid: Some(*uid), gid: *gid };
             Ok(Change::back(entry, Verb::Permissions, (from, entry.before.clone()), target))
@@ -80,9 +80,9 @@ mod tests {
     fn undo_takes_a_node_back_also_where_a_run_was_killed_between_group_and_mode() {
         let action = Action::new(Stage::Shape, "/dev/kfd", Kind::Node { mode: 0o660, gid: 44 }, "");
         let before = State::Node { mode: 0o600, uid: 0, gid: 0 };
-        let ours = Ours::Node { mode: 0o660, gid: 44, older: Some((0o666, 109)) };
-        let entry = Entry::of(&action, before.clone(), ours, Repairs::default());
-        for (mode, gid, is_ours) in [
+        let managed = Managed::Node { mode: 0o660, gid: 44, older: Some((0o666, 109)) };
+        let entry = Entry::of(&action, before.clone(), managed, Repairs::default());
+        for (mode, gid, is_managed) in [
             (0o660, 44, true),
             (0o600, 44, true),
             (0o660, 0, true),
@@ -93,7 +93,7 @@ mod tests {
         ] {
             let reverted = revert(&entry, &Found::Else(State::Node { mode, uid: 0, gid }));
             let to = reverted.ok().map(|change| change.to);
-            assert_eq!(to, is_ours.then(|| before.clone()), "{mode:o} {gid}");
+            assert_eq!(to, is_managed.then(|| before.clone()), "{mode:o} {gid}");
         }
     }
 }

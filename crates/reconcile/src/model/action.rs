@@ -15,7 +15,7 @@ pub struct Action {
     pub path: Resource,
     pub kind: Kind,
     pub stage: Stage,
-    /// Why it should be so, as a plan tells it: "engines find the GPUs here".
+    /// Why it should be so, as a plan says it: "engines find the GPUs here".
     pub reason: String,
     /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
     pub effects: Vec<Effect>,
@@ -27,7 +27,7 @@ pub struct Action {
     pub needs: Vec<Resource>,
     /// Settings that would name nothing without it: while one of them is set, it is not removed.
     pub uses: Vec<Use>,
-    /// Who else is known to write this path, for saying who contests it: "the Concourse charm".
+    /// Which other program is known to write this path; a conflict names it: "the Concourse charm".
     pub rival: Option<String>,
 }
 
@@ -158,7 +158,7 @@ impl Package {
         Self { name: name.into(), want: Want::Present { version: Some(version.into()) }, installer: None }
     }
 
-    /// The same from a file, with what the program installs that it brings.
+    /// The same from a file, with what the program in it installs.
     #[must_use]
     pub fn by(self, installer: Installer) -> Self {
         Self { installer: Some(installer), ..self }

@@ -107,9 +107,9 @@ impl Target {
 /// What apt is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// To install the package and what it needs, or to go on with one that is there in part.
+    /// To install the package and what it needs, or to finish one that is there in part.
     Install { version: Option<String> },
-    /// To install the package from a file, and to run the program that it brings.
+    /// To install the package from a file, and to run the program in it.
     InstallBy(Installer),
     /// To remove these and nothing else; of them `purge` with their configuration.
     /// `force`: what has changed of them since goes too.
@@ -143,7 +143,7 @@ impl Change {
             _ => "back to what it was before",
         };
         Self {
-            kind: entry.ours.kind(),
+            kind: entry.managed.kind(),
             path: entry.path.clone(),
             change,
             reason: reason.to_owned(),

@@ -11,7 +11,7 @@ pub struct Desired {
     pub undecided: Vec<String>,
     /// The same of everything: what the machine has could not be looked at.
     pub is_undecided: bool,
-    /// What an undo has to heed.
+    /// What an undo has to respect.
     pub undo_constraints: UndoConstraints,
 }
 
@@ -68,7 +68,7 @@ impl Desired {
         part
     }
 
-    /// Keeps a component as it is, because nothing tells what should be of it.
+    /// Keeps a component as it is, because its desired state is not known.
     pub fn leave(&mut self, component: impl AsRef<str>) {
         self.undecided.push(component.as_ref().to_owned());
     }

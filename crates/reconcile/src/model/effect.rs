@@ -25,7 +25,7 @@ pub enum Effect {
     Start { unit: String },
     /// A unit of rocworker's own ends, for it has gone.
     Stop { unit: String },
-    /// A unit reads its configuration again, and goes on.
+    /// A unit reads its configuration again, and keeps running.
     Reload { unit: String },
     /// A unit begins anew, if it runs.
     Restart {
@@ -38,7 +38,7 @@ pub enum Effect {
     /// `status` shows it until then.
     NextStart {
         unit: String,
-        /// Who tells whether what runs there outlives it after all: then it may begin anew at once.
+        /// Which program says whether what runs there outlives it after all: then it may begin anew at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Ask>,
     },
@@ -97,7 +97,7 @@ pub enum Outcome {
     Done,
     /// There is nothing to do it to, or nothing that could.
     Skipped,
-    /// It stays owed.
+    /// It stays pending.
     Pending,
     Failed,
 }

@@ -23,7 +23,7 @@ pub struct Entry {
     /// What was there before the first change; for an edited file, what it would be now without the managed keys.
     pub before: State,
     #[serde(flatten)]
-    pub ours: Ours,
+    pub managed: Managed,
     /// What reverting it makes necessary.
     pub effects: Vec<Effect>,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct Entry {
 /// What of it rocworker manages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Ours {
+pub enum Managed {
     /// What rocworker wrote there: the newest first, behind it the one before, for a run that was killed between the
     /// two.
     Owned {
@@ -118,9 +118,9 @@ impl Entry {
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
         let mut entry = Self {
             mount: self.mount.clone(),
-            ..Self::of(action, self.before.clone(), self.ours.clone(), self.repairs)
+            ..Self::of(action, self.before.clone(), self.managed.clone(), self.repairs)
         };
-        // With what an installer brought, which only the machine tells.
+        // With what an installer added, which only the machine shows.
         if matches!(&action.kind, Kind::Package(package) if package.installer.is_some()) {
             entry.effects.clone_from(&self.effects);
         }
@@ -128,13 +128,13 @@ impl Entry {
     }
 
     /// The entry of an action.
-    pub(crate) fn of(action: &Action, before: State, ours: Ours, repairs: Repairs) -> Self {
+    pub(crate) fn of(action: &Action, before: State, managed: Managed, repairs: Repairs) -> Self {
         Self {
             path: action.path.clone(),
             stage: action.stage,
             reason: action.reason.clone(),
             before,
-            ours,
+            managed,
             effects: action.effects_back().to_vec(),
             component: action.component.clone(),
             uses: action.uses.clone(),
@@ -145,7 +145,7 @@ impl Entry {
     }
 }
 
-impl Ours {
+impl Managed {
     /// Whether a run has begun with it, and has not recorded that it ended.
     pub(crate) fn is_begun(&self) -> bool {
         match self {
@@ -205,7 +205,7 @@ impl Ours {
 
 impl Repairs {
     /// One more, unless it is known by now that repairing does not help: then until an undo, or until the path is
-    /// as it should be and stays so.
+    /// in sync and stays so.
     pub(crate) fn one_more(self, now: u64) -> Option<Self> {
         if self.count >= REPAIRS {
             return None;

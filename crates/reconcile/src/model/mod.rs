@@ -16,7 +16,7 @@ pub use change::{Change, Finding, Verb};
 pub(crate) use change::{Doing, Target, diff};
 pub use desired::{Desired, Note};
 pub use effect::{Ask, Effect, ModuleBuild, Outcome, Restarts, Settled};
-pub use entry::{Came, Entry, Ours, Repairs};
+pub use entry::{Came, Entry, Managed, Repairs};
 pub use progress::Progress;
 pub use resource::Resource;
 pub use state::State;

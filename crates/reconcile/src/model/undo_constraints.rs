@@ -1,4 +1,4 @@
-//! What an undo has to heed on the machine as it is now: a receipt says what was so at the apply.
+//! What an undo has to respect on the machine as it is now: a receipt says what was so at the apply.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

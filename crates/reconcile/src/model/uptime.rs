@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 /// Where the kernel names this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// A moment of one boot: the clock of the day may be set between two looks, this one goes on.
+/// A moment of one boot: the clock of the day may be set between two looks, this one never is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uptime {
     /// The kernel's boot id.
     pub boot: String,
-    /// Microseconds of CLOCK_MONOTONIC, by which systemd tells when a unit began to run.
+    /// Microseconds of CLOCK_MONOTONIC, by which systemd reports when a unit began to run.
     pub us: u64,
 }
 

@@ -17,7 +17,7 @@ pub(crate) use stays::{Stays, read};
 use crate::apt::dpkg;
 use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
-    Action, Change, Desired, Doing, Entry, Finding, Kind, Ours, Resource, Stage, State, Target,
+    Action, Change, Desired, Doing, Entry, Finding, Kind, Managed, Resource, Stage, State, Target,
 };
 use crate::receipt::Receipt;
 
@@ -54,7 +54,7 @@ pub struct Plan {
     /// Entries that have nothing on the machine any more: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<Resource>,
-    /// Entries of what is as it should be, as they should be kept by now.
+    /// Entries of what is in sync, as the receipt should have them by now.
     #[serde(skip)]
     pub(crate) kept: Vec<Entry>,
 }
@@ -171,7 +171,7 @@ impl Plan {
             let held = receipt.entry(&action.path);
             let mut planned = kinds::plan(seen, action, held, now);
             if let (Ok(change), Some(entry)) = (&planned, held)
-                && !is_ours(entry, change)
+                && !is_managed(entry, change)
                 && let Some(text) = receipt.hides(root, entry, "apply")
             {
                 planned = Err(Unchanged::Blocked(text));
@@ -224,7 +224,7 @@ impl Plan {
 /// system that is mounted there by now.
 fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned, force: bool) -> Planned {
     let is_seen = match &planned {
-        Ok(change) => is_ours(entry, change),
+        Ok(change) => is_managed(entry, change),
         Err(unchanged) => !matches!(unchanged, Unchanged::Gone | Unchanged::GoneBut(_)),
     };
     match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
@@ -245,7 +245,7 @@ fn unless_used(
 ) -> Planned {
     match planned {
         Ok(mut change) => {
-            if let Some(text) = used::standing(root, entry, &desired.undo_constraints) {
+            if let Some(text) = used::in_use(root, entry, &desired.undo_constraints) {
                 return Err(Unchanged::Left(text));
             }
             change.effects = desired.undo_constraints.effects(&change.effects);
@@ -256,8 +256,8 @@ fn unless_used(
                 return Err(Unchanged::Gone);
             };
             // The program that the runtime had is what its owner needs to put it back.
-            let ours = |_: &Path| serde_json::to_vec(&entry.ours).map_err(|error| error.to_string());
-            stays.add_listed(&entry.path, ours);
+            let managed = |_: &Path| serde_json::to_vec(&entry.managed).map_err(|error| error.to_string());
+            stays.add_listed(&entry.path, managed);
             Err(Unchanged::Left(text))
         }
         planned => planned,
@@ -266,11 +266,11 @@ fn unless_used(
 
 /// Whether what is at a path is what rocworker has put there. Of packages, nodes and folders, the plan of the change has
 /// looked.
-fn is_ours(entry: &Entry, change: &Change) -> bool {
-    match &entry.ours {
-        Ours::Owned { states } | Ours::Edited { states, .. } => states.contains(&change.from),
-        Ours::Node { .. } | Ours::Package { .. } | Ours::Module { .. } => true,
-        Ours::Unpacked { .. } => change.from != State::Absent,
+fn is_managed(entry: &Entry, change: &Change) -> bool {
+    match &entry.managed {
+        Managed::Owned { states } | Managed::Edited { states, .. } => states.contains(&change.from),
+        Managed::Node { .. } | Managed::Package { .. } | Managed::Module { .. } => true,
+        Managed::Unpacked { .. } => change.from != State::Absent,
     }
 }
 

@@ -55,7 +55,7 @@ impl Plan {
                 Doing::Install { version } => packages.push(exactly(name, version.as_deref())),
                 Doing::InstallBy(installer) if is_there(change) => installers.push(installer),
                 Doing::InstallBy(installer) => {
-                    rehearsal.problems.push(untold(name, installer));
+                    rehearsal.problems.push(not_simulated(name, installer));
                     match fetched(manager, name, installer) {
                         Ok((file, dir)) => {
                             packages.push(file);
@@ -83,7 +83,7 @@ impl Plan {
         }
         for said in answers {
             match said {
-                Ok(said) => rehearsal.lines.extend(said.lines().filter(is_telling).map(str::to_owned)),
+                Ok(said) => rehearsal.lines.extend(said.lines().filter(is_action).map(str::to_owned)),
                 Err(problem) => rehearsal.problems.push(problem),
             }
         }
@@ -91,7 +91,7 @@ impl Plan {
     }
 }
 
-/// Whether the program is there, and can tell what it would have apt do.
+/// Whether the program is there, and can say what it would have apt do.
 fn is_there(change: &Change) -> bool {
     matches!(change.from, State::Package { status: Status::Installed, .. })
 }
@@ -108,7 +108,7 @@ fn fetched(manager: &PackageManager, name: &str, installer: &Installer) -> Resul
 }
 
 /// What apt cannot simulate of it: its program says to apt what to install, and that does not run from a file.
-fn untold(name: &str, installer: &Installer) -> String {
+fn not_simulated(name: &str, installer: &Installer) -> String {
     format!(
         "what {} installs is not simulated: the program and the repositories that it takes packages from come with {name}, \
          which is not there yet; apply simulates it once they are there, and ends before it runs where it would replace or \
@@ -117,8 +117,8 @@ fn untold(name: &str, installer: &Installer) -> String {
     )
 }
 
-/// Whether a line of a simulation tells what would be done.
-fn is_telling(line: &&str) -> bool {
+/// Whether a line of a simulation says what apt would do.
+fn is_action(line: &&str) -> bool {
     ["Inst ", "Remv ", "Purg ", "Conf "].iter().any(|verb| line.starts_with(verb))
 }
 
@@ -138,8 +138,8 @@ impl<'a> Folder<'a> {
             for name in if_there(self.root.list(place))?.unwrap_or_default() {
                 let path = Path::new(place).join(name);
                 let is_file = self.root.stat(&path).is_ok_and(|meta| meta.kind == root::Kind::Regular);
-                let is_ours = self.beneath("/etc/apt").any(|(written, _)| *written == path);
-                if is_file && !is_ours && !path.ends_with("lock") {
+                let is_managed = self.beneath("/etc/apt").any(|(written, _)| *written == path);
+                if is_file && !is_managed && !path.ends_with("lock") {
                     self.root.write_link(self.path(&path), &path)?;
                 }
             }
@@ -158,7 +158,7 @@ impl<'a> Folder<'a> {
         paths.filter(move |(path, _)| path.starts_with(folder))
     }
 
-    /// A text in which keys that the plan writes are named as they stand here.
+    /// A text in which keys that the plan writes are named as they are here.
     fn moved(&self, bytes: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
         let moved = self.beneath(KEYRINGS).fold(text.to_owned(), |text, (path, _)| {

@@ -68,10 +68,10 @@ impl Stays {
         let Some(path) = resource.path() else { return planned };
         // What a link leads to, too: a person may have moved the file there.
         let is_link = matches!(found, Found::Else(State::Link { .. }));
-        let stands = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
+        let current = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
         match &planned {
-            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| stands()),
-            Err(Unchanged::GoneBut(_)) => self.add(path, stands()),
+            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| current()),
+            Err(Unchanged::GoneBut(_)) => self.add(path, current()),
             // Nothing in it is managed, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),
             Ok(change) => {
@@ -145,7 +145,7 @@ fn says(value: &Value, path: &str) -> bool {
     }
 }
 
-/// A whole line, as systemd has them (systemd.syntax(7)); a script's first line tells what runs it.
+/// A whole line, as systemd has them (systemd.syntax(7)); a script's first line names what runs it.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with([';', '#']) && !line.starts_with("#!")

@@ -7,7 +7,7 @@ use root::Root;
 use serde_json::Value;
 
 use super::stays::read;
-use crate::model::{Change, Entry, LIMIT, Ours, Running, UndoConstraints, Use};
+use crate::model::{Change, Entry, LIMIT, Managed, Running, UndoConstraints, Use};
 
 /// Why a change may not be made that gives a managed part another name: a setting names it by the old one.
 pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoConstraints) -> Option<String> {
@@ -17,12 +17,12 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoCon
     if uses.is_empty() {
         return None;
     }
-    standing(root, &Entry { uses, ..held.clone() }, now)
+    in_use(root, &Entry { uses, ..held.clone() }, now)
 }
 
-/// Why an entry may not be reverted: something runs by it, or a setting names it, where one was looked for when it
-/// came or can stand by now.
-pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
+/// Why an entry may not be reverted: something runs by it, or a setting names it, where an earlier run looked for
+/// one or one can be set by now.
+pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.component).into_iter().flatten();
     if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
         return Some(format!(
@@ -41,7 +41,7 @@ pub(super) fn standing(root: &Root, entry: &Entry, now: &UndoConstraints) -> Opt
 /// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
 pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
-    own.filter(|_| matches!(entry.ours, Ours::Edited { .. })).find_map(|it| it.said(root, entry, now))
+    own.filter(|_| matches!(entry.managed, Managed::Edited { .. })).find_map(|it| it.said(root, entry, now))
 }
 
 fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {

@@ -30,7 +30,7 @@ pub struct Event {
     /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub changed: Vec<Changed>,
-    /// Whether it was killed, so that the next run tells of it.
+    /// Whether it was killed, so that the next run reports it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
 }
@@ -57,7 +57,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     Ok(document.map(|document| document.events).unwrap_or_default())
 }
 
-/// Adds to what happened; of killed runs, those that stand there already are not added again. A history that cannot be
+/// Adds to what happened; of killed runs, those that are there already are not added again. A history that cannot be
 /// read is begun anew beside the old one, which is kept: what is managed is in the receipt, not there.
 ///
 /// # Errors

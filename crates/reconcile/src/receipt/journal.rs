@@ -96,7 +96,7 @@ impl<'a> Journal<'a> {
         &mut self.receipt
     }
 
-    /// Brings the receipt on disk up to date.
+    /// Writes the receipt to disk if it changed.
     pub(crate) fn save(&mut self) -> Result<(), Error> {
         if self.unsaved {
             self.store.save(&self.receipt)?;
@@ -131,7 +131,7 @@ impl<'a> Journal<'a> {
         if change.entry.is_none() {
             self.drop_entry(&change.path);
         } else if let Some(entry) = self.receipt.entry_mut(&change.path) {
-            entry.ours.forget_older();
+            entry.managed.forget_older();
         }
         self.unsaved = true;
     }
@@ -165,17 +165,17 @@ impl Receipt {
     pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
         let Some(entry) = self.entry_mut(path) else { return };
         let is_back = entry.before == *state;
-        let is_ours = entry.ours.states().first().map(|ours| ours == state);
-        if is_ours == Some(true) {
-            entry.ours.forget_older();
+        let is_newest = entry.managed.states().first().map(|newest| newest == state);
+        if is_newest == Some(true) {
+            entry.managed.forget_older();
         }
         // A change that it has not come to is none of that run's.
         let Some(event) = self.unrecorded.last_mut() else { return };
         let Some(last) = event.changed.last().filter(|last| last.path == *path) else { return };
         let is_made = match last.change {
             Verb::Remove | Verb::Restore => is_back,
-            // Of packages, modules and nodes only a look at more than one path would tell: the run was at it.
-            _ => is_ours.unwrap_or(true),
+            // Of packages, modules and nodes only a look at more than one path would show it: the run was at it.
+            _ => is_newest.unwrap_or(true),
         };
         if !is_made {
             event.changed.pop();

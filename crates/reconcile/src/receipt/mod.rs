@@ -71,16 +71,16 @@ pub struct Pending {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Uptime>,
     /// The unit got a signal to end once its work is done; then it is to be started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Told>,
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "told")]
+    pub draining: Option<Draining>,
 }
 
 /// Which run of a unit got a signal to end once its work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// systemd's InvocationID; empty where it tells none.
+pub struct Draining {
+    /// systemd's InvocationID; empty where systemd reports none.
     pub invocation: String,
-    /// Whether the signal was sent for sure: it is kept before and after.
+    /// Whether the signal was sent for sure: the run saves this before and after.
     pub sent: bool,
 }
 
@@ -119,8 +119,8 @@ impl Receipt {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { entries, folders, pending, writing, unrecorded, .. } = self;
-        let is_told = writing.is_none() && unrecorded.is_empty();
-        entries.is_empty() && folders.is_empty() && pending.is_empty() && is_told
+        let is_recorded = writing.is_none() && unrecorded.is_empty();
+        entries.is_empty() && folders.is_empty() && pending.is_empty() && is_recorded
     }
 
     /// Why what is at an entry's path is not what was written there: it was written to another file system than the
@@ -144,9 +144,9 @@ impl Receipt {
         }
     }
 
-    /// What is still owed on this machine as it runs now: a restart of the machine that has come since is none, though
+    /// What is still pending on this machine as it runs now: a restart of the machine that has come since is none, though
     /// only the next run takes note of it.
-    pub fn owed(&self, root: &Root) -> impl Iterator<Item = &Pending> {
+    pub fn still_pending(&self, root: &Root) -> impl Iterator<Item = &Pending> {
         let now = Uptime::now(root);
         let is_over = move |pending: &Pending| match (&pending.effect, &pending.uptime, &now) {
             (Effect::Reboot { .. }, Some(then), Some(now)) => then.boot != now.boot,
@@ -195,7 +195,7 @@ impl Receipt {
                 Some(pending) => (pending.since, pending.uptime) = (now, uptime.clone()),
                 None => {
                     let (effect, uptime) = (effect.clone(), uptime.clone());
-                    self.pending.push(Pending { effect, since: now, uptime, told: None });
+                    self.pending.push(Pending { effect, since: now, uptime, draining: None });
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::document::{read_document, sweep_folder, write_document};
 use super::{Receipt, VERSION, history};
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::model::{LIMIT, Ours, Progress, State};
+use crate::model::{LIMIT, Managed, Progress, State};
 
 /// Where rocworker keeps what it must remember, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
@@ -115,11 +115,11 @@ impl<'a> Store<'a> {
     }
 
     /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
-    /// managed, or they cannot be told from the others.
+    /// managed, or nothing distinguishes them from the others.
     #[must_use]
-    pub fn without_ours(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
+    pub fn without_managed(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
         let entry = receipt.entry(path)?;
-        let Ours::Edited { edit, .. } = &entry.ours else { return None };
+        let Managed::Edited { edit, .. } = &entry.managed else { return None };
         let before = self.text_before(&entry.before).ok()?;
         Some(edit.revert(text, before.as_deref()).ok()?.text.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! What changes make necessary: once, after all of them, only what is owed.
+//! What changes make necessary: once, after all of them, only what is pending.
 
 use root::Root;
 
@@ -33,19 +33,19 @@ impl Transaction<'_> {
             };
             // Kept before the signal and after it: whoever ends this while it waits must not leave a unit that has
             // ended and that no run starts.
-            while let Ok(Came::Tell(told)) = came {
+            while let Ok(Came::Drain(draining)) = came {
                 if let Some(it) = self.journal.receipt_mut().pending_mut(&pending.effect) {
-                    it.told = Some(told.clone());
+                    it.draining = Some(draining.clone());
                 }
                 self.journal.save()?;
-                if let Some(text) = services.waits(&pending.effect, &told) {
+                if let Some(text) = services.waits(&pending.effect, &draining) {
                     on_progress(Progress::Waits(text));
                 }
-                came = services.drain(&pending.effect, told);
+                came = services.drain(&pending.effect, draining);
             }
             let (outcome, text) = match came {
                 Ok(Came::Ended(outcome, text)) => (outcome, text),
-                Ok(Came::Tell(_)) => continue,
+                Ok(Came::Drain(_)) => continue,
                 Err(text) => (Outcome::Failed, text),
             };
             let receipt = self.journal.receipt_mut();
@@ -54,7 +54,7 @@ impl Transaction<'_> {
             }
             if let Some(it) = receipt.pending_mut(&pending.effect) {
                 // It got no signal: when it is stopped, a person has stopped it.
-                it.told = it.told.take().filter(|told| told.sent);
+                it.draining = it.draining.take().filter(|draining| draining.sent);
             }
             settled.push(Settled { effect: pending.effect, outcome, text });
             self.journal.save()?;

@@ -12,7 +12,7 @@
 //!    the change again.
 //! 4. The path: the old and the new file change places, then the old one goes. Killed here: the path is old or new, and
 //!    a temporary file may be beside it. The next run removes that file. If it holds an edit that came in the same
-//!    moment, the next run puts the edit back.
+//!    moment, the next run puts the edit back. If the path changed since, it keeps the edit beside the path and names it.
 //! 5. Steps 2 to 4 for the next change. Its receipt no longer names the last change's older state. Killed before that:
 //!    the receipt names both states, and the next run looks which of them is there.
 //! 6. Empty folders go, `receipt.json` no longer names a path that is being written, and bytes that no entry names go.
@@ -32,7 +32,7 @@ use std::path::Path;
 use root::{Lock, Root};
 
 use crate::apt::PackageManager;
-use crate::effects::untell;
+use crate::effects::unrecord;
 use crate::error::Error;
 use crate::kinds;
 use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
@@ -187,8 +187,8 @@ impl<'a> Transaction<'a> {
         Ok(carried)
     }
 
-    /// An entry of which a plan finds nothing any more leaves the receipt, unless its path shows another file system than
-    /// the one it was written to.
+    /// An entry of which a plan finds nothing any more leaves the receipt. It stays if its path shows another file system
+    /// than the one it was written to.
     fn let_go(&mut self, plan: &Plan, resource: &Resource) -> Option<Finding> {
         let (root, receipt) = (self.journal.root, &self.journal.receipt);
         let entry = receipt.entry(resource)?;
@@ -257,7 +257,7 @@ impl<'a> Transaction<'a> {
         let asked = Uptime { boot: module.boot_id.clone(), us: 0 };
         let (since, uptime) = known.map_or((now, Some(asked)), |known| (known.since, known.uptime));
         let effect = Effect::Reboot { reason, module: Some(module) };
-        pending.push(Pending { effect, since, uptime, told: None });
+        pending.push(Pending { effect, since, uptime, draining: None });
         pending.sort_by(|a, b| a.effect.cmp(&b.effect));
         self.journal.save()
     }
@@ -269,18 +269,18 @@ impl<'a> Transaction<'a> {
     pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
         let pending = &mut self.journal.receipt.pending;
         let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
-        let (count, was_owed) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));
+        let (count, was_pending) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));
         pending.retain(|pending| !is_it(&pending.effect));
         self.journal.unsaved |= pending.len() != count;
-        if was_owed && !pending.iter().any(|it| is_reboot(&it.effect)) {
-            untell(self.journal.root)?;
+        if was_pending && !pending.iter().any(|it| is_reboot(&it.effect)) {
+            unrecord(self.journal.root)?;
         }
         self.journal.save()
     }
 
     /// What is still to be done after earlier changes.
     #[must_use]
-    pub fn owed(&self) -> Vec<Effect> {
+    pub fn pending(&self) -> Vec<Effect> {
         self.journal.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::machine::{Machine, NOW, desired, owned};
 use reconcile::command::Programs;
 use reconcile::{
-    Desired, Effect, Entry, Ours, Outcome, Plan, Receipt, Repairs, Resource, Restarts, Services, Settled,
+    Desired, Effect, Entry, Managed, Outcome, Plan, Receipt, Repairs, Resource, Restarts, Services, Settled,
     Stage, State, Transaction,
 };
 
@@ -82,7 +82,11 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
         stage: Stage::Shape,
         reason: "for the test".to_owned(),
         before: State::Absent,
-        ours: Ours::Module { boot: Some("first".to_owned()), came: vec!["amdgpu".to_owned()], begun: false },
+        managed: Managed::Module {
+            boot: Some("first".to_owned()),
+            came: vec!["amdgpu".to_owned()],
+            begun: false,
+        },
         effects: Vec::new(),
         component: String::new(),
         uses: Vec::new(),
@@ -105,7 +109,7 @@ fn forgive(machine: &Machine) {
     let root = machine.root();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
     work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
-    assert!(work.owed().is_empty());
+    assert!(work.pending().is_empty());
 }
 
 #[test]

@@ -48,7 +48,7 @@ struct Flag {
     takes_value: bool,
 }
 
-/// The flags that stood on a line, and what followed them.
+/// The flags of a line, and what followed them.
 #[derive(Debug)]
 pub(super) struct Parsed<'a> {
     given: Vec<(Flag, &'a [u8])>,
@@ -128,7 +128,7 @@ pub(super) fn parse<'a>(
 }
 
 /// Which runc's reordering: releases of urfave/cli v1 have moved flags in front of the operands in two
-/// ways, which differ for a value that begins with a dash and for `--`; and a newer runc moves flags
+/// ways. They differ for a value that begins with a dash and for `--`; and a newer runc moves flags
 /// that the tables do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reorder {

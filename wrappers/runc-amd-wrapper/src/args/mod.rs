@@ -1,8 +1,8 @@
 //! runc's command line, read as runc's own parser reads it.
 //!
 //! runc takes global flags, a subcommand, then that subcommand's flags and operands. One dash and two
-//! are the same; a value follows as the next argument or after `=`; `--` ends the flags. Flags that
-//! stand behind the id count too, except for `exec`, where they belong to the command in the container.
+//! are the same; a value follows as the next argument or after `=`; `--` ends the flags. Flags
+//! behind the id count too, except for `exec`, where they belong to the command in the container.
 //! No argument is ever looked for by its name alone: `exec c1 mkdir create` is an exec.
 //!
 //! # Flags that the tables do not know

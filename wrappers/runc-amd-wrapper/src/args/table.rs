@@ -16,7 +16,7 @@ pub(super) struct Flags {
 #[derive(Debug)]
 pub(super) struct Grammar {
     pub(super) flags: Flags,
-    /// Behind the id a command follows, as for `exec`. Without one runc wants the id alone, and moves flags that stand
+    /// Behind the id a command follows, as for `exec`. Without one runc wants the id alone, and moves flags
     /// behind it in front of it.
     pub(super) has_command: bool,
 }

@@ -54,7 +54,7 @@ fn what_others_could_open_and_lock_is_closed_to_them() {
         let open = std::fs::Permissions::from_mode(mode(path) | 0o055);
         std::fs::set_permissions(path, open).unwrap();
     }
-    // What everybody may open, everybody may lock.
+    // What every user may open, every user may lock.
     let folder = File::open(&paths.run).unwrap();
     folder.try_lock().unwrap();
     drop(taken(&paths));
@@ -63,7 +63,7 @@ fn what_others_could_open_and_lock_is_closed_to_them() {
 }
 
 #[test]
-fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
+fn a_folder_that_another_user_may_have_made_holds_nothing() {
     let place = tempfile::tempdir().unwrap();
     let paths = paths_in(place.path());
     let run = &paths.run;
@@ -100,9 +100,9 @@ fn a_folder_that_somebody_else_may_have_made_holds_nothing() {
     }
 }
 
-/// What somebody can have planted before the folder was root's alone, or a writer that was killed has left.
+/// What another user can have planted before the folder was root's alone, or a killed writer has left.
 #[test]
-fn what_stands_at_the_temporary_name_is_taken_away_and_never_opened() {
+fn what_is_at_the_temporary_name_is_removed_and_never_opened() {
     type Plant = fn(&Path, &Path);
     let plants: [(&str, Plant); 5] = [
         ("a link", |temporary, victim| symlink(victim, temporary).unwrap()),

@@ -101,6 +101,8 @@ fn the_root_file_system_is_where_the_bundle_says() {
             Some("/var/lib/x"),
         ),
         (r#"{"Root":{"p\u0061th":"rootfs"}}"#, Some("rootfs")),
+        (r#"{"root":{"path":"rootfs"},"root":{"readonly":true}}"#, Some("rootfs")),
+        (r#"{"root":{"path":"one"},"root":{"path":"two"}}"#, Some("two")),
         (r#"{"root":{"path":"a"},"root":{"path":"b"}}"#, Some("b")),
         (r#"{"root":{}}"#, None),
         (r#"{"root":null}"#, None),

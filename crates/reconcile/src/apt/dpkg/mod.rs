@@ -68,11 +68,13 @@ pub enum Error {
     None(root::Error),
     #[error(transparent)]
     Root(#[from] root::Error),
-    #[error("{path} tells nothing of {package} that is understood: {problem}; see what `dpkg --audit` says")]
+    #[error(
+        "rocworker cannot read the entry of {package} in {path}: {problem}; see what `dpkg --audit` says"
+    )]
     Stanza { path: &'static str, package: String, problem: String },
 }
 
-/// What dpkg knows, as it stood when it was read.
+/// What dpkg knows, as rocworker read it.
 #[derive(Debug)]
 pub struct Database {
     status: String,

@@ -62,7 +62,7 @@ impl Check {
     /// The bytes as they are put in place.
     fn written(&self, file: Vec<u8>, path: &Path) -> Result<Vec<u8>, String> {
         match self {
-            // apt tells armor from none by the name (apt-secure(8)).
+            // apt recognizes armor by the name (apt-secure(8)).
             Self::OpenPgp(_) if path.extension().is_some_and(|it| it == "gpg") => {
                 openpgp::binary(&file).map_err(str::to_owned)
             }
@@ -108,7 +108,7 @@ impl PackageManager {
     ) -> Result<(), String> {
         let target = file.display().to_string();
         let size = format!("--fsize={most}");
-        // It ends with the process that waits for it; else it would go on and fill the disk.
+        // It ends with the process that waits for it; otherwise it would continue and fill the disk.
         let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
         let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
         let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];

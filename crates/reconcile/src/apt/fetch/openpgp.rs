@@ -2,7 +2,7 @@
 //! certificate of that file, so that one more than was meant must be seen.
 //!
 //! Packets by RFC 9580, sections 4.2 and 5.5.4. Nothing is verified here but the fingerprints, which name a key's own
-//! bytes: whether it has signed a repository is for apt to tell.
+//! bytes: whether it has signed a repository is for apt to check.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_keyring_is_told() {
+    fn what_is_no_keyring_is_refused() {
         let binary = binary(ED25519.as_bytes()).unwrap();
         for (file, fault) in [
             (&b""[..], NO_KEY),

@@ -1,4 +1,4 @@
-//! What an archive has put into its folder, kept beside the receipt: so that undo tells it from what came there
+//! What an archive has put into its folder, kept beside the receipt: undo distinguishes it from what came there
 //! since.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::model::Ours;
+use crate::model::Managed;
 use crate::receipt::{Receipt, read_document, sweep_folder};
 
 /// Where manifests are kept, each under the SHA-256 of its archive.
@@ -37,7 +37,7 @@ enum Mark {
     Link {
         target: PathBuf,
     },
-    /// A node, fifo or socket: no archive brings one.
+    /// A node, fifo or socket: no archive contains one.
     Other,
 }
 
@@ -48,8 +48,8 @@ fn name(sha256: &Digest) -> PathBuf {
 
 /// Removes the manifests that no entry names any more. One that cannot go hinders nothing, in rocworker's own folder.
 pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
-    let named = receipt.entries.iter().filter_map(|entry| match &entry.ours {
-        Ours::Unpacked { sha256, .. } => Some(name(sha256)),
+    let named = receipt.entries.iter().filter_map(|entry| match &entry.managed {
+        Managed::Unpacked { sha256, .. } => Some(name(sha256)),
         _ => None,
     });
     sweep_folder(root, FOLDER, &named.collect());
@@ -115,7 +115,7 @@ fn walk(
     root: &Root,
     top: &Path,
     folder: &Path,
-    tell: &mut dyn FnMut(&Path, Mark),
+    visit: &mut dyn FnMut(&Path, Mark),
 ) -> Result<(), root::Error> {
     for name in root.list(top.join(folder))? {
         let path = folder.join(name);
@@ -128,9 +128,9 @@ fn walk(
             Kind::Character { .. } | Kind::Other => Mark::Other,
         };
         let is_folder = mark == Mark::Folder;
-        tell(&path, mark);
+        visit(&path, mark);
         if is_folder {
-            walk(root, top, &path, tell)?;
+            walk(root, top, &path, visit)?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use super::file;
 use crate::apt::fetch::{RESERVE, sweep};
 use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
-use crate::model::{Change, Entry, Found, Ours, State, Target, Unpacked, Verb};
+use crate::model::{Change, Entry, Found, Managed, State, Target, Unpacked, Verb};
 use crate::receipt::{Failure, Journal};
 
 use manifest::Manifest;
@@ -41,7 +41,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
                 format!("{from} is there, which rocworker does not replace: move it out of the way").into()
             );
         }
-        let Some(Ours::Unpacked { sha256, .. }) = held.map(|entry| &entry.ours) else {
+        let Some(Managed::Unpacked { sha256, .. }) = held.map(|entry| &entry.managed) else {
             return Err(Unchanged::Blocked(
                 "a folder is there, which rocworker has not unpacked: move it out of the way, or name another \
                  version in the configuration"
@@ -63,11 +63,11 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Unpacked) -> Planned {
         });
     }
     let verb = match held {
-        Some(entry) if !entry.ours.is_begun() => Verb::Repair,
+        Some(entry) if !entry.managed.is_begun() => Verb::Repair,
         _ => Verb::Create,
     };
-    let ours = Ours::Unpacked { sha256: wanted.sha256.clone(), begun: true };
-    let entry = Entry::of(action, State::Absent, ours, case.repairs()?);
+    let managed = Managed::Unpacked { sha256: wanted.sha256.clone(), begun: true };
+    let entry = Entry::of(action, State::Absent, managed, case.repairs()?);
     let to = State::Other { what: format!("what {} gives", wanted.url) };
     Ok(Change::forward(action, verb, (from, to), Target::Unpacked(wanted.clone()), entry))
 }
@@ -167,7 +167,7 @@ pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found,
         }
     };
     let strangers = strangers.map_err(|error| {
-        Unchanged::Left(format!("rocworker cannot tell what it has unpacked there: {error}"))
+        Unchanged::Left(format!("rocworker cannot read what it has unpacked there: {error}"))
     })?;
     if strangers.is_empty() {
         return Ok(Change::back(entry, Verb::Remove, (from, State::Absent), Target::UnpackedGone));
@@ -203,6 +203,6 @@ pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Re
 /// Removes what a run left that was killed at a folder: the archive, and what is beside the folder's place.
 pub(super) fn sweep_of(root: &Root, path: &Path) {
     sweep(root);
-    // Where it does not go, the next run tells it.
+    // Where it does not go, the next run reports it.
     root.remove_tree(staging(path)).ok();
 }

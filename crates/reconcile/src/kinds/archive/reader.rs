@@ -61,7 +61,7 @@ struct Watched<'a> {
     doing: &'static str,
     read: u64,
     total: u64,
-    told: u64,
+    reported: u64,
     hear: &'a mut dyn FnMut(Step),
 }
 
@@ -73,8 +73,8 @@ impl Read for Watched<'_> {
         let count = self.file.read(buffer)?;
         self.read += count as u64;
         let percent = self.read.saturating_mul(100) / self.total.max(1);
-        if percent > self.told {
-            self.told = percent;
+        if percent > self.reported {
+            self.reported = percent;
             // At most 100, which a float holds.
             let percent = u16::try_from(percent).ok().map(f32::from);
             (self.hear)(Step { text: self.doing.to_owned(), percent });
@@ -161,7 +161,7 @@ impl Archive<'_> {
         let total = file.metadata()?.len();
         io::Seek::rewind(&mut file)?;
         let file = BufReader::with_capacity(1 << 16, file);
-        Ok(Watched { file, programs: self.programs, doing, read: 0, total, told: 0, hear })
+        Ok(Watched { file, programs: self.programs, doing, read: 0, total, reported: 0, hear })
     }
 }
 

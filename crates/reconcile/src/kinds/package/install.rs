@@ -51,12 +51,12 @@ impl Job<'_, '_> {
         let wanted = apt::wanted(name, version);
         let command = apt::install(&wanted, before.is_half_installed(name));
         let simulated = self.manager.simulate(&command)?;
-        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.ours())) {
+        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.managed())) {
             return Err(text.into());
         }
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
-        let ran = self.manager.carry_out(&command, self.hear);
+        let ran = self.manager.execute(&command, self.hear);
         let after = Database::read(self.journal.root)?;
         // The repositories may have changed in between, so that other packages came than were simulated.
         if ran.is_err() && self.is_untouched(&before, &after) {
@@ -98,7 +98,7 @@ impl Job<'_, '_> {
             let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
             let command = apt::install(&file, before.is_half_installed(name));
             let simulated = self.manager.simulate(&command)?;
-            self.step(before, &simulated, |job| job.manager.carry_out(&command, job.hear))?;
+            self.step(before, &simulated, |job| job.manager.execute(&command, job.hear))?;
         }
         if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
             let brought = apt::repositories(root, name).into_iter();
@@ -127,11 +127,11 @@ impl Job<'_, '_> {
         simulated: &Simulated,
         run: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), Failure> {
-        if let Some(text) = refusal(simulated, &self.ours()) {
+        if let Some(text) = refusal(simulated, &self.managed()) {
             return Err(text.into());
         }
-        if let Some(ours) = self.ours_mut() {
-            ours.add_came(all_of(before, simulated));
+        if let Some(managed) = self.managed_mut() {
+            managed.add_came(all_of(before, simulated));
         }
         self.journal.save()?;
         let ran = run(self);
@@ -168,8 +168,8 @@ fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
 }
 
 /// Why what would happen is not what was asked for.
-pub(super) fn refusal(simulated: &Simulated, ours: &BTreeSet<String>) -> Option<String> {
-    let foreign = |name: &&String| !ours.contains(*name);
+pub(super) fn refusal(simulated: &Simulated, managed: &BTreeSet<String>) -> Option<String> {
+    let foreign = |name: &&String| !managed.contains(*name);
     let goes: Vec<&str> = simulated.goes.iter().filter(foreign).map(String::as_str).collect();
     if !goes.is_empty() {
         let goes = goes.join(", ");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::apt::dpkg::{Database, Status};
 use crate::apt::{self, PackageManager, Step};
 use crate::error::Error;
-use crate::model::{Came, Change, Ours, State};
+use crate::model::{Came, Change, Managed, State};
 use crate::receipt::Journal;
 
 /// A change of packages at work.
@@ -25,11 +25,11 @@ impl Job<'_, '_> {
         let mut change = self.change.clone();
         match &mut change.entry {
             Some(entry) => {
-                entry.ours.add_came(came);
+                entry.managed.add_came(came);
                 self.journal.receipt_mut().put((**entry).clone());
             }
             None => {
-                if let Some(Ours::Package { begun, .. }) = self.ours_mut() {
+                if let Some(Managed::Package { begun, .. }) = self.managed_mut() {
                     *begun = true;
                 }
             }
@@ -39,31 +39,31 @@ impl Job<'_, '_> {
 
     /// Whether a run has begun with it that has not come to its end.
     pub(super) fn is_begun(&self) -> bool {
-        self.journal.receipt.entry(&self.change.path).is_some_and(|entry| entry.ours.is_begun())
+        self.journal.receipt.entry(&self.change.path).is_some_and(|entry| entry.managed.is_begun())
     }
 
     /// What came with it until now.
     pub(super) fn came(&self) -> &[Came] {
-        self.journal.receipt.entry(&self.change.path).map_or(&[], |entry| entry.ours.came())
+        self.journal.receipt.entry(&self.change.path).map_or(&[], |entry| entry.managed.came())
     }
 
-    pub(super) fn ours_mut(&mut self) -> Option<&mut Ours> {
-        self.journal.receipt_mut().entry_mut(&self.change.path).map(|entry| &mut entry.ours)
+    pub(super) fn managed_mut(&mut self) -> Option<&mut Managed> {
+        self.journal.receipt_mut().entry_mut(&self.change.path).map(|entry| &mut entry.managed)
     }
 
     pub(super) fn came_mut(&mut self) -> Option<&mut Vec<Came>> {
-        if let Ours::Package { came, .. } = self.ours_mut()? { Some(came) } else { None }
+        if let Managed::Package { came, .. } = self.managed_mut()? { Some(came) } else { None }
     }
 
     /// Names that apt may replace by other versions: rocworker installed them.
-    pub(super) fn ours(&self) -> BTreeSet<String> {
-        let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.ours.came());
-        let mut ours: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
+    pub(super) fn managed(&self) -> BTreeSet<String> {
+        let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.managed.came());
+        let mut managed: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
         // One that is there in part is installed again.
         if matches!(self.change.from, State::Package { status, .. } if status != Status::Installed) {
-            ours.insert(self.name.to_owned());
+            managed.insert(self.name.to_owned());
         }
-        ours
+        managed
     }
 
     /// Keeps what came since `before`. What was to come and is not there, though apt has come to its end, is not
@@ -72,8 +72,8 @@ impl Job<'_, '_> {
         let version = |name: &str| after.there(name).ok().flatten().map(|it| it.version).unwrap_or_default();
         let (known, there) = (before.names(), after.names());
         let new = there.difference(&known).map(|it| came(before, it, &version(it))).collect();
-        if let Some(ours) = self.ours_mut() {
-            ours.add_came(new);
+        if let Some(managed) = self.managed_mut() {
+            managed.add_came(new);
         }
         if let Some(came) = self.came_mut() {
             came.retain(|it| after.there(&it.name).ok().is_none_or(|there| there.is_some()));
@@ -129,8 +129,8 @@ impl Job<'_, '_> {
         came.for_each(|it| it.noted |= automatic.contains(&it.name));
     }
 
-    /// What the program of an installer asked for by name is in apt's notes as if a person had installed it by hand, and
-    /// is managed all the same.
+    /// apt notes what the program of an installer asked for by name as if a person had installed it by hand. It is
+    /// managed all the same.
     pub(super) fn note_asked(&mut self) {
         let automatic = self.automatic();
         for it in self.came_mut().into_iter().flatten().filter(|it| !it.noted) {

@@ -12,7 +12,9 @@ use super::case::{Case, Observed, Planned, Unchanged};
 use crate::apt::Step;
 use crate::apt::dpkg::{self, Database, Selection, Status, compare};
 pub(super) use crate::apt::fetch::sweep;
-use crate::model::{Came, Change, Doing, Entry, Ours, Package, Repairs, Resource, State, Target, Verb, Want};
+use crate::model::{
+    Came, Change, Doing, Entry, Managed, Package, Repairs, Resource, State, Target, Verb, Want,
+};
 use crate::receipt::{Failure, Journal};
 
 use job::Job;
@@ -60,7 +62,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
         return Ok(Change::forward(action, Verb::Remove, (from, State::Absent), target, entry));
     };
     let version = version.as_ref();
-    let begun = held.filter(|entry| entry.ours.is_begun());
+    let begun = held.filter(|entry| entry.managed.is_begun());
     let repairs = held.map_or_else(Repairs::default, |entry| entry.repairs);
     match (&from, version) {
         (State::Package { version: there, status: Status::Installed }, Some(version)) if there != version => {
@@ -115,9 +117,9 @@ fn install(
 }
 
 fn entry(case: &Case<'_>, repairs: Repairs) -> Entry {
-    let came = case.held.map(|entry| entry.ours.came().to_vec()).unwrap_or_default();
+    let came = case.held.map(|entry| entry.managed.came().to_vec()).unwrap_or_default();
     let before = case.held.map_or_else(|| case.found.state(), |entry| entry.before.clone());
-    Entry::of(case.action, before, Ours::Package { came, begun: true }, repairs)
+    Entry::of(case.action, before, Managed::Package { came, begun: true }, repairs)
 }
 
 /// In whole or in part.
@@ -139,7 +141,7 @@ pub(super) fn apply(
     let mut job = Job { journal, manager, change, name, now, hear };
     let was_begun = job.is_begun();
     // What it could not put right is part of the error if what follows fails for it.
-    let half = job.manager.make_whole(job.journal.root, was_begun, &job.ours(), job.hear).err();
+    let half = job.manager.make_whole(job.journal.root, was_begun, &job.managed(), job.hear).err();
     // What was planned was planned before that, and before what this run has installed until now, which may need what
     // was to go.
     let again = job.revert_again()?;
@@ -169,7 +171,7 @@ pub(super) fn revert(
     going: &BTreeSet<String>,
     force: bool,
 ) -> Planned {
-    let (Ours::Package { came, begun }, Resource::Package(name)) = (&entry.ours, &entry.path) else {
+    let (Managed::Package { came, begun }, Resource::Package(name)) = (&entry.managed, &entry.path) else {
         return Err(Unchanged::Gone);
     };
     if let State::Package { version, .. } = &entry.before
@@ -189,37 +191,37 @@ pub(super) fn revert(
     let unseen = |error: &dyn Display| Unchanged::Left(error.to_string());
     let database = seen.database().map_err(|error| unseen(&error))?;
     let automatic = seen.automatic().map_err(|error| unseen(&error))?;
-    let mut ours: BTreeSet<String> = BTreeSet::new();
+    let mut managed: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
         let Some(there) = database.there(it).map_err(|error| unseen(&error))? else { continue };
         // What a killed run left may not have come to its mark.
         let has_mark = *noted || !begun;
-        let is_somebodys = it != name && has_mark && !asked && !automatic.contains(it) && !force;
+        let is_manual = it != name && has_mark && !asked && !automatic.contains(it) && !force;
         match there.status {
             Status::ConfigFiles if *had_configuration => {}
-            Status::ConfigFiles => drop(ours.insert(it.clone())),
+            Status::ConfigFiles => drop(managed.insert(it.clone())),
             _ if there.selection == Selection::Hold => {
                 is_kept |= it == name;
                 left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
-            _ if is_somebodys => {
+            _ if is_manual => {
                 left.push(format!("{it} stays, which is marked as installed by hand (apt-mark auto {it})"))
             }
-            _ => drop(ours.insert(it.clone())),
+            _ => drop(managed.insert(it.clone())),
         }
     }
-    let all = ours.union(going).cloned().collect();
+    let all = managed.union(going).cloned().collect();
     let needed = database.needed(&all);
     is_kept |= needed.contains_key(name);
     for (it, by) in &needed {
-        if ours.remove(it) {
+        if managed.remove(it) {
             left.push(format!("{it} stays, which {by} needs"));
         }
     }
     // A run that was killed may have left an apt that has not come to its end: that is waited for before it is believed.
-    let has_gone = ours.is_empty() && !begun;
+    let has_gone = managed.is_empty() && !begun;
     if has_gone && left.is_empty() {
         return Err(Unchanged::Gone);
     }
@@ -232,7 +234,7 @@ pub(super) fn revert(
     }
     let had_configuration = |it: &String| came.iter().any(|came| came.had_configuration && came.name == *it);
     let mut purge = Vec::new();
-    for it in &ours {
+    for it in &managed {
         let changed = if force { Vec::new() } else { database.changed_conffiles(seen.root, it) };
         if let Some(path) = changed.first() {
             left.push(format!("{} stays, which was changed", path.display()));
@@ -240,7 +242,7 @@ pub(super) fn revert(
             purge.push(it.clone());
         }
     }
-    let names: Vec<String> = ours.into_iter().collect();
+    let names: Vec<String> = managed.into_iter().collect();
     let others: Vec<&str> = names.iter().map(String::as_str).filter(|it| it != name).collect();
     let mut reason = "it was not there before".to_owned();
     if !others.is_empty() {

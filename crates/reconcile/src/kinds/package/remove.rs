@@ -7,7 +7,7 @@ use super::{observe, revert};
 use crate::apt::Simulated;
 use crate::apt::dpkg::Database;
 use crate::kinds::case::{Observed, Unchanged};
-use crate::model::{Came, Change, Doing, Ours, Target};
+use crate::model::{Came, Change, Doing, Managed, Target};
 use crate::receipt::Failure;
 
 /// What apt would do beside removing these: where another package is half done, it would change that too.
@@ -49,8 +49,8 @@ impl Job<'_, '_> {
         };
         let mut ran = Ok(());
         for (verb, names) in steps {
-            // Where apt does nothing before something else is put right, or would do more, or not with a package that was
-            // unpacked in part, dpkg does this, which removes no other package.
+            // apt may do nothing before another package is repaired, or would do more, or refuses a package that was
+            // unpacked in part. Then dpkg does this, which removes no other package.
             ran = simulated
                 .clone()
                 .and_then(|()| self.manager.apt_get(&[&[verb], &names[..]].concat(), self.hear).map(drop));
@@ -97,11 +97,11 @@ impl Job<'_, '_> {
             let Some(by) = needed.get(&came.name) else { continue };
             let entries = &mut self.journal.receipt_mut().entries;
             for entry in entries.iter_mut().filter(|entry| entry.path != self.change.path) {
-                if let Ours::Package { came: theirs, .. } = &mut entry.ours
-                    && theirs.iter().any(|it| it.name == *by)
-                    && !theirs.contains(&came)
+                if let Managed::Package { came: known, .. } = &mut entry.managed
+                    && known.iter().any(|it| it.name == *by)
+                    && !known.contains(&came)
                 {
-                    theirs.push(came.clone());
+                    known.push(came.clone());
                 }
             }
         }
